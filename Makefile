@@ -1,27 +1,14 @@
 # make          builds ./run for this machine, or with the CC, CPPFLAGS, CFLAGS, LDFLAGS, ARCH and OPENMP that are given
 # make core     builds ./core, the tiny program: a Llama (rope.c and src/llama) and other kinds of models, on one thread
 # make debug    builds with the address and undefined-behavior sanitizers
-# make test     runs the tests; make test-long runs those that take long
-# make test-planted  plants errors, one at a time, in a copy of the program, and names the test that catches each
-# make test-sanitized  runs every job on every checkpoint, at lengths from 1 to 600, under both sanitizers
-# make check-portable  tests other compilers and processors, and runs valgrind and clang's thread sanitizer
-# make valgrind  runs the valgrind part of it alone
-# make test-served  asks a real llama-server (LLAMA_SERVER=path) which reading it uses
-# make test-world  tests against the npm packages that tests/world.json pins, in build/world (WORLD=newest: today's); a gigabyte
+# make test     runs the tests
 # make figures  measures and draws docs/figures again (matplotlib; TEXT=FILE names the text); continues an interrupted run
 # make class    writes slides, handout and solutions to build/class; runs each command of docs/class.md and checks its output
-# make page     builds the browser page in build/page (emscripten, node); make page-open serves it on this machine
-# make dist     packs the committed sources as a tarball in dist; make dist-page puts the page there, as one file
-# make dist-models  packs the sibling models, which make dist leaves out
-# make test-page  tests the page in headless Chromium; make page-picture takes its picture for docs/figures
-# make fuzz     builds fuzzers in build/fuzz (clang); FUZZ_SECONDS=60 runs each of them for that long
-# make wasm-bench  builds for WebAssembly (emcc) and times model.bin on one thread of node
-# make lint     checks house style and plain English, then runs mypy, gcc's analyzer, clang-tidy and cppcheck if installed
-# make lint-page  checks the page with ESLint and TypeScript, if make page has installed them
 # make format   formats all C with clang-format
 # make install  installs what was built below PREFIX (/usr/local) as rope-run (NAME), with man page, model and documents
 # make uninstall  removes that again
 # make clean    removes what was built
+# make help     lists these targets and those of tests/rare.mk, tools/lint/lint.mk, tools/dist.mk and page/page.mk
 
 # As many jobs as there are processors, unless -j says how many: on the command line, which make obeys first, or in the
 # environment. A make that is called by another one has the caller's, and `make clean` must not meet a build.
@@ -31,6 +18,10 @@ endif
 
 # What a recipe left behind when it failed is no result.
 .DELETE_ON_ERROR:
+
+# Silent under make -s.
+SAYS = $(if $(findstring s,$(firstword -$(MAKEFLAGS))),,yes)
+SAY = $(if $(SAYS),echo,:)
 
 CC ?= cc
 # This machine's instructions: -march=native, or -mcpu=native where the compiler wants it so. make ARCH= for any machine.
@@ -51,7 +42,7 @@ OPENMP := $(call accepts,-fopenmp)
 
 # The tiny program, and what it stands on.
 CORE_ROOMS = base weights tokens llama kinds
-CORE = rope.c $(wildcard $(CORE_ROOMS:%=src/%/*.c))
+CORE = rope.c src/rope_settings.c $(wildcard $(CORE_ROOMS:%=src/%/*.c))
 SOURCES = run.c $(sort $(filter-out src/llama/main.c,$(CORE) $(wildcard src/*.c src/*/*.c)))
 OBJECTS = $(SOURCES:%.c=build/%.o)
 CORE_OBJECTS = $(CORE:%.c=build/%.o)
@@ -64,8 +55,8 @@ COMMIT := $(shell { [ -e .git ] && grep -q '[$$]Format' run.c && git describe --
 
 # Only the targets that build go by the flags of this call. All others take the program as it was built last, and what is
 # out of date of it is built as the rest was: what `make test` tests and `make install` installs is what `make` built.
-BUILDERS = run core all debug  # what links a program belongs here
-BUILDING := $(filter $(BUILDERS),$(or $(MAKECMDGOALS),run))
+BUILDERS = default run core all debug  # what links a program belongs here
+BUILDING := $(filter $(BUILDERS),$(or $(MAKECMDGOALS),default))
 recorded = $(shell cat build/$(1) 2> /dev/null)
 BUILT := $(call recorded,flags)
 BUILT_LINK := $(call recorded,link)
@@ -78,28 +69,36 @@ LINK := $(BUILT_LINK)
 COMMIT := $(BUILT_COMMIT)
 endif
 
+# Silent where there is nothing to do.
+.PHONY: default
+default: run
+	@:
+
+# Links a target's objects by the command $(1). The line that is printed counts them.
+define link
+@$(SAY) '$(1) $(STRICT) ($(words $(filter %.o,$^)) objects) -o $@ $(LDLIBS)'
+@$(1) $(STRICT) $(filter %.o,$^) -o $@ $(LDLIBS)
+endef
+
 run: $(OBJECTS) build/link
-	$(if $(findstring s,$(firstword -$(MAKEFLAGS))),,@echo '$(LINK) $(STRICT) ($(words $(OBJECTS)) objects) -o $@ $(LDLIBS)')
-	@$(LINK) $(STRICT) $(OBJECTS) -o $@ $(LDLIBS)
+	$(call link,$(LINK))
 
 core: $(CORE_OBJECTS) build/link
-	$(filter-out $(OPENMP),$(LINK)) $(STRICT) $(CORE_OBJECTS) -o $@ $(LDLIBS)
+	$(call link,$(filter-out $(OPENMP),$(LINK)))
 
 all: run core
 
-# The tables of families and of keys in C, from their rows. They stay as they are committed without Python, or without
-# these files.
-FAMILY_ROWS = $(wildcard export/families.json export/keys.json tools/family_table.py)
-ROW_TABLES = src/configs/family_words.h src/configs/family_table.h src/configs/key_table.h
-$(ROW_TABLES): $(FAMILY_ROWS)
-	@if [ $(words $(FAMILY_ROWS)) = 3 ] && command -v $(PYTHON) > /dev/null; then $(PYTHON) tools/family_table.py; fi && touch $(ROW_TABLES)
-
-# Likewise the story of book.txt.
-src/measure/prose.inc: $(wildcard book.txt tools/prose.py)
-	@if [ -r tools/prose.py ] && command -v $(PYTHON) > /dev/null; then $(PYTHON) tools/prose.py > build/prose.inc && mv build/prose.inc $@; fi && touch $@
-
-build/src/measure/check.o: src/measure/prose.inc
-build/src/configs/families.o build/src/configs/config_keys.o: $(ROW_TABLES)
+# What is written in C from data: families and keys of configs, and the story of book.txt. It is written once, before
+# anything is compiled, and only what changed gets a new time. Without Python, or without the data, it stays as committed.
+TABLE_DATA = export/families.json export/keys.json tools/generate/family_table.py book.txt tools/generate/prose.py
+TABLES = src/configs/family_words.h src/configs/family_table.h src/configs/key_table.h src/measure/prose.inc
+$(TABLES): build/tables ;
+build/tables: $(wildcard $(TABLE_DATA))
+	@mkdir -p build
+	@if [ $(words $^) = $(words $(TABLE_DATA)) ] && command -v $(PYTHON) > /dev/null; then \
+		$(PYTHON) tools/generate/family_table.py && $(PYTHON) tools/generate/prose.py; fi
+	@touch $@
+$(sort $(OBJECTS) $(CORE_OBJECTS)): | build/tables
 
 build/%.o: %.c build/flags
 	@mkdir -p $(@D)
@@ -127,42 +126,16 @@ say-flags:
 debug:
 	$(MAKE) run WERROR=1 CFLAGS='-O1 -g $(ARCH) -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer'
 
-# Every job on every checkpoint with the sanitizers: minutes, apart from make test. ARGS: jobs, lengths, parts of names.
-test-sanitized: run
-	@MAKEFLAGS= CC='$(CC)' $(PYTHON) tests/sanitized.py $(ARGS)
-
-check-portable: run
-	$(PYTHON) tests/portable.py
-
-valgrind: run
-	$(PYTHON) tests/portable.py valgrind
-
 # Tests that build something do so as if at a terminal: jobs and flags are this make's own.
 test: run
 	@MAKEFLAGS= CC='$(CC)' $(PYTHON) tests/run_tests.py
 
-# What takes long: settings by the dozen, errors that are planted one at a time, every document's commands.
-test-long: run
-	@MAKEFLAGS= CC='$(CC)' $(PYTHON) tests/run_tests.py --long
-
-# What the tests are worth: each error of tests/planted.py, in a copy. ARGS: words of the errors that are meant.
-test-planted: run
-	@MAKEFLAGS= CC='$(CC)' $(PYTHON) tests/planted.py $(ARGS)
-
-# Against a real server: LLAMA_SERVER=path of llama-server. Minutes.
-test-served: run
-	@MAKEFLAGS= $(PYTHON) tests/test_served.py
-
-# Published tokenizers, llama.cpp's published library and a server of it. A part that cannot be had says so.
-test-world: run
-	@MAKEFLAGS= CC='$(CC)' WORLD='$(WORLD)' $(PYTHON) tests/world
-
 figures: run
-	$(PYTHON) tools/figures.py
+	$(PYTHON) tools/figures/figures.py
 
 class: run
-	$(PYTHON) tools/class_sheets.py
-	$(PYTHON) tools/class.py
+	$(PYTHON) tools/class/class_sheets.py
+	$(PYTHON) tools/class/class.py
 
 # ---- install ----
 
@@ -209,149 +182,26 @@ build/$(NAME).1: FORCE
 	@mkdir -p build
 	@command -v $(PYTHON) > /dev/null || \
 		{ echo 'make: the man page is made with $(PYTHON), which is not here (PYTHON=... names another)' >&2; exit 1; }
-	$(PYTHON) tools/manpage.py $(NAME) '$(VERSION)' "$(datadir)/$(NAME)" "$(docdir)" > $@
+	$(PYTHON) tools/generate/manpage.py $(NAME) '$(VERSION)' "$(datadir)/$(NAME)" "$(docdir)" > $@
 
 VERSION = $(shell sed -n 's/^.define VERSION "\(.*\)"/\1/p' run.c)
-
-WASM_FLAGS = -O3 -msimd128 -sALLOW_MEMORY_GROWTH=1 -sNODERAWFS=1 -sEXIT_RUNTIME=1
-
-wasm-bench:
-	@mkdir -p build/wasm
-	NODE_PATH=$${NODE_PATH:-/usr/share/nodejs} emcc $(FLAGS) -Werror $(WASM_FLAGS) $(SOURCES) $(LDLIBS) -o build/wasm/run.js
-	node --no-experimental-fetch build/wasm/run.js model.bin --bench -n 512
 
 clean:
 	rm -rf build dist run core
 
-# The page. What is bundled is pinned in page/package-lock.json, and nothing but files comes out.
-page: page-tools page/node_modules
-	@node page/build.mjs
-
-# What is not here is told at once, by Debian's packages. Their emscripten looks for acorn among node's modules.
-page-tools:
-	@have() { for name; do command -v "$$name" > /dev/null && return; done; false; }; \
-	packages=; \
-	have emcc || packages="$$packages emscripten"; \
-	[ "$$(command -v emcc || echo /usr/bin/emcc)" != /usr/bin/emcc ] || [ -d /usr/share/nodejs/acorn ] || \
-		packages="$$packages node-acorn"; \
-	have node || packages="$$packages nodejs"; \
-	have npm || packages="$$packages npm"; \
-	[ -z '$(BROWSER)' ] || have $(BROWSER) || packages="$$packages chromium"; \
-	[ -z "$$packages" ] || { echo "the page needs what is not here: apt-get install$$packages" >&2; exit 1; }
-
-page/node_modules: page/package.json page/package-lock.json | page-tools
-	@$(SAY) 'page: npm gets what is bundled and what tests it, into page/node_modules'
-	@cd page && npm ci --no-audit --no-fund --loglevel=error && touch node_modules
-
-# Silent under make -s.
-SAYS = $(if $(findstring s,$(firstword -$(MAKEFLAGS))),,yes)
-SAY = $(if $(SAYS),echo,:)
-
-page-open: page
-	$(PYTHON) page/serve.py
-
-# What a release holds: the sources as they are committed, the siblings of the small model, which go where the sources
-# are unpacked, and the page in one file. A version that is still in the making is called by its commit, too.
-SIBLINGS = model-8k.bin models/*.bin
-dist: PACKED = . $(patsubst %,':!%',$(SIBLINGS))
-dist-models: PACKED = $(patsubst %,'%',$(SIBLINGS))
-dist-models: WHAT = -models
-
-dist dist-models:
-	@git rev-parse --verify --quiet HEAD > /dev/null || \
-		{ echo 'make $@: the sources are packed as git has them, and this folder is no git repository' >&2; exit 1; }
-	@mkdir -p dist
-	@commit=$$(git rev-parse --short=10 HEAD) && name=rope.c-$(VERSION)$(if $(findstring dev,$(VERSION)),-$$commit) && \
-	git -c core.abbrev=10 archive --prefix=$$name/ -o dist/$$name$(WHAT).tar HEAD -- $(PACKED) && \
-	gzip -9nf dist/$$name$(WHAT).tar && \
-	$(SAY) "dist: dist/$$name$(WHAT).tar.gz of $$commit$$(git diff --quiet HEAD || echo ', without what is not committed')"
-
-dist-page: page
-	@mkdir -p dist
-	@cp build/page/rope.html dist/rope.html
-	@$(SAY) 'dist: dist/rope.html'
-
-test-page: BROWSER = "$${CHROMIUM:-chromium}" chromium-browser google-chrome
-test-page: run page
-	@MAKEFLAGS= PAGE_IN_BROWSER=1 $(PYTHON) tests/run_tests.py test_page
-
-page-picture: BROWSER = "$${CHROMIUM:-chromium}" chromium-browser google-chrome
-page-picture: page
-	node tools/page_picture.mjs
-
-# tests/fuzz/fuzz.c holds all targets: which one a program is, its name says. No allocation may be larger than small
-# files justify.
-FUZZERS = model tokenizer text options config blocks engines
-FUZZ_CC ?= clang
-FUZZ_FLAGS = -O1 -g -march=native -DLIBFUZZER -fsanitize=fuzzer,address,undefined,float-cast-overflow -fno-sanitize-recover=all
-FUZZ_RUN = -timeout=10 -malloc_limit_mb=256 -artifact_prefix=build/fuzz/
-
-fuzz: build/fuzz/fuzz
-	$(PYTHON) tests/fuzz/seeds.py build/fuzz/corpus
-	@for target in $(FUZZERS); do \
-		cp $< build/fuzz/$$target; \
-		set -- build/fuzz/$$target $(FUZZ_RUN) build/fuzz/corpus/$$target; \
-		if [ '$(FUZZ_SECONDS)' ]; then "$$@" -max_total_time=$(FUZZ_SECONDS) || exit 1; else echo "$$@"; fi; \
-	done
-
-build/fuzz/fuzz: tests/fuzz/fuzz.c $(SOURCES) $(wildcard *.h src/*.h src/*/*.h)
-	@mkdir -p $(@D)
-	$(FUZZ_CC) $(FLAGS) -Werror $(FUZZ_FLAGS) -I. tests/fuzz/fuzz.c $(filter-out run.c,$(SOURCES)) -Wl,--wrap=map_file,--wrap=unmap_file -o $@ $(LDLIBS)
-
-# gcc's analyzer follows every path, but takes vectors for numbers. clang's own is left out: it loses sight of what one
-# function has made sure of for another. Of clang-tidy's checks, these are matters of taste (parameters that could be
-# swapped, names that the standard reserves and the C library wants defined, results of printf, which ferror tells at the
-# end), or take bytes for strings, or 64-bit sizes for ones that an int cannot hold (header.c and test_hostile.py see to
-# that), or miss objects behind addresses that are only asked for in advance. Others find what is meant: quotients that
-# are cut to whole numbers, loops that add up to a limit, long strings in lists, structs of doubles alone that are compared
-# by their bytes. cppcheck's take the address of a result for a use of it, and do not know vectors in braces. What calls
-# itself here does so no deeper than a text may nest.
-LINT_GCC ?= gcc
-VECTORS = src/fast/kernels.c src/fast/matmul.c src/fast/rows.c src/fast/panels.c src/fast/packed.c \
-	src/fast/widen.c
-TIDY = bugprone-*,cert-*,misc-*,performance-*,portability-*,-bugprone-easily-swappable-parameters,-bugprone-reserved-identifier,-cert-dcl37-c,$\
--cert-dcl51-cpp,-cert-err33-c,-performance-no-int-to-ptr,-cert-err34-c,-bugprone-not-null-terminated-result,$\
--bugprone-implicit-widening-of-multiplication-result,-bugprone-narrowing-conversions,-misc-no-recursion,$\
--bugprone-integer-division,-cert-flp30-c,-bugprone-suspicious-missing-comma,-bugprone-suspicious-memory-comparison,$\
--cert-exp42-c,-cert-flp37-c
-
-# Of Python, what the modules of exporter and probe offer each other has types. An Optional is not followed through every
-# branch, and an empty list or dictionary in a function's body need not say what comes into it.
-MYPY = --ignore-missing-imports --no-strict-optional --disable-error-code=var-annotated --no-error-summary
-
-lint: run
-	@found() { command -v $$1 > /dev/null && echo "$$1" || { echo "$$1 is not here"; false; }; }; status=0; \
-	$(PYTHON) tools/lint/house.py || status=1; \
-	$(PYTHON) tools/header_table.py --check || status=1; \
-	$(PYTHON) tools/family_table.py --check || status=1; \
-	$(PYTHON) tools/lint/words.py || status=1; \
-	if found mypy; then mypy $(MYPY) export probe || status=1; fi; \
-	if found $(LINT_GCC); then for file in $(filter-out $(VECTORS),$(SOURCES)); do \
-		$(LINT_GCC) $(FLAGS) -Werror -O1 -fanalyzer -c $$file -o /dev/null || status=1; done; fi; \
-	if found clang-tidy; then clang-tidy --quiet --warnings-as-errors='*' --checks='-*,$(TIDY)' $(SOURCES) -- \
-		-std=c11 -march=native 2> /dev/null || status=1; fi; \
-	if found cppcheck; then cppcheck --quiet --std=c11 --enable=warning,performance,portability --error-exitcode=1 \
-		--suppress=uninitvar --suppress=internalAstError --suppress=ctuuninitvar --suppress=toomanyconfigs $(SOURCES) || status=1; fi; \
-	$(MAKE) -s lint-page || status=1; \
-	exit $$status
-
-# The page's modules and its tests: ESLint, then TypeScript's checker over what JSDoc says of types.
-lint-page:
-	@if [ -x page/node_modules/.bin/eslint ] && [ -x page/node_modules/.bin/tsc ]; then \
-		page/node_modules/.bin/eslint --config page/eslint.config.js page/src page/*.mjs tests/page && \
-		page/node_modules/.bin/tsc -p page/jsconfig.json; \
-	else echo 'eslint and tsc are not here (make page gets them)'; fi
-
 FORMATTED = *.c *.h src/*.c src/*.h src/*/*.c src/*/*.h page/*.c page/*.h tests/*.c tests/*.h tests/*/*.c
 
 format:
-	clang-format -i $(filter-out src/tokens/unicode_tables.h $(ROW_TABLES),$(wildcard $(FORMATTED)))
+	clang-format -i $(filter-out src/tokens/unicode_tables.h $(TABLES),$(wildcard $(FORMATTED)))
+
+# Further targets: tests that make test leaves out, make lint, what a release is packed from, and the page.
+MORE = tests/rare.mk tools/lint/lint.mk tools/dist.mk page/page.mk
+-include $(MORE)
 
 help:
-	@sed -n 's/^# make/make/p' Makefile
+	@sed -n 's/^# make/make/p' Makefile $(wildcard $(MORE))
 
-.PHONY: test-sanitized all install uninstall page page-tools page-open dist dist-models dist-page test-page page-picture debug check-portable valgrind
-.PHONY: wasm-bench test test-long test-planted test-served test-world figures class fuzz lint lint-page format clean help say-flags FORCE
+.PHONY: all debug test figures class install uninstall clean format help say-flags FORCE
 FORCE:
 
 -include $(sort $(OBJECTS:.o=.d) $(CORE_OBJECTS:.o=.d))

@@ -233,6 +233,18 @@ double rope_logn(const RopeConfig *c, int position) {
     return grows ? log(position + 1.0) / log(c->train_ctx) : 1;
 }
 
+double query_temperature(const RopeConfig *c, int position) {
+    int length = c->temperature_length ? c->temperature_length : c->train_ctx;
+    int count = position + c->temperature_early + c->temperature_unturned;
+    return 1 + c->temperature_beta * log(1 + count / length);
+}
+
+double score_growth(const RopeConfig *c) {
+    bool grows = c->mscale_in_scores && c->method == ROPE_YARN;
+    double m = grows ? rope_yarn_growth(c->factor) * c->mscale_all_dim + 1 : 1;
+    return m * m;
+}
+
 // ---- methods at work ----
 
 // Dynamic: s(l) = max(1, factor * l / L - (factor - 1)), Hugging Face's rule: 1 up to L and growing
@@ -261,6 +273,12 @@ void rope_frequencies(const RopeConfig *c, int length, RopeFreqs *f) {
         RopePair pair = {c, i, plain, turns, s, length};
         f->inv_freq[i] = method->frequency(&pair);
     }
+}
+
+double pair_speed(const RopeConfig *c, const RopeFreqs *f, int pair, int position) {
+    bool has_lists = rope_methods[c->method].flags & ROPE_USES_LISTS;
+    bool unscaled = has_lists && position < c->unscaled_positions;
+    return unscaled ? rope_plain(c, pair) : f->inv_freq[pair];
 }
 
 // The angle is taken in double: at position 2^20 a float would be wrong by whole degrees.

@@ -1,5 +1,5 @@
 // The program: Llama inference past the trained context. Start reading here: options, a model, what
-// is said of its RoPE, a text, plans, and then a job (src/settings/jobs.h has a row for each). A text
+// is said of its RoPE, a text, plans, and then a job (src/options/jobs.h has a row for each). A text
 // is written in src/job/text.c, all else is measured in src/measure.
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
@@ -46,6 +46,7 @@ static void end_json(Program *p, Answer answer, const Error *err) {
 // with the reason printed.
 static Answer finish(Program *p, bool ok, Error *err) {
     if (p->options.json) end_json(p, answer_of(p, ok), err);
+    if (p->options.job == JOB_FIELDS && !ok) print_refused(err);
     if (ok && (fflush(stdout) || ferror(stdout))) ok = fail(err, "cannot write to standard output");
     if (!ok) fprintf(stderr, "run: %s\n", err->text);
     tokenizer_free(p->job.tokenizer);
@@ -58,16 +59,19 @@ static Answer finish(Program *p, bool ok, Error *err) {
     return answer_of(p, ok);
 }
 
+// "5.0.0 (0123456789)", without a commit where nobody knows it.
+static const char *version_text(void) { return COMMIT[0] == '$' ? VERSION : VERSION COMMIT; }
+
 static bool print_version(const Options *o, const char *program, Error *err) {
     char version[60];
-    snprintf(version, sizeof version, "rope.c " VERSION "%s", COMMIT[0] == '$' ? "" : COMMIT);
+    snprintf(version, sizeof version, "rope.c %s", version_text());
     if (o->help) return options_help(program, version, o->help, err);
     printf("%s\n", version);
     return true;
 }
 
 int main(int argc, char **argv) {
-    Program p = {.job = {.answer = YES}};
+    Program p = {.json = {.version = version_text()}, .job = {.answer = YES}};
     Options *o = &p.options;
     Error err;
     catch_interrupt(0);  // which also ends the wait for a text from standard input
@@ -165,7 +169,7 @@ static bool read_ids(Program *p, bool prompted, Error *err) {
     return true;
 }
 
-// By the rows of src/settings/jobs.h.
+// By the rows of src/options/jobs.h.
 #define RUN_JOB(kind, run, length, needs) [JOB_##kind] = (run),
 static RunJob *const run_of_job[N_JOBS] = {JOB_ROWS(RUN_JOB)};
 

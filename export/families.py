@@ -1,5 +1,5 @@
 """The families of models: the rows of families.json, which say all that is known of a family. docs/code.md tells how
-one is added. tools/family_table.py makes a table in C of the same rows."""
+one is added. tools/generate/family_table.py makes a table in C of the same rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PLACE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'families.json'
 # What a key of gates may be, and the attention_gate that it means.
 GATES = {True: 3, 'per-head': 3, 'per-element': 2}
 # Which layers slide, by a config: none; all by its window; all if use_sliding_window says so; some by that and lists;
-# by a period; by a list, or all; none, but some see chunks; or as tools/train.py writes it.
+# by a period; by a list, or all; none, but some see chunks; or as tools/training/train.py writes it.
 RULES = 'alike', 'all_slide', 'all_by_flag', 'by_flag', 'periodic', 'listed', 'chunked', 'small'
 # The rope_types that a class knows, and what each means. The three axes of mrope are one in a text. A class that knows
 # longrope alone takes two older names for it.
@@ -108,9 +108,6 @@ class KeysOf:
     attention_bias: str = 'refused'  # read; unread: the class does not look at it; refused: false alone
     by_layer: Tuple[str, ...] = ()   # keys about layers or positions that mean something here
     must: Dict[str, List[Any]] = field(default_factory=dict)  # keys and the values that they may have
-    chosen: str = ''                 # the key of how many keys a query chooses
-    chosen_by: Tuple[str, ...] = ()  # the keys of a list, a pattern, a step and a start, which say where it is shared
-    chosen_halves: bool = False      # what turns of the indexer stands in halves
     said_by: Dict[str, str] = field(default_factory=dict)  # our fields, and their keys where they are not USUAL_KEYS:
     # hidden_dim of a dense feed-forward layer, norm_eps, after_norm_eps of norms of what a layer adds, attention_gate
     # (see GATES), per_layer_dim of each layer's own embedding of a token, shared_classifier before the usual one
@@ -246,6 +243,7 @@ class Family:
     came_with: int = 4        # the release of Transformers
     aliases: Dict[str, str] = field(default_factory=dict)  # other names of it: model_type and architecture
     lacks: str = ''           # steps of a family that is not run, which this program has not
+    gone: str = ''            # of a family that earlier versions ran: what went, and when
     wrapped_in: Dict[str, str] = field(default_factory=dict)  # model_type: architecture, of models of pictures and text
     wrapped_tied: bool = True  # a wrapper that says nothing of it has its embedding for a classifier
     wrapped_flat: bool = False  # the keys of the text model may stand in the wrapper itself

@@ -18,7 +18,7 @@ from .common import (MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_SEQ, MAX_
                      Problem, is_number, size_of)
 from .families import ARCHITECTURES, Gguf, gguf_of
 from .huggingface import rows_of
-from .kinds import (altup, expert_gguf, expert_tensors, gaussian_topk, index, latent, layers, mamba, shapes,
+from .kinds import (altup, expert_gguf, expert_tensors, gaussian_topk, latent, layers, mamba, shapes,
                     state_tensors, states, steps)
 from .model import FIELDS_OF, MAMBA, STATE, WITHOUT_ROPE, Feature, Model
 from .names import names_in
@@ -26,11 +26,12 @@ from .tensors import BLOCKS, Checkpoint, Tensor, size_of_rows, split
 
 NAMES = names_in('gguf', 'plain', 'steps', 'experts', 'shared', 'latent', 'states')
 TYPES = {0: 'F32', 1: 'F16', 2: 'Q4_0', 3: 'Q4_1', 6: 'Q5_0', 7: 'Q5_1', 8: 'Q8_0', 10: 'Q2_K', 11: 'Q3_K', 12: 'Q4_K',
-         13: 'Q5_K', 14: 'Q6_K', 16: 'IQ2_XXS', 17: 'IQ2_XS', 18: 'IQ3_XXS', 19: 'IQ1_S', 20: 'IQ4_NL', 21: 'IQ3_S',
-         22: 'IQ2_S', 23: 'IQ4_XS', 29: 'IQ1_M', 30: 'BF16', 34: 'TQ1_0', 35: 'TQ2_0', 39: 'MXFP4', 40: 'NVFP4',
-         41: 'Q1_0', 42: 'Q2_0',
-         # ik_llama.cpp's
-         137: 'IQ2_K', 138: 'IQ3_K', 139: 'IQ4_K', 140: 'IQ5_K', 144: 'IQ4_KS', 152: 'IQ5_KS'}
+         13: 'Q5_K', 14: 'Q6_K', 16: 'IQ2_XXS', 17: 'IQ2_XS', 18: 'IQ3_XXS', 20: 'IQ4_NL', 21: 'IQ3_S', 22: 'IQ2_S',
+         23: 'IQ4_XS', 30: 'BF16', 39: 'MXFP4', 40: 'NVFP4',
+         140: 'IQ5_K'}  # ik_llama.cpp's, which its files of IQ4_XS contain
+# Read until version 5.
+REMOVED_TYPES = {19: 'IQ1_S', 29: 'IQ1_M', 34: 'TQ1_0', 35: 'TQ2_0', 41: 'Q1_0', 42: 'Q2_0', 137: 'IQ2_K',
+                 138: 'IQ3_K', 139: 'IQ4_K', 144: 'IQ4_KS', 152: 'IQ5_KS'}
 OTHER_TYPES = {9: 'Q8_1', 15: 'Q8_K', 24: 'I8', 25: 'I16', 26: 'I32', 27: 'I64', 28: 'F64', 36: 'I2_S', 133: 'Q6_0',
                134: 'IQ1_BN', 135: 'IQ2_BN', 141: 'IQ6_K', 145: 'IQ2_KS', 146: 'IQ4_KSS', 153: 'IQ2_KT',
                154: 'IQ3_KT', 155: 'IQ4_KT', 156: 'IQ3_KS', 157: 'IQ2_KL', 158: 'IQ1_KT',
@@ -44,7 +45,7 @@ RMS_EPS = 'attention.layer_norm_rms_epsilon'
 LISTS = 'tokens', 'scores', 'token_type', 'merges'  # of tokenizer.ggml
 # No other list is kept.
 BY_LAYER = (*('.' + key for key in ('attention.sliding_window_pattern', *shapes.LISTED, states.RECURRENT,
-                                    states.SECTIONS, index.TYPES, gaussian_topk.GGUF_KEY)), *steps.XIELU_KEYS)
+                                    states.SECTIONS, gaussian_topk.GGUF_KEY)), *steps.XIELU_KEYS)
 OF_PICTURES = states.SECTIONS, 'n_deepstack_layers'  # which mean nothing to a text
 HEAD_LIMIT = 64 << 20  # bytes of settings and places: a vocabulary of 128,000 with its merges takes 8 MB
 LIST_LIMIT = 1 << 20
@@ -57,10 +58,13 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
     """The checkpoint, and all settings for the tokenizer's sake."""
     settings, tensors = read_parts(job, path)
     general = Keys(job, path, settings)
-    name = general.get('general.architecture', lambda v: v in list(ARCHITECTURES), 'one of ' + ', '.join(ARCHITECTURES))
+    name = general.get('general.architecture', lambda v: v in list(ARCHITECTURES), 'one of ' + ', '.join(
+        name for name, families in ARCHITECTURES.items() if not families[0].gone))
     start = name + '.'
     keys = Keys(job, path, {key[len(start):]: value for key, value in settings.items() if key.startswith(start)}, start)
     families = ARCHITECTURES[name]
+    if families[0].gone:
+        general.refuse('general.architecture', 'a family that is run; %s' % families[0].gone)
     widths = mamba.take_widths(keys, families[0].states) if families[0].states else []
     rule, has = gguf_of(families[0]), frozenset.intersection(*(family.always for family in families))
     keys.asked.update(OF_PICTURES if name in rule.with_pictures else ())
@@ -94,7 +98,6 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
     model.set(**altup.from_gguf(keys, families[0], model, tensors),
               **gaussian_topk.from_gguf(keys, families[0], model.n_layers))
     expert_gguf.mark_gguf_dense(keys, rule, tensors, model)
-    model.set(**index.from_gguf(keys, families[0], model, tensors))
     expert_gguf.leave_out(keys, tensors, model)
     turns = not model.layers or any(not flags & (WITHOUT_ROPE | STATE) for flags in model.layers)
     if 'rope.freq_base' not in keys.values and turns and not families[0].rope.none:
@@ -104,8 +107,6 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
     if model.kv_rank:
         latent.take_latent(path, tensors, model, names, latent.GGUF_BOTH, True)
         latent.take_apart(path, tensors, model, names)
-    if model.index_topk:
-        index.take_index(tensors, model, names, families[0].keys.chosen_halves)
     for layer in range(model.n_layers):
         for whole, parts in rule.names.fused.items():
             split(path, tensors, 'blk.%d.%s' % (layer, whole),
@@ -128,8 +129,7 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
 def names_of(rule: Gguf, model: Model) -> Dict[str, str]:
     """The architecture's name of each of our tensors, a %d for the layer."""
     return {**NAMES, **rule.names.own, **altup.names_of('gguf', model), **names_in(
-        'gguf', *['latent_apart'] * bool(model.kv_rank), *['latent_queries'] * bool(model.q_rank),
-        *['index'] * bool(model.index_topk)),
+        'gguf', *['latent_apart'] * bool(model.kv_rank), *['latent_queries'] * bool(model.q_rank)),
             **({'wg': state_tensors.GATE} if rule.names.gate_in_queries else {})}
 
 
@@ -419,6 +419,9 @@ def place(path, places, base, align, total):
     """The tensors, which lie one behind the other, each at a multiple of `align`."""
     tensors, at = {}, base
     for name, (shape, kind, offset) in sorted(places.items(), key=lambda item: item[1][2]):
+        if kind in REMOVED_TYPES:
+            raise Problem(path, '%s cannot be read: weights of %s were removed in version 5.0 (download a file of '
+                          'another type: IQ2_XXS is the smallest, Q4_K_M the usual one)' % (name, REMOVED_TYPES[kind]))
         if kind not in TYPES:
             raise Problem(path, '%s cannot be read (found type %s, expected one of %s)'
                           % (name, OTHER_TYPES.get(kind, kind), ', '.join(TYPES.values())))

@@ -1,5 +1,5 @@
 """The header of model.bin: the rows of header.json, by which this program's exporter reads and writes it. From the same
-rows tools/header_table.py makes the tables in C and docs/header.tsv.
+rows tools/generate/header_table.py makes the tables in C and docs/header.tsv.
 
 A row has a field's place, its type, what it may be (a number, or C's name of one, which `words` say), the kind of layer
 that has it, the versions that it asks for from some value on, its member in C, and its meaning."""

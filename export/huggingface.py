@@ -10,7 +10,7 @@ from .common import Job, Problem, read_json
 from .config import read_config
 from .families import Family
 from .inputs import adapter_alone, adapter_in
-from .kinds import altup, expert_tensors, index, latent, state_tensors
+from .kinds import altup, expert_tensors, latent, state_tensors
 from .model import XIELU, Feature, Model
 from .names import names_in
 from .safetensors import read_safetensors
@@ -32,7 +32,7 @@ def names_of(family: Family, model: Model) -> Dict[str, str]:
     if family.states:
         names.update(state_tensors.names_of(family))
     names.update(altup.names_of('hugging_face', model))
-    names.update(names_in('hugging_face', *['index'] * bool(family.keys.chosen), *['latent'] * bool(model.kv_rank),
+    names.update(names_in('hugging_face', *['latent'] * bool(model.kv_rank),
                           *['latent_queries'] * bool(model.kv_rank and model.q_rank)))
     if not family.experts:
         return {**names, **family.names.own}
@@ -64,8 +64,6 @@ def read_huggingface(job: Job, folder: str) -> Checkpoint:
     altup.take_folder(tensors, model, family, names, table_rows)
     if model.kv_rank:
         latent.take_latent(folder, tensors, model, names, latent.BOTH, interleaved)
-    if model.index_topk:
-        index.take_index(tensors, model, names, family.keys.chosen_halves)
     for layer in range(model.n_layers):
         for whole, parts in expert_tensors.fused_of(family, model).items():
             split(folder, tensors, 'model.layers.%d.%s' % (layer, whole),

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Set, Tuple
 from .header import FIELDS as HEADER_FIELDS
 
 # A layer's byte in model.bin, and activations there.
-SEES_ALL, WITHOUT_ROPE, TURNS_AS_SLIDING, DENSE, KEYS_ARE_VALUES, WITHOUT_SINKS, STATE, SHARES_CHOICE = \
-    1, 2, 4, 8, 16, 32, 64, 128
+SEES_ALL, WITHOUT_ROPE, TURNS_AS_SLIDING, DENSE, KEYS_ARE_VALUES, WITHOUT_SINKS, STATE = \
+    1, 2, 4, 8, 16, 32, 64
 DELTA, CONV, MAMBA = 1, 2, 3  # of state_kind
 SILU, GELU, CLAMPED, RELU2, XIELU = range(5)
 
@@ -136,8 +136,6 @@ class Feature(Enum):
     STATE_BIAS = 'biases of layers with a state'
     CONV_BIAS = 'biases of convolutions'
     LATENT_EXPERTS = 'experts in a narrower space'
-    CHOICE = 'a choice of keys'
-    SHARED_CHOICE = 'layers that share a choice of keys'
     ROUTER_EPS = 'a divisor of the weights of experts'
     GATE_BIAS = 'a bias of the gate of attention'
     TILED = 'value heads in tiles'
@@ -227,8 +225,7 @@ def features_of(model: Model) -> Set[Feature]:
         Feature.SHARED_KEYS: any(shape.kv_layer != layer for layer, shape in enumerate(model.shapes)),
         Feature.KEYS_AS_VALUES: any(flags & KEYS_ARE_VALUES for flags in layers),
         Feature.EXPERTS: model.n_experts, Feature.DENSE_BETWEEN: any(flags & DENSE for flags in layers),
-        Feature.LATENT_EXPERTS: model.expert_latent_dim, Feature.CHOICE: model.index_topk,
-        Feature.SHARED_CHOICE: model.index_topk and any(flags & SHARES_CHOICE for flags in layers),
+        Feature.LATENT_EXPERTS: model.expert_latent_dim,
         Feature.ROUTER_EPS: model.router_eps,
         Feature.LATENT: model.kv_rank, Feature.Q_LATENT: model.q_rank, Feature.SCORE_MSCALE: model.mscale_in_scores,
         Feature.GROUPS: model.router_groups, Feature.ROUTER_SCALE: model.router_scale,

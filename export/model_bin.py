@@ -14,11 +14,11 @@ from .common import NUMBER_LIMIT, PROGRAM, RUN, Job, Keys, Problem, is_number, s
 from .header import BYTES, FIELDS, LAST_TOKEN, NEWEST, OLDEST, repacked, unpacked, version_of
 from .kinds import altup, gaussian_topk
 from .llama2c import read_llama2c
-from .model import (CONV, DELTA, DENSE, FIELDS as MODEL_FIELDS, KEYS_ARE_VALUES, MAMBA, SHARES_CHOICE, STATE,
+from .model import (CONV, DELTA, DENSE, FIELDS as MODEL_FIELDS, KEYS_ARE_VALUES, MAMBA, STATE,
                     WITHOUT_SINKS, Model, Shape)
 from .packed import PACKED, RESTS, Parted
 from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Tensor, size_of_rows
-from .write import TABLES, WEIGHT_TYPES, tensor_order
+from .write import REMOVED_TYPES, TABLES, WEIGHT_TYPES, tensor_order
 
 NOTE, NOTE_BYTES = b'ANCR', 32
 OF_EXPERTS = ('n_experts_used expert_hidden_dim router router_bias expert_bias shared_hidden_dim shared_gate '
@@ -125,6 +125,7 @@ def read_model_bin(job, path):
     if at != start + 16 * n_pairs + n_flags + n_shapes + n_types:
         raise Problem(path, 'is cut short (found %d bytes, expected more in the tables)' % total)
     factors = list(struct.unpack('<%dd' % (2 * n_pairs), lists))
+    refuse_removed(path, types)
     if not all(map(is_number, factors)) or any(t not in CODES for t in types):
         raise Problem(path, 'has impossible lists or tables behind its header')
     model.set(short_factor=factors[:n_pairs], long_factor=factors[n_pairs:], tied=bool(model.shared_classifier))
@@ -138,8 +139,7 @@ def read_layers(path, model, layers, n_flags, version):
         raise Problem(path, 'is cut short (found %d bytes of the layer table, expected %d)'
                       % (len(layers), model.n_layers))
     kinds = range(6 if model.sliding_rope else 4)
-    more = DENSE * bool(model.n_experts) | (KEYS_ARE_VALUES | WITHOUT_SINKS) * (version == 6) | \
-        SHARES_CHOICE * bool(model.index_topk)
+    more = DENSE * bool(model.n_experts) | (KEYS_ARE_VALUES | WITHOUT_SINKS) * (version == 6)
     for layer, flags in enumerate(layers):
         if (0 if model.state_kind and flags & ~DENSE == STATE else flags & ~more) not in kinds:
             raise Problem(path, 'has impossible lists or tables behind its header (found %d for layer %d)'
@@ -166,6 +166,13 @@ def read_shapes(path: str, model: Model, data: bytes, size: int) -> List[Shape]:
     return shapes
 
 
+def refuse_removed(path, types):
+    for number in types:
+        if number in REMOVED_TYPES:
+            raise Problem(path, 'has weights of %s, which were removed in version 5.0 (export its source again, as '
+                          'another type)' % REMOVED_TYPES[number])
+
+
 def is_matrix(part, shape):
     return len(shape) == 2 and part not in TABLES
 
@@ -186,6 +193,7 @@ def read_header(header):
         if since > version:
             header.refuse(name, 'at most %d in version %d' % (min(field.since[newer] for newer in field.since
                                                                   if newer > version) - 1, version))
+    refuse_removed(header.path, [values['weight_type']])
     header.get('weight_type', lambda v: v in TYPES, 'a type of docs/format.md')
     header.number('theta', above=1.0)
     if values['sliding_rope']:
@@ -213,9 +221,7 @@ def read_header(header):
             ('conv_bias', not values['conv_bias'] or state == MAMBA, '0 without Mamba 2'),
             ('state_norm_groups', bool(values['state_norm_groups']) == (state == MAMBA),
              '1 or more with Mamba 2, else 0'),
-            *((field, bool(values[field]) == bool(values['index_topk']), '1 or more with index_topk, else 0')
-              for field in ('index_heads', 'index_dim')),
-            ('index_topk', not values['index_topk'] or values['q_rank'] and rank, '0 without q_rank and kv_rank'),
+            ('index_topk', not values['index_topk'], '0: keys that an indexer chooses went in version 5.0'),
             ('latent_bias', not values['latent_bias'] or values['o_bias'] and rank, '0 without kv_rank and o_bias'),
             ('state_tiled', not values['state_tiled'] or state == DELTA, '0 without a delta rule'),
             ('layer_table', not state or values['layer_table'], '1 with state_kind'),

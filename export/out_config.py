@@ -10,7 +10,7 @@ from .common import Job, Problem
 from .config import said_by
 from .existing import WRITTEN_BY
 from .families import GATES, TYPES, Family
-from .kinds import altup, experts, gaussian_topk, index, latent, layers, shapes, states, steps
+from .kinds import altup, experts, gaussian_topk, latent, layers, shapes, states, steps
 from .model import TURNS_AS_SLIDING, Model
 from .out_model import rope_of, temperature
 from .tensors import rounded
@@ -53,8 +53,6 @@ def config_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, An
     if gate_key:
         config[gate_key] = next(word for word, gate in reversed(GATES.items()) if gate == model.attention_gate)
     config.update(altup.to_config(model), **gaussian_topk.to_config(family, model))
-    if model.index_topk:
-        config.update(index.to_config(family, model))
     if model.n_experts:
         config.update(experts.to_config(path, family, model))
     elif family.experts and family.experts.none:

@@ -10,7 +10,7 @@ from typing import Any, Callable, Iterator, List, Set, Tuple
 from .existing import WRITTEN_BY
 from .families import FAMILIES, Family, fits, gguf_of
 from .gguf import STRING, TYPES, names_of
-from .kinds import altup, expert_tensors, index, latent, layers, mamba, shapes, state_tensors, steps
+from .kinds import altup, expert_tensors, latent, layers, mamba, shapes, state_tensors, steps
 from .model import Feature, Model, features_of
 from .out_gguf_keys import ARRAY, BOOL, F32, I32, U32, keys_of, other_scores
 from .out_model import Fused, family_of, rope_of
@@ -22,9 +22,8 @@ from .write import most_used, pieces, plan_model
 ALIGNMENT = 32
 FILE_TYPES = {'F32': 0, 'F16': 1, 'Q4_0': 2, 'Q4_1': 3, 'Q8_0': 7, 'Q5_0': 8, 'Q5_1': 9, 'Q2_K': 10, 'Q3_K': 12,
               'Q4_K': 15, 'Q5_K': 17, 'Q6_K': 18, 'IQ4_NL': 25, 'IQ4_XS': 30, 'BF16': 32, 'MXFP4': 38,
-              'IQ2_XXS': 19, 'IQ2_XS': 20, 'IQ3_XXS': 23, 'IQ1_S': 24, 'IQ3_S': 26, 'IQ2_S': 28, 'IQ1_M': 31,
-              'TQ1_0': 36, 'TQ2_0': 37, 'NVFP4': 39, 'Q1_0': 40, 'Q2_0': 41,
-              'IQ2_K': 138, 'IQ3_K': 139, 'IQ4_K': 140, 'IQ5_K': 141, 'IQ4_KS': 145, 'IQ5_KS': 150}  # ik_llama.cpp's
+              'IQ2_XXS': 19, 'IQ2_XS': 20, 'IQ3_XXS': 23, 'IQ3_S': 26, 'IQ2_S': 28, 'NVFP4': 39,
+              'IQ5_K': 141}  # ik_llama.cpp's
 
 
 def stays_in_gguf(checkpoint: Checkpoint, name: str) -> bool:
@@ -110,7 +109,6 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
         tensor = Scaled(place.tensor, scores) if place.part == 'q_norm' and scores != 1 else place.tensor
         if model.kv_rank and place.part in latent.ORDERED:
             tensor = latent.Reordered(tensor, latent.order_back(place.part, model))
-        tensor = index.in_order(model, place.part, tensor, family.keys.chosen_halves)
         if model.kv_rank and place.part == 'wk':
             tensor = Columns([latent.as_floats(path, tensor)], model.n_heads)
         if place.part == 'state_decay':

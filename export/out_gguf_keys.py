@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Tuple
 from .common import Job, Problem
 from .families import Family, Gguf, gguf_of
 from .gguf import STRING
-from .kinds import altup, expert_gguf, gaussian_topk, index, latent, layers, shapes, states, steps
+from .kinds import altup, expert_gguf, gaussian_topk, latent, layers, shapes, states, steps
 from .model import WITHOUT_ROPE, Feature, Model, features_of
 from .out_config import refuse_two_ropes
 from .out_model import rope_of, temperature
@@ -51,8 +51,6 @@ def settings_of(job: Job, path: str, family: Family, rule: Gguf, model: Model) -
     settings.update({**altup.to_gguf(job, rule, model), **gaussian_topk.to_gguf(job, family, rule, model)})
     if model.n_experts:
         settings.update(expert_gguf.to_gguf(path, rule, family, model))
-    if model.index_topk:
-        settings.update(index.to_gguf(job, rule, family, model))
     if model.state_kind:
         settings.update(states.to_gguf(job, path, rule, family, model))
     if rule.without_rope == 'each_fourth' and model.layer_flags != [

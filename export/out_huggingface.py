@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterator, List, Set, Tuple
 from .common import PROGRAM, RUN, Problem
 from .families import Family, fits
 from .huggingface import names_of
-from .kinds import expert_tensors, index, latent, state_tensors
+from .kinds import expert_tensors, latent, state_tensors
 from .model import Feature, Model, features_of
 from .out_config import ORIGINAL, config_of, float_type
 from .out_model import Fused, family_of
@@ -115,7 +115,6 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
         tensor = place.tensor
         if model.kv_rank and place.part in latent.ORDERED:
             tensor = latent.Reordered(tensor, latent.order_back(place.part, model))
-        tensor = index.in_order(model, place.part, tensor, family.keys.chosen_halves)
         is_whole = place.part == 'final_norm' and family.adds_one == 'but_last'
         if place.part in NORMS and family.adds_one and not is_whole:
             tensor = Shifted(tensor, -1)

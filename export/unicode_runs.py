@@ -1,5 +1,5 @@
-"""Made by tools/unicode_tables.py, not by hand: how many code points lie outside a set, then in it, and so on,
-as in src/tokens/unicode_tables.h. A Python itself knows those of its version."""
+"""Made by tools/generate/unicode_tables.py, not by hand: how many code points lie outside a set, then in it,
+and so on, as in src/tokens/unicode_tables.h. A Python itself knows those of its version."""
 
 from __future__ import annotations
 

@@ -11,13 +11,17 @@ from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Tuple
 from . import header
 from .common import ENCODINGS, Problem
 from .kinds import altup
-from .model import (DELTA, KEYS_ARE_VALUES, MAMBA, RELU2, SHARES_CHOICE, STATE, WITHOUT_SINKS, XIELU, Model, Shape,
+from .model import (DELTA, KEYS_ARE_VALUES, MAMBA, RELU2, STATE, WITHOUT_SINKS, XIELU, Model, Shape,
                     layers_with_experts)
 from .packed import PACKED, Packed, may_pack
 from .rows import ColumnsMoved
 from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Paired, Place, Shifted, in_pairs_of, same_bytes, widen
 
-WEIGHT_TYPES = {'F32': 0, 'F16': 1, 'BF16': 2, 'Q8': 3, **{name: number for number, name in enumerate(BLOCKS, 5)}}
+# Numbers of types in model.bin. Some are left out: version 5 removed their types.
+WEIGHT_TYPES = {'F32': 0, 'F16': 1, 'BF16': 2, 'Q8': 3,
+                **dict(zip(BLOCKS, (*range(5, 18), *range(20, 25), 29, 33)))}
+REMOVED_TYPES = {18: 'IQ1_S', 19: 'IQ1_M', 25: 'TQ1_0', 26: 'TQ2_0', 27: 'Q1_0', 28: 'Q2_0', 30: 'IQ2_K', 31: 'IQ3_K',
+                 32: 'IQ4_K', 34: 'IQ4_KS', 35: 'IQ5_KS'}
 TURNED = 'wq', 'wk', 'bq', 'bk', 'q_norm', 'k_norm'  # what has a row for each element of a query or key head
 NORMS = 'attention_norm', 'attention_after', 'q_norm', 'k_norm', 'ffn_norm', 'ffn_after', 'final_norm'
 # Of two dimensions, and float32 all the same.
@@ -65,7 +69,6 @@ def attention(model: Model, layer: int, shape: Shape) -> Iterator[Part]:
     encoding, rows = ENCODINGS[model.encoding], model.encoding_rows
     whole, by_head = model.qk_norm == 2, model.qk_norm in (1, 2)
     gate = {0: 0, 3: shape.n_heads}.get(model.attention_gate, mixed)
-    chooses = model.index_topk and not flags & SHARES_CHOICE
     return iter((
         (model.norm_place != 1, 'attention_norm', (dim,)),
         (model.q_rank, 'wq_a', (model.q_rank, dim)),
@@ -75,11 +78,6 @@ def attention(model: Model, layer: int, shape: Shape) -> Iterator[Part]:
         (model.kv_rank, 'wkv_a', (model.kv_rank + model.turning, dim)),
         (model.latent_bias, 'b_kv_a', (model.kv_rank + model.turning,)),
         (model.kv_rank, 'kv_a_norm', (model.kv_rank,)),
-        (chooses, 'index_q', (model.index_heads * model.index_dim, model.q_rank)),
-        (chooses, 'index_k', (model.index_dim, dim)),
-        (chooses, 'index_norm', (model.index_dim,)),
-        (chooses, 'b_index_norm', (model.index_dim,)),
-        (chooses, 'index_weights', (model.index_heads, dim)),
         (has_keys, 'wk', (keys, source)),
         (has_values, 'wv', (values, source)),
         (model.qkv_bias, 'bq', (queries,)),

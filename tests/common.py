@@ -23,10 +23,10 @@ import sys
 import tempfile
 import termios
 import threading
-import traceback
 
 import blocks
-from chosen import is_wanted, takes_long  # noqa: F401: takes_long is for those who import this
+import failures
+from chosen import is_wanted, refuse_unknown, takes_long  # noqa: F401: takes_long is for those who import this
 from inside import load, run_inside
 
 # The tree whose ./run is tested.
@@ -66,20 +66,22 @@ def exports(*arguments):
 # What is counted is cases: a test_* function, and each row of a table that a test asks by itself (case). A case passes
 # if all that check() was told in it is true, and there was something to tell.
 counts = {'passed': 0, 'failed': 0, 'skipped': 0}
-stack = []  # the cases under way, the innermost last: [what was checked, what failed, what was skipped]
+stack = []  # the cases under way, the innermost last: [what was checked, what failed, what was skipped, its name]
 
 
 class FirstFailure(BaseException):
     """One failure is enough (TESTS_STOP): the rest of the test would only take time."""
 
 
-def check(good, what, *details):
+def check(good, what, *details, error=None):
+    """Counts whether something is as it should be, and reports what is not (failures.py). error: the exception that it
+    failed by."""
     if stack:
         stack[-1][0 if good else 1] += 1
     elif not good:
         counts['failed'] += 1
     if not good:
-        print('FAIL %s: %s' % (what, ' '.join(' '.join(map(str, details)).split())[:300]), flush=True)
+        failures.show(what, ' '.join(' '.join(map(str, details)).split()), [name for *_, name in stack], error)
         if os.environ.get('TESTS_STOP'):
             raise FirstFailure
     return good
@@ -88,13 +90,13 @@ def check(good, what, *details):
 @contextlib.contextmanager
 def case(name):
     """Counts what is checked within as one case. An error in it ends the case alone."""
-    stack.append([0, 0, 0])
+    stack.append([0, 0, 0, name])
     try:
         yield
-    except Exception:
-        check(False, name, traceback.format_exc()[-280:])
+    except Exception as error:
+        check(False, name, '%s: %s' % (type(error).__name__, error), error=error)
     finally:
-        good, bad, skipped = stack.pop()
+        good, bad, skipped, _ = stack.pop()
         if bad or good:
             counts['failed' if bad else 'passed'] += 1
         elif skipped:
@@ -106,9 +108,8 @@ def close(found, expected, tolerance, what):
     if not check(len(found) == len(expected) and len(found) > 0, what,
                  '%d numbers, not %d' % (len(found), len(expected))):
         return False
-    worst = max(range(len(found)), key=lambda i: abs(found[i] - expected[i]) if found[i] == found[i] else float('inf'))
-    return check(abs(found[worst] - expected[worst]) <= tolerance, what,
-                 'number %d is %.9g, not %.9g (tolerance %g)' % (worst, found[worst], expected[worst], tolerance))
+    found_otherwise = failures.differing(found, expected, tolerance)
+    return check(not found_otherwise, what, found_otherwise)
 
 
 def skip(what):
@@ -138,6 +139,8 @@ def main(tests):
     if not os.path.exists(RUN):
         sys.exit('%s: there is no ./run to test: run make first' % sys.argv[0])
     signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell puts in the background ignores it
+    refuse_unknown(tests)
+    failures.forget()
     seconds, failed = {}, []
     try:
         for name, test in list(tests.items()):
@@ -152,6 +155,8 @@ def main(tests):
         runner.stop()
         shutil.rmtree(WORK, ignore_errors=True)
     tell_times(seconds, failed)
+    if counts['failed']:
+        print('the calls that led there: ' + os.path.relpath(failures.log_path(), ROOT))
     print('%(passed)d passed, %(failed)d failed' % counts +
           (', %(skipped)d skipped' % counts if counts['skipped'] else ''))
     sys.exit(1 if counts['failed'] else 0)
@@ -315,11 +320,17 @@ def table(text):
     return settings, header, [dict(zip(header, row)) for row in rows]
 
 
-def perplexity(model, ids, *arguments):
+def crowded():
+    """./run whose texts with jumps count keys as a crowd."""
+    return compiled('tests/test_crowd.c', 'same', '-Wl,--wrap=session_new')
+
+
+def perplexity(model, ids, *arguments, program=RUN):
     """The nll column of --ppl --per-token for ids. --tsv, for Emscripten takes every output for a terminal."""
     path = in_work('ids.txt')
     write(path, ' '.join(map(str, ids)))
-    out = good(model, '--ppl', path, '--ids', '--per-token', '--tsv', '-n', len(ids), *arguments).out
+    out = good(model, '--ppl', path, '--ids', '--per-token', '--tsv', '-n', len(ids), *arguments,
+               program=program).out
     return [float(row['nll']) for row in table(out)[2]]
 
 
@@ -520,7 +531,7 @@ HEADER_BYTES = {3: 256, 4: 256, 5: 512, 6: 1024}
 # The sliding layers' settings where they are not said.
 SLIDING = {'sliding_theta': 10000.0, 'sliding_train_ctx': 64, 'sliding_truncate': 1}
 # In the layer table: a layer without experts, without values of its own, without sinks.
-LAYER_DENSE, LAYER_KEYS_ARE_VALUES, LAYER_WITHOUT_SINKS, LAYER_STATE, LAYER_SHARES_INDEX = 8, 16, 32, 64, 128
+LAYER_DENSE, LAYER_KEYS_ARE_VALUES, LAYER_WITHOUT_SINKS, LAYER_STATE = 8, 16, 32, 64
 DELTA, CONV, MAMBA = 1, 2, 3  # of state_kind
 ENCODINGS = ['rope', 'none', 'learned', 'sinusoidal', 'alibi', 'shaw', 'transformer-xl', 'disentangled']
 
@@ -619,16 +630,12 @@ def attention_shapes(c, i):
     shaw, xl = kind == 'shaw', kind == 'transformer-xl'
     whole, normed = c['qk_norm'] == 2, c['qk_norm'] in (1, 2)
     gate = [0, mixed, mixed, n_heads][c['attention_gate']]
-    picks, index = c['index_topk'] and not flags_of(c, i) & LAYER_SHARES_INDEX, c['index_heads'] * c['index_dim']
     return (
         (c['norm_place'] != 1, 'attention_norm', 0, dim), (c['q_rank'], 'wq_a', c['q_rank'], dim),
         (c['latent_bias'] and c['q_rank'], 'b_q_a', 0, c['q_rank']),
         (c['q_rank'], 'q_a_norm', 0, c['q_rank']), (True, 'wq', q, c['q_rank'] or dim),
         (c['kv_rank'], 'wkv_a', c['kv_rank'] + turning, dim),
         (c['latent_bias'], 'b_kv_a', 0, c['kv_rank'] + turning), (c['kv_rank'], 'kv_a_norm', 0, c['kv_rank']),
-        (picks, 'index_q', index, c['q_rank']), (picks, 'index_k', c['index_dim'], dim),
-        (picks, 'index_norm', 0, c['index_dim']), (picks, 'b_index_norm', 0, c['index_dim']),
-        (picks, 'index_weights', c['index_heads'], dim),
         (has_keys, 'wk', keys, inner), (has_values, 'wv', values, inner), (c['qkv_bias'], 'bq', 0, q),
         (c['qkv_bias'] and has_keys, 'bk', 0, keys), (c['qkv_bias'] and has_values, 'bv', 0, values),
         (normed, 'q_norm', 0, q if whole else head), (normed and has_keys, 'k_norm', 0, keys if whole else head),
@@ -756,7 +763,7 @@ def encode(values, weight_type, columns, group_size):
     if weight_type == Q4:
         return encode_q4(values, columns)
     if weight_type > Q4:
-        kind = list(blocks.HALVES)[weight_type % PACKED_TYPE - Q4 - 1]
+        kind = blocks.NAMES[weight_type % PACKED_TYPE]
         data = blocks.side_by_side(kind, values, columns) if weight_type >= PACKED_TYPE else values
         return [data], lambda: array.array('f', blocks.decode(kind, values, columns))
     numbers, scales, floats = array.array('b'), array.array('f'), array.array('f')
@@ -872,13 +879,13 @@ def bytes_of(kind, rows, columns):
     """Of a tensor of a type but our own q8 and q4."""
     if kind <= Q4:
         return rows * columns * (2 if kind else 4)
-    return rows * blocks.row_bytes(list(blocks.HALVES)[kind % PACKED_TYPE - Q4 - 1], columns)
+    return rows * blocks.row_bytes(blocks.NAMES[kind % PACKED_TYPE], columns)
 
 
 def floats_of(data, kind, columns):
     """The values of a tensor of float32, float16, bfloat16 or ggml's blocks."""
     if kind > Q4:
-        name = list(blocks.HALVES)[kind % PACKED_TYPE - Q4 - 1]
+        name = blocks.NAMES[kind % PACKED_TYPE]
         data = blocks.side_by_side(name, data, columns, back=True) if kind >= PACKED_TYPE else data
         return array.array('f', blocks.decode(name, data, columns))
     if kind == F16:
@@ -912,7 +919,7 @@ def block_weights(c, weights, seed):
     for name, rows, columns in shapes(c):
         kind = next(types, c['weight_type']) if rows else F32
         if kind > Q4:
-            kind = list(blocks.HALVES)[kind % PACKED_TYPE - Q4 - 1]
+            kind = blocks.NAMES[kind % PACKED_TYPE]
             out[name] = blocks.random_rows(kind, rows, columns, rng)
     return out
 

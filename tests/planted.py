@@ -18,6 +18,7 @@ processor, where the first catch of each error takes a quarter of one.
 import functools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -35,18 +36,21 @@ ALONE = 'rope.c', 'rope.h', 'run.c', 'model_export.py', 'server_probe.py'
 AS_THEY_ARE = 'Makefile', 'model.bin', 'model-8k.bin', 'tokenizer.bin', 'book.txt', 'tests', 'docs', 'models', 'tools', 'page'
 LIMIT = 600  # seconds for a test
 ENOUGH = 3  # files that catch an error
-FORWARD = ('golden models plain core kinds forward units families layers mixtures experts states encodings '
+FORWARD = ('golden models plain core layer_kinds forward units families layers experts_files experts states encodings '
            'layer_shapes folders latent spread distances blocks packed weights next')
-INTO = 'golden export export_tokenizer sources inputs existing folders layers doors families mixtures latent readings rope_config'
+INTO = ('golden export export_tokenizer export_sources export_inputs export_existing folders layers family_formats '
+        'families experts_files latent readings rope_config')
 # Test files that could see an error, by its room.
 SEE = {room: words.split() for room, words in {
-    'methods': 'rope rows cli legacy readings rope_config tables engines ' + FORWARD,
-    'maps': 'rows distances spread cli tables ' + FORWARD, 'llama': FORWARD + ' pace large cli chat legacy format',
-    'fast': FORWARD + ' pace large cli', 'kinds': FORWARD + ' doors', 'weights': FORWARD + ' numbers out',
+    'methods': 'rope own_methods cli legacy readings rope_config tables engines ' + FORWARD,
+    'maps': 'own_methods distances spread cli tables ' + FORWARD, 'llama': FORWARD + ' pace large cli chat legacy format',
+    'fast': FORWARD + ' pace large cli', 'kinds': FORWARD + ' family_formats',
+    'weights': FORWARD + ' not_finite export_out',
     'tokens': 'tokenizer bytelevel chat cli export_tokenizer', 'configs': 'readings rope_config engines export',
-    'engines': 'engines readings against', 'settings': 'cli tables rope measure chat next',
-    'measure': 'measure next tables search probe_tasks', 'check': 'check damages search shipped',
-    'export in': INTO + ' sources_hostile blocks out', 'export out': 'out doors existing bytelevel export ' + INTO,
+    'engines': 'engines readings probe_against', 'options': 'cli tables rope measure chat next',
+    'measure': 'measure next tables search probe_tasks', 'check': 'check check_damages search shipped',
+    'export in': INTO + ' hostile_sources blocks export_out',
+    'export out': 'export_out family_formats export_existing bytelevel export ' + INTO,
     'probe': 'probe probe_faults probe_noise probe_solve probe_tasks'}.items()}
 
 
@@ -150,7 +154,7 @@ def passes(test, root):
     except subprocess.TimeoutExpired:
         return 'none after %d s' % LIMIT
     lines = done.stdout.decode(errors='replace').splitlines()
-    failures = [line for line in lines if line.startswith('FAIL')]
+    failures = [line for line in lines if re.match(r'\S+: FAIL ', line)]
     return None if done.returncode == 0 else (failures or lines[-1:] or ['it said nothing'])[0]
 
 

@@ -11,7 +11,7 @@ import remembered
 from common import ROOT, check, good, in_work, run
 from fake_server import MODEL, likeliest
 
-sys.path[:0] = [ROOT, os.path.join(ROOT, 'tools')]
+sys.path[:0] = [ROOT, os.path.join(ROOT, 'tools', 'measure')]
 import server_probe  # noqa: E402
 from probe.no_model import tasks  # noqa: E402
 from probe.numbers import ours  # noqa: E402

@@ -11,7 +11,7 @@ import math
 import statistics
 from operator import mul
 
-from common import (CONV, DELTA, ENCODINGS, LAYER_KEYS_ARE_VALUES, LAYER_SHARES_INDEX, LAYER_STATE, METHODS, Q4, Q8,
+from common import (CONV, DELTA, ENCODINGS, LAYER_KEYS_ARE_VALUES, LAYER_STATE, METHODS, Q4, Q8,
                     shape_of)
 
 
@@ -287,18 +287,15 @@ def score_scale(c):
     return (c['score_scale'] or 1 / math.sqrt(c['head_dim'])) * grown
 
 
-def attend(queries, keys, values, c, positions, window, sinks, chunk, meet, between, far, counts, learned,
-           allowed=None):
+def attend(queries, keys, values, c, positions, window, sinks, chunk, meet, between, far, counts, learned):
     """meet(h, q, k, between(i, j)) is the score of a query at i and a key at j, before score_scale; far(d) is added
     to values at distance d, if anything is. A key counts once, or counts(number of the query, its own) times. learned:
-    None, or for each head the score of a key that is not there, its sink: it takes weight and has no value. allowed:
-    None, or for each query the numbers of the keys that it may meet."""
+    None, or for each head the score of a key that is not there, its sink: it takes weight and has no value."""
     share, scale = c['n_heads'] // c['n_kv_heads'], score_scale(c)
     out = []
     for number, (position, heads) in enumerate(zip(positions, queries)):
         mixed = []
-        seen = [k for k, key in enumerate(positions) if sees(position, key, window, sinks, chunk)
-                and (not allowed or k in allowed[number])]
+        seen = [k for k, key in enumerate(positions) if sees(position, key, window, sinks, chunk)]
         apart = [between(position, positions[k]) for k in seen]
         for h in range(c['n_heads']):
             scores = [capped(meet(h, heads[h], keys[k][h // share], what) * scale, c['score_cap'])
@@ -756,30 +753,6 @@ def latent_of(c, weights, name, layer, seen):
     return of
 
 
-def indexed(c, weights, layer, before, positions, seen, turn, hidden):
-    """For each query, the numbers of the index_topk keys that it may meet (DeepSeek V3.2): of those that it sees (hidden:
-    what hides others), those whose index keys its index heads like best. The first elements of both turn as attention's
-    do: turn(i, j) is what a query at i and a key at j are turned by."""
-    n, d, turning_part = c['index_heads'], c['index_dim'], turning(c)
-    narrow, wq, wk, heads = (rows_of(weights, '%s.%d' % (name, layer), columns) for name, columns in (
-        ('wq_a', c['dim']), ('index_q', c['q_rank']), ('index_k', c['dim']), ('index_weights', c['dim'])))
-    weight, bias = (weights['%s.%d' % (name, layer)] for name in ('index_norm', 'b_index_norm'))
-    keys, out = [], []
-    for number, (position, x) in enumerate(zip(positions, before)):
-        keys.append(conjugate(pairs(biased(norm(product(wk, seen(x)), list(weight), 1e-6, True), bias), turning_part)))
-        read = biased(product(narrow, seen(x)), weights.get('b_q_a.%d' % layer))
-        latent = norm(read, weights['q_a_norm.%d' % layer], c['latent_norm_eps'])
-        q, shares = product(wq, seen(latent)), product(heads, seen(x))
-        queries = [pairs(q[h * d:h * d + d], turning_part) for h in range(n)]
-        scores = []
-        for key, at in zip(keys, positions):
-            by = turn(position, at)
-            scores.append(sum(share * max(0.0, meet_turned(0, query, key, by))
-                              for share, query in zip(shares, queries)) if sees(position, at, *hidden) else -math.inf)
-        out.append(set(best_of(scores, min(c['index_topk'], number + 1))))
-    return out
-
-
 def added(c, stream, rows, after):
     """The residual stream with what attention or the feed-forward layer says, behind its norm if there is one."""
     return both(stream, [[x * (c['residual_scale'] or 1) for x in row] for row in after(rows)])
@@ -803,7 +776,7 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
     read = [norm(embedding[token], None, eps) if c['embedding_norm'] else embedding[token] for token in ids]
     scaled = [[x * (c['embedding_scale'] or 1) for x in row] for row in read]
     stream = [embedded(c, weights, x, p) for x, p in zip(scaled, of_text)]
-    own, kept, whole, allowed = own_embeddings(c, weights, ids, stream), {}, c, None
+    own, kept, whole = own_embeddings(c, weights, ids, stream), {}, c
     streams = Streams(c, weights, stream)
 
     def normed(place, layer, rows):
@@ -862,12 +835,10 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
             queries = [[pairs(head, turning) for head in row] for row in queries]
             keys = [[conjugate(pairs(head, turning)) for head in row] for row in keys]
         chunk = 0 if flags & SEES_ALL else c['attention_chunk']
-        if c['index_topk'] and not flags & LAYER_SHARES_INDEX:
-            allowed = indexed(c, weights, layer, before, positions, seen, between, (width, sinks, chunk))
         mixed = attend(queries, keys, values, c, positions, width, sinks, chunk, meet, between,
                        distant(c, weights, layer),
                        (lambda i, j: crowd(of_text, piece, i, j)) if piece and positions is of_text else None,
-                       list(weights['sinks.%d' % layer]) if 'sinks.%d' % layer in weights else None, allowed)
+                       list(weights['sinks.%d' % layer]) if 'sinks.%d' % layer in weights else None)
         mixed = [by_gate(c, weights, layer, x, m, seen) for x, m in zip(before, mixed)]
         wo = rows_of(weights, 'wo.%d' % layer, c['n_heads'] * (c['value_dim'] or c['head_dim']))
         out = [biased(product(wo, seen(m)), weights.get('bo.%d' % layer)) for m in mixed]

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Gemma 3n: what the rows of models.json and test_doors.py have not. A folder as it is published; what the exporter
+"""Gemma 3n: what the rows of models.json and test_family_formats.py have not. A folder as it is published; what the exporter
 refuses of its config; texts in other pieces and on other threads; and that each of its steps matters."""
 
 import copy
 import json
 
 import kept
-from common import ENGINES, check, close, in_work, main, perplexity, random_ids, random_weights, read_model, takes_long
+from common import ENGINES, check, close, in_work, main, perplexity, random_weights, read_model, takes_long
 from folders import export, write_folder
 from models import row_of
 from readings import exporter_says
-from test_doors import FACTS, Case, folder_tensors
+from test_family_formats import FACTS, Case, folder_tensors
 from test_states import session_test
 
 NAME = 'gemma3n_text'

@@ -8,7 +8,7 @@ import sys
 
 from common import ROOT, add_counts, check, in_work, lacks, main, run, skip, takes_long, write
 
-sys.path.insert(0, os.path.join(ROOT, 'tools'))
+sys.path.insert(0, os.path.join(ROOT, 'tools', 'class'))
 import class_sheets  # noqa: E402
 
 CLASS = os.path.join(ROOT, 'docs', 'class.md')
@@ -26,7 +26,7 @@ FAULTS = {
 
 
 def class_tool(*arguments):
-    return run(*arguments, program=os.path.join(ROOT, 'tools', 'class.py'), timeout=600)
+    return run(*arguments, program=os.path.join(ROOT, 'tools', 'class', 'class.py'), timeout=600)
 
 
 @takes_long

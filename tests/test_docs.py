@@ -13,8 +13,9 @@ import sys
 
 from common import ROOT, at_terminal, check, good, in_work, lacks, main, run, screen, skip, table, takes_long, write
 
-sys.path.insert(0, os.path.join(ROOT, 'tools'))
+sys.path.insert(0, os.path.join(ROOT, 'tools', 'generate'))
 import manpage  # noqa: E402
+from test_make import MAKEFILES  # noqa: E402
 
 # docs/class.md has a checker of its own.
 DOCUMENTS = ['README.md', 'docs/manual.md', 'docs/lesson.md', 'docs/model.md', 'docs/check.md', 'docs/checkpoints.md',
@@ -128,7 +129,7 @@ def test_make_commands():
     lines = {re.sub(r'\s+# .*| && .*', '', line.strip()) for name in DOCUMENTS for line in document(name).split('\n')
              if re.match(r'    make\b', line)}
     check(len(lines) >= 5, 'the documents hold lines for make', lines)
-    makefile = document('Makefile')
+    makefile = ''.join(map(document, MAKEFILES))
     for line in sorted(lines):
         done = subprocess.run(['make', '-n', '-j1', *shlex.split(line)[1:]], cwd=ROOT, stdout=subprocess.DEVNULL,
                               stderr=subprocess.PIPE)

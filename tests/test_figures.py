@@ -10,15 +10,15 @@ import types
 
 from common import ROOT, check, in_work, main, takes_long, write
 
-sys.path.insert(0, os.path.join(ROOT, 'tools'))
+sys.path.insert(0, os.path.join(ROOT, 'tools', 'figures'))
 import figures as tool  # noqa: E402
 
 STORY = os.path.join(ROOT, 'book.txt')
 
 
 def figures(*arguments):
-    """tools/figures.py where no package is installed, so that matplotlib is not."""
-    return subprocess.run([sys.executable, '-S', os.path.join(ROOT, 'tools', 'figures.py'), *arguments], cwd=ROOT,
+    """tools/figures/figures.py where no package is installed, so that matplotlib is not."""
+    return subprocess.run([sys.executable, '-S', os.path.join(ROOT, 'tools', 'figures', 'figures.py'), *arguments], cwd=ROOT,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           env={k: v for k, v in os.environ.items() if k != 'PYTHONPATH'}, universal_newlines=True)
 

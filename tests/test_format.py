@@ -66,8 +66,8 @@ def test_header_fields():
 
 
 def tables(folder, *arguments):
-    """What tools/header_table.py says: (status, text)."""
-    told = subprocess.run([sys.executable, '-S', os.path.join(folder, 'tools', 'header_table.py'), *arguments],
+    """What tools/generate/header_table.py says: (status, text)."""
+    told = subprocess.run([sys.executable, '-S', os.path.join(folder, 'tools', 'generate', 'header_table.py'), *arguments],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
     return told.returncode, told.stdout
 

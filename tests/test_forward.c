@@ -6,7 +6,7 @@
 
 #include "src/fast/kv_cache.h"
 #include "src/fast/session.h"
-#include "src/settings/methods.h"
+#include "src/options/methods.h"
 
 static Model model;
 static RopePlan plan;
@@ -29,15 +29,14 @@ static Session *open_session(int chunk, int context) {
     config.spread = spread;
     if (spread.length && context < n) config.context = n;
     Session *s = session_new(&model, &config, &err);
-    if (!s) printf("FAIL %s: %s\n", label, err.text), exit(1);
+    need(s, "%s: %s", label, err.text);
     session_begin(s, n);
     return s;
 }
 
 static void read_ids(Session *s, const int32_t *from, int count, int length, int n_logits) {
     Error err;
-    if (!session_read(s, from, count, length, n_logits, &err))
-        printf("FAIL %s: %s\n", label, err.text), exit(1);
+    need(session_read(s, from, count, length, n_logits, &err), "%s: %s", label, err.text);
 }
 
 static size_t vocab(void) { return (size_t)model.config.vocab_size; }
@@ -48,7 +47,7 @@ static void copy_logits(Session *s, int rows, float *out) {
         Error err;
         int count = rows - row < LOGIT_ROWS ? rows - row : LOGIT_ROWS;
         const float *logits = session_logits(s, row, count, &err);
-        if (!logits) printf("FAIL %s: %s\n", label, err.text), exit(1);
+        need(logits, "%s: %s", label, err.text);
         memcpy(out + (size_t)row * vocab(), logits, (size_t)count * vocab() * sizeof *out);
     }
 }
@@ -208,7 +207,7 @@ int main(int argc, char **argv) {
     int n_methods;
     if (argc == 12) spread = (Spread){.length = atoi(argv[10]), .piece = atoi(argv[11])};
     RopeSettings *methods = methods_parse(argc >= 10 ? argv[9] : NULL, &settings, &n_methods, &err);
-    if (!methods || n_methods != 1) return printf("FAIL %s: one method, please\n", label), 1;
+    need(methods && n_methods == 1, "%s: one method, please", label);
     int length = argc == 12 ? spread.length : n;
     bool good = model_open(argv[2], &model, &err) &&
                 settings_resolve(methods, &model.rope, model_window(&model), length, &plan, &err);
@@ -216,7 +215,7 @@ int main(int argc, char **argv) {
         good = settings_resolve_sliding(methods, &(RopeSettings){.said = 0},
                                         &model.config.extra->layers.sliding,
                                         model.config.extra->attention.window, length, &plan, &err);
-    if (!good) return printf("FAIL %s: %s\n", label, err.text), 1;
+    need(good, "%s: %s", label, err.text);
     ids = get((size_t)n * sizeof *ids);
     for (int i = 0; i < n; i++)
         ids[i] = (int32_t)(random_bits() % (uint32_t)model.config.vocab_size);

@@ -69,7 +69,7 @@ def cases(*tests):
 
 def running(*tests):
     """Those whose families run: of the others only a config is explained."""
-    return [each for each in cases(*tests) if each.name in NAMES or each.group['test'] in ('small_models', 'autumn') or
+    return [each for each in cases(*tests) if each.name in NAMES or each.group['test'] in ('small_models', 'mamba') or
             each.row() and each.row().runs]
 
 
@@ -155,7 +155,7 @@ def test_golden():
 
 
 def test_small_models():
-    """Models as tools/train.py writes them: encodings of position but RoPE, layers that differ, layers with a state."""
+    """Models as tools/training/train.py writes them: encodings of position but RoPE, layers that differ, layers with a state."""
     hold('small_models')
     found = {each.name: each for each in cases('small_models')}
     check(set(ENCODINGS[1:]) <= set(found), 'there are numbers for every encoding', sorted(found))
@@ -171,8 +171,8 @@ def test_small_models():
         check(done.returncode == 2 and 'encoding' in done.stderr, 'no way out for ' + name, done.stderr)
 
 
-def test_autumn():
-    hold('autumn')
+def test_mamba():
+    hold('mamba')
 
 
 def test_families():

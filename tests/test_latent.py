@@ -13,9 +13,9 @@ import blocks
 import source_writers
 from common import (ENGINES, check, close, config, export, good, in_work, main, one_line, perplexity, random_ids,
                     random_weights, read, read_model, run, shape_of, table, write, write_model)
-from test_doors import FACTS, RUN, Case, IS_YARN, cut, folder_tensors
+from test_family_formats import FACTS, RUN, Case, IS_YARN, cut, folder_tensors
 from folders import write_folder
-from test_out import read_gguf
+from test_export_out import read_gguf
 
 LATENT = [name for name in RUN if 'latent' in FACTS[name].always]
 FACTOR = 4.0

@@ -13,6 +13,9 @@ import tarfile
 from common import Q8, ROOT, check, good, in_work, main, read, skip, takes_long, tiny_model, write
 
 MAKE = shutil.which('make')
+TABLES = ('src/configs/family_words.h', 'src/configs/family_table.h', 'src/configs/key_table.h',
+          'src/measure/prose.inc')
+MAKEFILES = 'Makefile', 'tests/rare.mk', 'tools/lint/lint.mk', 'tools/dist.mk', 'page/page.mk'
 PLAIN = {key: value for key, value in os.environ.items() if key not in ('MAKEFLAGS', 'MFLAGS', 'MAKELEVEL', 'WERROR')}
 
 
@@ -50,14 +53,19 @@ def test_jobs():
             check(flags is not None and found == expected, what, flags)
 
 
+def copy_makefiles(tree):
+    for path in MAKEFILES:
+        os.makedirs(os.path.join(tree, os.path.dirname(path)), exist_ok=True)
+        shutil.copy(os.path.join(ROOT, path), os.path.join(tree, path))
+
+
 def with_tools(*tools):
     """A tree with a program of one line, and a PATH where these tools are and cc, and nothing that the page needs."""
     tree, path = in_work('tree'), in_work('path')
     for folder in tree, path:
         shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(folder)
-    shutil.copy(os.path.join(ROOT, 'Makefile'), tree)
-    os.mkdir(os.path.join(tree, 'page'))
+    copy_makefiles(tree)
     for name in 'package.json', 'package-lock.json':
         write(os.path.join(tree, 'page', name), '{}')
     write(os.path.join(tree, 'run.c'), 'int main(void) { return 0; }\n')
@@ -137,8 +145,8 @@ int main(void) { printf("%s%s %s\\n", VERSION, COMMIT[0] == '$' ? "" : COMMIT, T
 """
 SOURCES = {'run.c': PROGRAM, 'rope.c': 'int rope;\n', '.gitattributes': 'run.c export-subst\n', '.gitignore':
            'build/\nrun\ndist/\nstage/\n', 'tests/run_tests.py': 'print("tested")\n',
-           'src/settings/option_table.c': '// {"-n", "N", "positions", WHOLE},\nint options;\n',
-           'src/base/settings.c': '// {"--theta", "B", "base", NUMBER},\nint settings;\n',
+           'src/options/option_table.c': '// {"-n", "N", "positions", WHOLE},\nint options;\n',
+           'src/rope_settings.c': '// {"--theta", "B", "base", NUMBER},\nint settings;\n',
            **dict.fromkeys(('model_export.py', 'export/part.py', 'export/rows.json', 'server_probe.py', 'probe/room.py',
                             'probe/asking/part.py',
                             'model.bin', 'tokenizer.bin', 'book.txt', 'README.md',
@@ -151,7 +159,8 @@ def small_tree(name):
     for path, text in SOURCES.items():
         os.makedirs(os.path.join(tree, os.path.dirname(path)), exist_ok=True)
         write(os.path.join(tree, path), text)
-    for path in 'Makefile', 'tools/manpage.py', 'docs/manual.md':
+    copy_makefiles(tree)
+    for path in 'tools/generate/manpage.py', 'docs/manual.md':
         os.makedirs(os.path.join(tree, os.path.dirname(path)), exist_ok=True)
         shutil.copy(os.path.join(ROOT, path), os.path.join(tree, path))
     return tree
@@ -177,6 +186,29 @@ def stays(before, now):
 
 def again(before, now):
     return 'make: builds again with other flags (before: %s; now: %s)' % (before, now)
+
+
+def test_second_make():
+    """A second make compiles nothing and prints nothing. What is written in C from data is written once, whatever -j
+    says, and keeps its time where it has not changed."""
+    tree, plain = small_tree('second'), ('OPENMP=', 'CFLAGS=-O0', '-j8')
+    for path in [*glob.glob(os.path.join(ROOT, 'tools', 'generate', '*.py')), os.path.join(ROOT, 'book.txt'),
+                 *glob.glob(os.path.join(ROOT, 'export', '*.*'))]:
+        inside = os.path.join(tree, os.path.relpath(path, ROOT))
+        os.makedirs(os.path.dirname(inside), exist_ok=True)
+        shutil.copy(path, inside)
+    written = [path for path in TABLES if os.path.exists(os.path.join(tree, path))]
+    for path in TABLES:
+        os.makedirs(os.path.dirname(os.path.join(tree, path)), exist_ok=True)
+    said = made(tree, *plain)
+    check(not written and said.count('family_table.py') <= 1, 'tables are written by make', (written, said))
+    for path in TABLES:
+        check(read(os.path.join(tree, path)) == read(os.path.join(ROOT, path)), path + ' is what is committed')
+    times = [os.stat(os.path.join(tree, path)).st_mtime_ns for path in TABLES]
+    check(made(tree, *plain) == '', 'a second make says nothing')
+    os.utime(os.path.join(tree, 'export', 'families.json'))
+    check(made(tree, *plain) == '', 'nor one after data that is as before')
+    check([os.stat(os.path.join(tree, path)).st_mtime_ns for path in TABLES] == times, 'tables keep their time')
 
 
 @takes_long

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """server_probe.py under noise, of a server with a cache of few bits, and of one with 8-bit weights and activations: no
-false value, no false reading; and tools/probe_settings.py's own judging."""
+false value, no false reading; and tools/measure/probe_settings.py's own judging."""
 
 import contextlib
 import io
@@ -49,7 +49,7 @@ def false_leans(model, ids, prompts):
 
 
 def test_random_settings():
-    """tools/probe_settings.py: two settings, none wrongly decided; and its own judging."""
+    """tools/measure/probe_settings.py: two settings, none wrongly decided; and its own judging."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         status = probe_settings.main(2, 0.02)

@@ -14,21 +14,33 @@
 
 static int n_passed, n_failed;
 
-static void check(int good, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void check(int good, const char *format, ...) {
-    good ? n_passed++ : n_failed++;
-    if (good) return;
-    va_list args;
-    va_start(args, format);
-    printf("FAIL ");
-    vprintf(format, args);
-    printf("\n");
-    va_end(args);
-}
-
 static inline int finish(void) {
     printf("%d passed, %d failed\n", n_passed, n_failed);
     return n_failed != 0;
+}
+
+// check(good, format, ...) counts, and prints what failed with the line that asked; need(good, format,
+// ...) ends the program where it failed.
+#define check(...) check_at(__FILE__, __LINE__, __VA_ARGS__)
+#define need(good, ...)                                                                            \
+    do {                                                                                           \
+        if (good) break;                                                                           \
+        check(0, __VA_ARGS__);                                                                     \
+        exit(finish());                                                                            \
+    } while (0)
+
+static void check_at(const char *file, int line, int good, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+static void check_at(const char *file, int line, int good, const char *format, ...) {
+    good ? n_passed++ : n_failed++;
+    if (good) return;
+    const char *name = strrchr(file, '/');
+    va_list args;
+    va_start(args, format);
+    printf("tests/%s:%d: FAIL ", name ? name + 1 : file, line);
+    vprintf(format, args);
+    printf("\n");
+    va_end(args);
 }
 
 static inline void use_threads(int n) {

@@ -7,9 +7,8 @@ from dataclasses import replace
 from math import log, sqrt
 from typing import Any, Dict, List, Optional
 
-from ..common import MAX_LAYERS, MAX_SEQ, Job, Keys, Problem
+from ..common import MAX_LAYERS, MAX_SEQ, Job, Keys, Problem, not_used
 from ..families import Family, Gguf, gguf_of
-from ..keys import not_used
 from ..model import (DENSE, KEYS_ARE_VALUES, LONGROPE, SEES_ALL, TURNS_AS_SLIDING, WITHOUT_ROPE, WITHOUT_SINKS,
                      Feature, Model, of_kind)
 from ..tensors import rounded
@@ -128,8 +127,8 @@ def chunked_layers(config, family, n_layers):
 
 
 def layers_of_small(config, family, n_layers):
-    """What tools/train.py writes of small models whose layers differ: by layer_types, and by no_rope_layers the full
-    ones that do not turn."""
+    """Layers of small models by tools/training/train.py: their kinds by layer_types, and by no_rope_layers the full
+    ones without RoPE."""
     config.only('position_encoding', 'rope')
     window = config.integer('sliding_window', MAX_SEQ)
     slides = named_layers(config, n_layers, window)

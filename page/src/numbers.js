@@ -19,13 +19,6 @@ export function perplexity(nlls, from, to) {
     return part.length ? Math.exp(part.reduce((a, b) => a + b, 0) / part.length) : NaN;
 }
 
-// The score of a query and a key at a distance, when all pairs count alike: the mean of cos(d f_i), times a squared.
-export function expectedScore(frequencies, distance, attention = 1) {
-    let sum = 0;
-    for (const f of frequencies) sum += Math.cos(distance * f);
-    return (attention * attention * sum) / frequencies.length;
-}
-
 // Has a hand, at this angle, been where training never had it? Once past its arc it stays so, though it comes round again.
 export function hasLeft(plain, trained, angle) {
     return plain * trained < TURN && angle > plain * trained;

@@ -1,5 +1,5 @@
-// Made by tools/family_table.py from export/families.json, not by hand.
-// families.c includes it behind families.h.
+// Made by tools/generate/family_table.py from export/families.json, not by hand.
+// family.c includes it after family.h.
 #pragma once
 
 static const FamilyEngine engines_of_llama[] = {
@@ -411,6 +411,9 @@ static const RopeFamily families[] = {
     {"lfm2", "Lfm2ForCausalLM", .max_positions = 128000, .theta = 1000000, .period = 1,
         .indexes_key = "full_attn_idxs", .other_words = "conv", .layer_keys = "layer_types",
         .flags = FAMILY_RUNS | FAMILY_LINEAR, .always = FEATURE_HEAD_NORMS},
+    {"rope.c", "SmallForCausalLM", .max_positions = 32768, .theta = 10000, .local_theta = 10000,
+        .window = 64, .period = 1, .layer_keys = "no_rope_layers layer_types",
+        .flags = FAMILY_RUNS | FAMILY_BY_TYPE | FAMILY_MAY_GROW},
     {"cohere", "CohereForCausalLM", .max_positions = 8192, .theta = 500000},
     {"glm", "GlmForCausalLM", .max_positions = 131072, .head_dim = 128, .theta = 10000,
         .partial = 0.5, .flags = FAMILY_PARTIAL | FAMILY_SHARE_BESIDE},
@@ -430,11 +433,11 @@ static const RopeFamily families[] = {
     {"kimi_k2", "DeepseekV3ForCausalLM", .max_positions = 4096, .still = 128, .turning = 64,
         .theta = 10000, .flags = FAMILY_RUNS | FAMILY_LATENT, .always = FEATURE_EXPERTS},
     {"deepseek_v32", "DeepseekV32ForCausalLM", .max_positions = 163840, .still = 128, .turning = 64,
-        .theta = 10000, .layer_keys = "layer_types",
-        .flags = FAMILY_RUNS | FAMILY_NEW | FAMILY_LATENT, .always = FEATURE_EXPERTS},
+        .theta = 10000, .layer_keys = "layer_types", .flags = FAMILY_NEW | FAMILY_LATENT,
+        .always = FEATURE_EXPERTS},
     {"glm_moe_dsa", "GlmMoeDsaForCausalLM", .max_positions = 202752, .still = 192, .turning = 64,
-        .theta = 10000, .layer_keys = "layer_types",
-        .flags = FAMILY_RUNS | FAMILY_NEW | FAMILY_LATENT, .always = FEATURE_EXPERTS},
+        .theta = 10000, .layer_keys = "layer_types", .flags = FAMILY_NEW | FAMILY_LATENT,
+        .always = FEATURE_EXPERTS},
     {"minicpm3", "MiniCPM3ForCausalLM", .max_positions = 32768, .still = 64, .turning = 32,
         .theta = 10000, .flags = FAMILY_NEW | FAMILY_LATENT},
     {"deepseek_v4", "DeepseekV4ForCausalLM", .max_positions = 1048576, .head_dim = 512,

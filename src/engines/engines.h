@@ -3,7 +3,7 @@
 
 #include "../../rope.h"
 #include "../base/util.h"
-#include "../configs/publish.h"
+#include "../configs/write.h"
 
 enum { MOST_READINGS = 16 };  // engines of a list
 
@@ -31,7 +31,7 @@ typedef struct {
     int served;           // the length that the engine was started with; 0: not given
     // layers differ, and an engine has a reading for each kind that is there, full layers first
     bool by_layer;
-    int kind;  // KIND_... of families.h; without by_layer, KIND_FULL
+    int kind;  // KIND_... of family.h; without by_layer, KIND_FULL
     // Beside the reference. REFUSED and UNSEEN are found first, and then nothing below counts but the
     // note.
     ReadingVerdict verdict;
@@ -61,8 +61,7 @@ typedef struct {
     Reading reference[N_KINDS];
 } Readings;
 
-// What the engines of a list make of a config.json that json_check has passed, for a text of
-// `length` positions. The reference is `meant` (by KIND_...), or if NULL, Hugging Face 5's reading,
+// What the engines of a list make of the text of a config.json, for a text of `length` positions. The reference is `meant` (by KIND_...), or if NULL, Hugging Face 5's reading,
 // or 4's where 5 refuses; where neither reads a key by which the model turns, this program's own.
 // The caller frees them. NULL with the reason for a wrong list, and for a config without a family
 // or heads.

@@ -40,7 +40,7 @@ bool reading_is_new(const Config *c);
 
 // Finds the text model's config, its family and its layers. False with the reason when there is no
 // family.
-bool reading_open(Config *c, const char *config, Error *err);
+bool reading_open(Config *c, const Json *config, Error *err);
 // Reads what Hugging Face 5 reads, but for the flags and the layout. False with the reason when
 // there is no head.
 bool reading_begin(Config *c, Error *err);
@@ -49,7 +49,7 @@ void reading_end(Config *c);
 
 // The number of an object's member, or `missing` where there is none or null. The engine refuses
 // what is no number.
-double reading_number(Config *c, const char *object, const char *key, double missing);
+double reading_number(Config *c, const Json *object, const char *key, double missing);
 // The same of the block, or of what lies under it.
 double reading_block_number(Config *c, const char *key, double missing);
 // Whether the config itself has a key, in its block or beside it: notes name no others.
@@ -68,7 +68,7 @@ void reading_choose_list(Config *c, bool is_long, const char *why);
 void reading_read_layers(Config *c, bool is_written);
 
 // Whether a value is there, and neither null nor false.
-bool reading_is_on(const char *value);
+bool reading_is_on(const Json *value);
 
 // ---- verdict.c ----
 

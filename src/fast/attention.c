@@ -39,16 +39,13 @@ static void multiply_block(Gemm p, bool add, const AttentionMemory *s) {
 
 // ---- queries ----
 
-// The task's rows for each zone. Encodings other than RoPE have no far keys: their second rows meet
-// distances instead. Transformer-XL adds u to the first rows and v to the second.
+// The task's rows for each zone.
 static void load_queries(const AttentionTask *k) {
     const Attention *c = k->call;
     const Angles *a = c->angles;
     int64_t d = c->cache->head_dim;
     bool has_far = a && a->far;
     double growth = score_growth(c->rope);
-    const float *u = NULL, *v = NULL;
-    if (c->terms) encoding_biases(c->terms, c->layer, &u, &v);
     float *near = k->scratch->q[NEAR];
     float *far = k->scratch->q[FAR];
     for (int64_t r = 0; r < k->rows; r++) {
@@ -60,12 +57,8 @@ static void load_queries(const AttentionTask *k) {
         if (c->grows) grown *= query_temperature(c->rope, position);
         float factor = c->scale * (float)grown;
         for (int64_t i = 0; i < d; i++) near[r * d + i] = q[i] * factor;
-        if (has_far || c->terms) memcpy(far + r * d, near + r * d, d * sizeof *q);
-        for (int64_t i = 0; u && i < d; i++) {
-            near[r * d + i] += u[head * d + i] * c->scale;
-            far[r * d + i] += v[head * d + i] * c->scale;
-        }
         if (!has_far) continue;
+        memcpy(far + r * d, near + r * d, d * sizeof *q);
         const float *turns = a->far + (int64_t)(token - a->first) * 2 * a->n_pairs;
         rope_rotate(far + r * d, a->n_pairs, turns, turns + a->n_pairs);
     }
@@ -179,18 +172,6 @@ static int window_start(const Attention *c, int i) {
     return seen > 0 ? spread_token(c->spread, seen) : 0;
 }
 
-// The keys of a block that the query of token i has chosen, a bit each.
-static uint64_t chosen_of(const Attention *c, int i, int block) {
-    return c->chosen[(i - c->first) * c->chosen_stride + block];
-}
-
-// Whether any of the queries of tokens `first` to `first` + n - 1 has chosen a key of a block.
-static bool is_chosen(const Attention *c, int first, int n, int block) {
-    for (int i = 0; i < n; i++)
-        if (chosen_of(c, first + i, block)) return true;
-    return false;
-}
-
 // Puts -inf where a query of token i does not see a key of the block that begins at `first`.
 static void mask(float *scores, int first, int i, const Attention *c) {
     int start = window_start(c, i) - first;
@@ -198,10 +179,6 @@ static void mask(float *scores, int first, int i, const Attention *c) {
     int past = i + 1 - first;
     for (int j = sinks > 0 ? sinks : 0; j < start && j < KV_BLOCK; j++) scores[j] = -INFINITY;
     for (int j = past > 0 ? past : 0; j < KV_BLOCK; j++) scores[j] = -INFINITY;
-    if (!c->chosen) return;
-    uint64_t chosen = chosen_of(c, i, first / KV_BLOCK);
-    for (int j = 0; j < KV_BLOCK; j++)
-        if (!(chosen >> j & 1)) scores[j] = -INFINITY;
 }
 
 static void multiply_each(float *x, const float *scales) {
@@ -222,17 +199,12 @@ static void add_crowd(const AttentionTask *k, int block, float *scores) {
     }
 }
 
-void score_block(const AttentionTask *k, const KvBlock *block, int index) {
+// The masked scores (rows, KV_BLOCK) of all rows for block number `index`, in the scratch memory.
+static void score_block(const AttentionTask *k, const KvBlock *block, int index) {
     const Attention *c = k->call;
     float *scores = k->scratch->scores;
     multiply_zones(k, block->keys, index);
-    if (c->terms && c->terms->n_rows > c->terms->key_rows) {
-        numbers_to_f32(k->scratch->widened, block->keys, c->cache->type,
-                       c->cache->head_dim * KV_BLOCK);
-        add_terms_of_keys(k, index, k->scratch->widened, scores);
-    }
     for (int64_t r = 0; r < k->rows; r++) multiply_each(scores + r * KV_BLOCK, block->key_scales);
-    add_terms_of_distances(k, index, scores);
     if (c->cap > 0) cap_all(scores, c->cap, k->rows * KV_BLOCK);
     if (c->spread->crowd) add_crowd(k, index, scores);
     for (int64_t r = 0; r < k->rows; r++)
@@ -297,8 +269,10 @@ static void mix_values(const AttentionTask *k, const KvBlock *block, int count, 
 
 // ---- tasks ----
 
-AttentionTask begin_task(const Attention *c, const AttentionMemory *scratch, int kv_head, int t0,
-                         int n) {
+// The task of `n` queries from row t0 of the call on, which kv head `kv_head` meets: its rows are made
+// ready for score_block.
+static AttentionTask begin_task(const Attention *c, const AttentionMemory *scratch, int kv_head,
+                                int t0, int n) {
     int heads = c->n_heads / c->cache->n_kv_heads;
     AttentionTask k = {c, scratch, heads, kv_head, c->first + t0, n, (int64_t)n * heads};
     load_queries(&k);
@@ -328,7 +302,6 @@ static void attend_task(const Attention *c, const Cut *cut, int slot,
         int start = b * KV_BLOCK;
         int count = start + KV_BLOCK < end ? KV_BLOCK : end - start;
         bool is_seen = start + count > window_start(c, first) || start < c->sinks;
-        if (c->chosen && !is_chosen(c, first, n, b)) is_seen = false;
         if (!is_seen && !is_watched) continue;
         KvBlock block = kv_cache_block(c->cache, kv_head, b, scratch->unpacked);
         float *scores = scratch->scores;
@@ -341,7 +314,6 @@ static void attend_task(const Attention *c, const Cut *cut, int slot,
             float *sum = sums + r * width;
             update_softmax(scores + r * KV_BLOCK, sum, width, &maxima[r], &totals[r]);
         }
-        add_terms_of_values(&k, b, scores, sums);
         mix_values(&k, &block, count, sums);
     }
 }

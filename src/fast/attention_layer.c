@@ -132,7 +132,6 @@ static void store_by_team(const Team *team, Transformer *t, int index, int n_wan
 // ---- attention ----
 
 Attention attention_of(const Transformer *t, int index, int n_wanted) {
-    const FastAttention *own = &t->extra->attention;
     int skipped = t->n - n_wanted;
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
@@ -142,7 +141,6 @@ Attention attention_of(const Transformer *t, int index, int n_wanted) {
     a.cache = &t->caches[index];
     a.scratch = t->attention;
     a.rope = rope;
-    a.layer = index;
     a.n_heads = layer->extra->shape.n_heads;
     a.scale = layer_score_scale(m, layer);
     a.cap = (float)m->extra->attention.score_cap;
@@ -154,11 +152,8 @@ Attention attention_of(const Transformer *t, int index, int n_wanted) {
     a.sinks = spread_token(a.spread, rope->sinks);
     a.learned_sinks = layer->extra->attention.sinks;
     a.angles = angles_of(t, layer);
-    a.terms = own->terms;
     a.first = t->first + skipped;
     a.n = n_wanted;
-    if (own->chosen) a.chosen = own->chosen + skipped * own->chosen_stride;
-    a.chosen_stride = own->chosen_stride;
     return a;
 }
 

@@ -1,9 +1,7 @@
-// What the files of attention share: a call, the tasks that it is cut into, their memory, and what
-// a task adds to its scores for encodings other than RoPE and for crowds.
+// What the files of attention share: a call, the tasks that it is cut into, and their memory.
 #pragma once
 
 #include "angles.h"
-#include "encodings.h"
 
 typedef struct AttentionScratch AttentionScratch;
 
@@ -14,7 +12,7 @@ typedef struct {
     AttentionScratch *scratch;
     const RopeConfig *rope;  // of this layer
     const Spread *spread;    // where tokens stand in this layer
-    int layer, n_heads;
+    int n_heads;
     float scale;  // of the scores, 1 / sqrt(head_dim) unless the model says otherwise
     float cap;    // of the scores, 0: none
     bool grows;   // queries are multiplied by query_temperature
@@ -24,11 +22,7 @@ typedef struct {
     // (n_heads) a score without a key or a value in each head's softmax; NULL: none
     const float *learned_sinks;
     const Angles *angles;  // made ready for these queries; NULL: queries and keys do not turn
-    // (n, blocks of the past) a bit for each key that a query sees, the first one lowest; NULL: all
-    const uint64_t *chosen;
-    int64_t chosen_stride;       // of a query's row
-    const DistanceTerms *terms;  // of an encoding other than RoPE; NULL: none
-    const float *q;              // (n, n_heads * head_dim), rotated to meet near keys
+    const float *q;        // (n, n_heads * head_dim), rotated to meet near keys
     int first, n;
     float *out;          // (n, n_heads * value_dim)
     const Watch *watch;  // gets the scores of its head for a single query; NULL: nobody wants any
@@ -88,13 +82,6 @@ static inline int64_t head_of(const AttentionTask *k, int64_t r) {
 // result.
 void attention_by_team(const Team *team, const Attention *attention);
 
-// The task of `n` queries from row t0 of the call on, which kv head `kv_head` meets: its rows are made
-// ready for score_block.
-AttentionTask begin_task(const Attention *call, const AttentionMemory *scratch, int kv_head, int t0,
-                         int n);
-// The masked scores (rows, KV_BLOCK) of all rows for block number `index`, in the scratch memory.
-void score_block(const AttentionTask *k, const KvBlock *block, int index);
-
 // ---- attention_memory.c ----
 
 // What calls with up to max_n queries need, the most of all layers.
@@ -116,12 +103,3 @@ AttentionScratch *attention_lay_out(Arena *arena, const AttentionNeeds *needs, i
 
 // How a call with so many heads, queries and blocks of the past is cut.
 Cut attention_cut(const KvCache *cache, int n_heads, int n, int n_blocks);
-
-// ---- encodings.c ----
-
-// Terms of encodings other than RoPE; without such, nothing. The first two add to scores (rows,
-// KV_BLOCK) of a block: s_d . k with its keys (head_dim, KV_BLOCK) as float32, and q . r_d or
-// -slope d. The third adds the weights (rows, KV_BLOCK) . a_d to sums (rows, width).
-void add_terms_of_keys(const AttentionTask *k, int block, const float *keys, float *scores);
-void add_terms_of_distances(const AttentionTask *k, int block, float *scores);
-void add_terms_of_values(const AttentionTask *k, int block, const float *weights, float *sums);

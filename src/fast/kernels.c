@@ -162,15 +162,6 @@ void gemm_accumulate(const Gemm *g) {
     }
 }
 
-void add_products(float *out, const float *a, int64_t a_stride, const float *b, int64_t k) {
-    for (int column = 0; column < 64; column += LANES) {
-        vf sum = load(out + column);
-        for (int64_t i = 0; i < k; i++)
-            sum += load(a + i * a_stride + column) * load(b + i * 64 + column);
-        store(out + column, sum);
-    }
-}
-
 float dot_fast(const float *a, const float *b, int64_t n) {
     vf sums = {0};
     float sum = 0;

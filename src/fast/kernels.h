@@ -23,10 +23,6 @@ typedef struct {
 
 void gemm_accumulate(const Gemm *gemm);
 
-// out (64) += the sum over k rows of a * b, elementwise. Rows of a lie a stride apart, those of b
-// (k, 64) side by side.
-void add_products(float *out, const float *a, int64_t a_stride, const float *b, int64_t k);
-
 // The sum of a[i] * b[i], all of n elements.
 float dot_fast(const float *a, const float *b, int64_t n);
 

@@ -6,12 +6,8 @@
 
 // All functions may be NULL.
 typedef struct {
-    // Whether only the definition reads such a session.
-    bool (*is_plain)(const Model *model, const SessionConfig *config);
     // Changes the shape of a layer's cache, which has no memory yet.
     void (*shape_cache)(const Model *model, const Layer *layer, KvCache *cache);
-    // Likewise of its second cache, which is empty otherwise, and the number of heads that use it.
-    void (*shape_second)(const Model *model, const Layer *layer, KvCache *cache, int *n_heads);
     // Takes its arrays from an arena, and may widen the transformer's.
     void (*lay_out)(Transformer *transformer, Arena *arena);
     // Steps on x: on the embeddings, by one thread; for positions; and before and after the two halves

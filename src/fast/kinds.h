@@ -4,7 +4,6 @@
 #pragma once
 
 #include "angles.h"
-#include "encodings.h"
 #include "kind.h"
 
 // ---- stream.c ----
@@ -26,11 +25,7 @@ void add_product_by_team(const Team *team, Transformer *t, float *x, const Produ
 // The first half of a layer that attends: queries, keys and values, attention, and what is added.
 
 typedef struct {
-    float *gates;                // (chunk, n_heads * value_dim) what multiplies the mix, NULL: none
-    const DistanceTerms *terms;  // what encodings other than RoPE add to scores, NULL: nothing
-    // (chunk, chosen_stride) a bit for each key that a row's query sees, see Attention; NULL: all
-    const uint64_t *chosen;
-    int64_t chosen_stride;
+    float *gates;  // (chunk, n_heads * value_dim) what multiplies the mix, NULL: none
 } FastAttention;
 
 // Of any layer that attends: x += wo . attention of its input.
@@ -84,23 +79,6 @@ void route_by_team(const Team *team, const Transformer *transformer, const Layer
 void choose_fast(const ExpertsConfig *config, const ExpertsTensors *w, const float *logits,
                  const Choice *choice, int *chosen, float *weights);
 
-// ---- index.c ----
-// A choice of keys (index.c of the core), a chunk of rows at a time.
-
-enum { AT_ONCE_CHOSEN = 8 };  // queries whose keys are chosen together
-
-// What a chunk needs. The indexer's keys are what a layer keeps besides (Transformer.seconds).
-typedef struct {
-    const Model *model;
-    float *queries;     // (chunk, heads * dim), turned
-    float *keys;        // (chunk, dim)
-    float *weights;     // (chunk, heads)
-    float *likings;     // (AT_ONCE_CHOSEN, whole blocks of context) of the queries under way
-    uint32_t *ordered;  // (n_threads, the same) those of one query as numbers that can be counted
-    uint64_t *chosen;   // (chunk, n_blocks) a bit for each key that a row's query sees
-    int64_t n_blocks;   // of the context
-} Index;
-
 // ---- latent.c ----
 // Latent attention by absorption: the cache keeps the narrow vector that keys and values of all
 // heads come from, and queries are brought to it.
@@ -117,12 +95,6 @@ typedef struct {
     float *weights;  // (n_threads, head_dim - rotary_dim, width) those of a head of wk as float32
     float *rows;     // (n_threads, chunk, width) a head of all queries
 } Latent;
-
-// Its two parts: queries and latent vectors of the chunk, without queries if no rows are wanted; and
-// attention of them, with what it adds. Between the two stands what wq reads.
-void project_latent_by_team(const Team *team, Transformer *t, int index, int n_wanted);
-void mix_projected_by_team(const Team *team, Transformer *t, int index, int n_wanted);
-Input normed_q_latent(const Transformer *t, int index);
 
 // ---- per_layer.c ----
 // What ends a layer of Gemma 4, for many rows and threads: per_layer.c has the definition.
@@ -181,7 +153,6 @@ void add_made_by_team(const Team *team, Transformer *transformer, int index, int
 // slide, where these have settings of their own.
 
 typedef struct {
-    bool stands_still;     // heads do not turn: the model knows positions otherwise
     Angles full, sliding;  // `sliding` is for layers with LAYER_SLIDING, `full` for all others
 } FastTurns;
 
@@ -198,10 +169,8 @@ struct FastExtra {
     FastAttention attention;
     Experts *experts;  // NULL: all layers are dense
     Latent latent;
-    Index index;
     States states;
     PerLayer per_layer;
     FastAltup altup;
     FastGaussianTopk gaussian_topk;
-    DistanceTerms encoding;
 };

@@ -7,7 +7,7 @@
 
 #include "kinds.h"
 
-Input normed_q_latent(const Transformer *t, int index) {
+static Input normed_q_latent(const Transformer *t, int index) {
     return (Input){
         .x = t->extra->latent.q_latent,
         .n = t->n,
@@ -16,7 +16,8 @@ Input normed_q_latent(const Transformer *t, int index) {
     };
 }
 
-void project_latent_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
+// Queries and latent vectors of the chunk, without queries if no rows are wanted.
+static void project_latent_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
     const Latent *l = &t->extra->latent;
     const Layer *layer = &t->model->layers[index];
     const LatentTensors *own = &layer->extra->latent;
@@ -118,7 +119,8 @@ static void mix_values_by_team(const Team *team, const Transformer *t, int index
     team_wait(team);
 }
 
-void mix_projected_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
+// Attention of what was projected, and what it adds.
+static void mix_projected_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
     const Latent *l = &t->extra->latent;
     store_latent_by_team(team, t, index);
     if (n_wanted == 0) return;

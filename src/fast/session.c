@@ -115,10 +115,9 @@ static bool check_places(const Model *model, const SessionConfig *c, Error *err)
 
 bool session_is_plain(const Model *model, const SessionConfig *config) {
     const RopeMap *map = config->rope->map;
-    if (config->plain || (map && map->distance)) return true;
-    EACH_FAST_KIND(k)
-    if ((*k)->is_plain && (*k)->is_plain(model, config)) return true;
-    return false;
+    int encoding = model_encoding(model);
+    bool is_old = encoding != ENCODING_ROPE && encoding != ENCODING_NONE;
+    return config->plain || is_old || (map && map->distance);
 }
 
 // A session without its memory, which is only counted. NULL with the reason.

@@ -49,14 +49,14 @@ void rows_to_store(const Team *team, const Transformer *t, int *begin, int *end)
 // last n_wanted rows: from the last layer with keys of its own on those whose logits are wanted, in
 // the layers before it every row.
 static void run_layer_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
-    EACH_FAST_KIND(k)
-    if ((*k)->begin_layer_by_team && n_wanted > 0)
-        (*k)->begin_layer_by_team(team, t, index, n_wanted);
+    EACH_FAST_KIND (k)
+        if ((*k)->begin_layer_by_team && n_wanted > 0)
+            (*k)->begin_layer_by_team(team, t, index, n_wanted);
     t->steps[index].mix(team, t, index, n_wanted);  // attention
     if (n_wanted == 0) return;
     t->steps[index].feed(team, t, index, n_wanted);  // feed_forward
-    EACH_FAST_KIND(k)
-    if ((*k)->end_layer_by_team) (*k)->end_layer_by_team(team, t, index, n_wanted);
+    EACH_FAST_KIND (k)
+        if ((*k)->end_layer_by_team) (*k)->end_layer_by_team(team, t, index, n_wanted);
 }
 
 // t->fault.row becomes the first row of x, from `first` on, that has a NaN or an infinity.
@@ -77,15 +77,15 @@ static void embed(Transformer *t, const int32_t *tokens) {
     int64_t dim = t->model->config.dim;
     for (int i = 0; i < t->n; i++)
         matrix_row(&t->model->embedding, tokens[i], 0, dim, t->x + i * dim);
-    EACH_FAST_KIND(k)
-    if ((*k)->embed) (*k)->embed(t);
+    EACH_FAST_KIND (k)
+        if ((*k)->embed) (*k)->embed(t);
 }
 
 // What stands before the first layer: positions, as angles or otherwise.
 static void place_by_team(const Team *team, Transformer *t, const int32_t *tokens, int length) {
     check_finite_by_team(team, t, 0);
-    EACH_FAST_KIND(k)
-    if ((*k)->place_by_team) (*k)->place_by_team(team, t, tokens, length);
+    EACH_FAST_KIND (k)
+        if ((*k)->place_by_team) (*k)->place_by_team(team, t, tokens, length);
 }
 
 Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int first, int length,
@@ -140,7 +140,7 @@ void transformer_logits(Transformer *t, const float *x, int n_rows, float *logit
     {
         Team team = team_join(&t->team);
         matmul_by_team(&team, &classifier, 1, &input, t->workspace);
-        EACH_FAST_KIND(k)
-        if ((*k)->end_by_team) (*k)->end_by_team(&team, t, logits, n_rows);
+        EACH_FAST_KIND (k)
+            if ((*k)->end_by_team) (*k)->end_by_team(&team, t, logits, n_rows);
     }
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../base/session_config.h"
+#include "../kinds/kinds.h"
 #include "attention_task.h"
 #include "matmul.h"
 #include "pace.h"
@@ -27,9 +28,8 @@ struct Transformer {
     Pace decoding, reading;   // how many threads read a token, and a prompt
     struct FastExtra *extra;  // what other kinds keep, zeros at first; see kinds.h
 
-    KvCache *caches;   // (n_layers); of one that reads another's keys, that one's
-    int last_own;      // the last layer with keys of its own; later ones need the wanted rows alone
-    KvCache *seconds;  // (n_layers) what a layer keeps besides; no heads: nothing
+    KvCache *caches;  // (n_layers); of one that reads another's keys, that one's
+    int last_own;     // the last layer with keys of its own; later ones need the wanted rows alone
     // What layers keep of all tokens that were read in place of keys and values, n_kept numbers. It is
     // cleared for the first token, and knows no way back: whoever goes back has a copy of it.
     float *kept;
@@ -66,10 +66,6 @@ uint64_t transformer_lay_out(Transformer *transformer, float *x, Arena *arena);
 // The cache of a layer, for so many positions, yet without memory. One without kv heads keeps
 // nothing.
 KvCache layer_cache(const Model *model, const Layer *layer, KvType kept, int positions);
-
-// The same of what it keeps besides, which n_heads heads meet. Without kv heads it is nothing.
-KvCache layer_second_cache(const Model *model, const Layer *layer, KvType kept, int positions,
-                           int *n_heads);
 
 // Reads n tokens, at most a chunk, behind those from 0 to first - 1, in a text of `length`
 // positions by now. The last n_logits rows of x (n, dim) become the last layer's result. Without a

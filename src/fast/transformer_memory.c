@@ -5,17 +5,8 @@ KvCache layer_cache(const Model *model, const Layer *layer, KvType kept, int pos
     KvCache c = {.kept = kept, .positions = positions};
     c.n_kv_heads = model->config.n_kv_heads;
     c.head_dim = c.value_dim = model->config.head_dim;
-    EACH_FAST_KIND(k)
-    if ((*k)->shape_cache) (*k)->shape_cache(model, layer, &c);
-    return c;
-}
-
-KvCache layer_second_cache(const Model *model, const Layer *layer, KvType kept, int positions,
-                           int *n_heads) {
-    KvCache c = {.kept = kept, .positions = positions};
-    *n_heads = 0;
-    EACH_FAST_KIND(k)
-    if ((*k)->shape_second) (*k)->shape_second(model, layer, &c, n_heads);
+    EACH_FAST_KIND (k)
+        if ((*k)->shape_cache) (*k)->shape_cache(model, layer, &c);
     return c;
 }
 
@@ -34,21 +25,11 @@ static uint64_t lay_out_caches(Transformer *t, Arena *arena, AttentionNeeds *nee
     int n_layers = model->config.n_layers;
     const SessionConfig *config = t->config;
     t->caches = arena_take(arena, n_layers, sizeof *t->caches);
-    t->seconds = arena_take(arena, n_layers, sizeof *t->seconds);
     uint64_t before = arena->used;
     for (int l = 0; l < n_layers; l++) {
         const Layer *layer = &model->layers[l];
         const int source = layer->extra->shape.kv_layer;
-        int n_heads;
         KvCache own = cache_asked(layer_cache(model, layer, config->kv, config->context), config);
-        KvCache second = cache_asked(
-            layer_second_cache(model, layer, config->kv, config->context, &n_heads), config);
-        second.rounds = false;
-        if (second.n_kv_heads) {
-            kv_cache_lay_out(&second, arena);
-            attention_need(needs, &second, n_heads);
-        }
-        if (t->seconds) t->seconds[l] = second;
         if (t->caches) t->caches[l] = (KvCache){0};
         if (own.n_kv_heads == 0) continue;
         if (source == l) kv_cache_lay_out(&own, arena);
@@ -63,7 +44,7 @@ static uint64_t lay_out_caches(Transformer *t, Arena *arena, AttentionNeeds *nee
 static void choose_steps(Transformer *t) {
     for (int l = 0; l < t->model->config.n_layers; l++) {
         t->steps[l] = (struct LayerSteps){mix_attention_by_team, feed_forward_by_team};
-        EACH_FAST_KIND(k) {
+        EACH_FAST_KIND (k) {
             if (!(*k)->has || !(*k)->has(t->model, &t->model->layers[l])) continue;
             if ((*k)->mix_by_team) t->steps[l].mix = (*k)->mix_by_team;
             if ((*k)->feed_by_team) t->steps[l].feed = (*k)->feed_by_team;
@@ -90,8 +71,8 @@ uint64_t transformer_lay_out(Transformer *t, float *x, Arena *arena) {
     t->hidden_width = t->used_width = m->hidden_dim;
     t->last_own = last_own_layer(t->model);
     t->widest = m->dim;
-    EACH_FAST_KIND(k)
-    if ((*k)->lay_out) (*k)->lay_out(t, arena);
+    EACH_FAST_KIND (k)
+        if ((*k)->lay_out) (*k)->lay_out(t, arena);
 
     AttentionNeeds needs = {.max_n = (int)chunk};
     uint64_t cache_bytes = lay_out_caches(t, arena, &needs);

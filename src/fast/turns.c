@@ -3,7 +3,7 @@
 
 const Angles *angles_of(const Transformer *t, const Layer *layer) {
     const FastTurns *turns = &t->extra->turns;
-    if (turns->stands_still || layer->extra->flags & LAYER_NOPE) return NULL;
+    if (model_encoding(t->model) || layer->extra->flags & LAYER_NOPE) return NULL;
     return layer->extra->flags & LAYER_SLIDING ? &turns->sliding : &turns->full;
 }
 
@@ -17,7 +17,7 @@ static void lay_out_angles(Transformer *t, Arena *arena) {
     const SessionConfig *c = t->config;
     FastTurns *turns = &t->extra->turns;
     bool is_cancelled = norms_cancel_factor(m);
-    if (turns->stands_still) return;
+    if (model_encoding(t->model)) return;
     angles_lay_out(&turns->full, arena, c, c->rope, &c->spread, is_cancelled);
     if (m->extra->layers.sliding_rope)
         angles_lay_out(&turns->sliding, arena, c, c->sliding, &in_place, is_cancelled);
@@ -27,7 +27,7 @@ static void prepare_angles_by_team(const Team *team, Transformer *t, const int32
                                    int length) {
     FastTurns *turns = &t->extra->turns;
     (void)tokens;
-    if (turns->stands_still) return;
+    if (model_encoding(t->model)) return;
     angles_prepare_by_team(team, &turns->full, t->first, t->n, length);
     if (t->model->config.extra->layers.sliding_rope)
         angles_prepare_by_team(team, &turns->sliding, t->first, t->n, length);

@@ -79,6 +79,7 @@ static bool refuse_folder(const char *path, DIR *folder, Source *note, Error *er
     char first[PATH_MAX];
     int n_gguf = 0;  // but for parts after the first
     bool has_config = false;
+    bool has_params = false;
     bool has_weights = false;
     bool has_adapter = false;
     for (struct dirent *entry; (entry = readdir(folder));) {
@@ -86,8 +87,8 @@ static bool refuse_folder(const char *path, DIR *folder, Source *note, Error *er
         const char *dot = strrchr(name, '.');
         const char *end = dot ? dot : "";
         has_adapter = has_adapter || strncmp(name, "adapter_", 8) == 0;
-        has_config =
-            has_config || strcmp(name, "config.json") == 0 || strcmp(name, "params.json") == 0;
+        has_config = has_config || strcmp(name, "config.json") == 0;
+        has_params = has_params || strcmp(name, "params.json") == 0;
         has_weights = has_weights || strcmp(end, ".safetensors") == 0 || strcmp(end, ".bin") == 0 ||
                       strcmp(end, ".pth") == 0;
         if (strcmp(end, ".gguf") == 0 && !is_later_part(name)) n_gguf++;
@@ -102,8 +103,11 @@ static bool refuse_folder(const char *path, DIR *folder, Source *note, Error *er
     if (has_adapter)
         return fail(err, "%s: a folder with an adapter (LoRA): merge it into its base model", path);
     return fail(err,
-                "%s: a folder without a checkpoint (expected config.json, params.json or a GGUF "
-                "file in it)",
+                has_params
+                    ? "%s: a checkpoint in Meta's or Mistral's own form, which version 5.0 does "
+                      "not read any more (expected Hugging Face's, with a config.json)"
+                    : "%s: a folder without a checkpoint (expected config.json or a GGUF file "
+                      "in it)",
                 path);
 }
 

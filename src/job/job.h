@@ -8,7 +8,7 @@
 #include "../fast/session.h"
 #include "../kinds/kinds.h"
 #include "../llama/sampler.h"
-#include "../settings/options.h"
+#include "../options/options.h"
 #include "../tokens/tokenizer.h"
 #include "json_out.h"
 
@@ -104,6 +104,14 @@ Publication publication_of(const Job *job, const RopePlan *plan);
 // Prints the first plan as a block of JSON, see publish_print.
 RunJob print_block;
 
+// ---- fields.c: what a config says, for the exporter ----
+
+// Prints what --rope-config's file says, by the names of a header's fields, as one object of JSON:
+// with `remarks`, the warnings of --explain, and `unused`, a line about keys without use.
+RunJob print_fields;
+// Prints in its place why there are none.
+void print_refused(const Error *err);
+
 // ---- sessions ----
 
 // The configuration of a session for a plan, to which it points, and a text of `context` tokens.
@@ -146,6 +154,8 @@ void said_by_numbers(int head_dim, double theta, int train_ctx, RopeFile *said);
 // here: then only said->whole and its context are new. False with the reason. `said` must not move
 // afterwards, and the caller frees said->whole.
 bool said_by_config(const char *path, const Model *model, bool is_read, RopeFile *said, Error *err);
+// A line about keys of the file that are not used; there are some.
+void said_unused(const RopeFile *said, char *line, size_t size);
 // Warns of what the file says and no reader looks at, engines neither.
 void warn_of_unread(const char *path, const RopeFile *said);
 

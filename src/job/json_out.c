@@ -39,7 +39,11 @@ static void put_key(const char *key) {
 static void begin_member(JsonOut *out, const char *key) {
     if (out->in_rows) printf("%s]", out->n_rows > 0 ? "\n" : "");
     out->in_rows = false;
-    printf("%s", out->n_members++ > 0 ? ", " : "{");
+    if (out->n_members++ == 0) {
+        printf("{\"version\": ");
+        put_value(out->version, JSON_STRING);
+    }
+    printf(", ");
     put_key(key);
 }
 

@@ -12,6 +12,7 @@
 
 // What has been written of the object so far.
 typedef struct {
+    const char *version;  // of the program, which is the first member
     bool has_rows, in_rows;
     int n_members, n_rows, n_cells;  // of the object, of "rows", of the row at hand
     char code[40], words[1000];      // the reason; empty: none was given

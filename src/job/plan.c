@@ -69,7 +69,6 @@ bool plan_for_job(const Job *job, const RopeSettings *settings, const RopeConfig
     plan->spread = o->spread;
     plan->piece = o->piece;
     if (o->spread && !o->piece) plan->piece = USUAL_PIECE;
-    plan->crowd = o->crowd;  // from token 1 on: nothing but one BOS is at the beginning of a text
     return true;
 }
 

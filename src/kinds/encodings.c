@@ -80,30 +80,26 @@ static bool settle_encodings(Plain *p, const RopeSettings *given, RopePlan *plan
 
 // ---- embeddings ----
 
-// R (dim), or PE: sin and cos of position * theta^(-2i / dim) at 2i and 2i + 1. arXiv 1706.03762.
-static const float *sinusoids(Plain *p, int position) {
-    double theta = p->model->rope.theta;
-    int64_t dim = p->model->config.dim;
+void encoding_vector(const Model *m, int64_t position, float *out) {
+    const float *learned = m->config.extra->encoding.learned;
+    double theta = m->rope.theta;
+    int64_t dim = m->config.dim;
     for (int64_t e = 0; e < dim; e++) {
         int64_t even = e / 2 * 2;
         double speed = pow(theta, -(double)even / dim);
         double angle = position * speed;
         double r = e == even ? sin(angle) : cos(angle);
-        p->added[e] = (float)r;
+        out[e] = learned ? learned[position * dim + e] : (float)r;
     }
-    return p->added;
 }
 
-// A learned row, or sinusoids.
 static void place_encodings(Plain *p, int length, float *x) {
     const ModelConfig *m = &p->model->config;
-    int position = spread_position(&p->extra->config->spread, p->i);
-    const float *vector = NULL;
+    int kind = m->extra->encoding.kind;
     (void)length;
-    const float *learned = p->model->config.extra->encoding.learned;
-    if (m->extra->encoding.kind == ENCODING_LEARNED) vector = learned + position * m->dim;
-    if (m->extra->encoding.kind == ENCODING_SINUSOIDAL) vector = sinusoids(p, position);
-    if (vector) add(x, 1, vector, m->dim);
+    if (kind != ENCODING_LEARNED && kind != ENCODING_SINUSOIDAL) return;
+    encoding_vector(p->model, spread_position(&p->extra->config->spread, p->i), p->added);
+    add(x, 1, p->added, m->dim);
 }
 
 // ---- vectors of distances ----
@@ -121,15 +117,19 @@ static float *distance_query(const Plain *p, int back) {
     return p->extra->encoding.distance_queries + row * m->n_heads * m->head_dim;
 }
 
+const Matrix *encoding_maker(const Model *m, const Layer *layer) {
+    bool is_xl = m->config.extra->encoding.kind == ENCODING_TRANSFORMER_XL;
+    return is_xl ? &layer->extra->encoding.wr : &layer->wk;
+}
+
 // Two encodings make vectors of a distance, from R (dim) by the layer's matrices: a key that each
 // query meets, and disentangled also a query that each key meets. A vector's place is how many
 // tokens the key is behind the query.
 static void fill_distance(Plain *p, int back, int distance) {
-    bool is_xl = p->model->config.extra->encoding.kind == ENCODING_TRANSFORMER_XL;
-    const Matrix *maker = is_xl ? &p->w->extra->encoding.wr : &p->w->wk;
-    const float *r = sinusoids(p, distance);
+    float *r = p->added;
     float *key = key_row(p, p->extra->encoding.distance_keys, back);
-    matmul(key, maker, r, p->row);
+    encoding_vector(p->model, distance, r);
+    matmul(key, encoding_maker(p->model, p->w), r, p->row);
     if (!p->extra->encoding.distance_queries) return;
     float *query = distance_query(p, back);
     matmul(query, &p->w->wq, r, p->row);
@@ -150,13 +150,13 @@ static void fill_distances(Plain *p) {
 
 // ---- scores and values ----
 
-// Shaw's tables (encoding_rows, d) end somewhere. All distances behind the last row take that row.
+int64_t encoding_row(const Model *m, int64_t distance) {
+    int64_t last = m->config.extra->encoding.rows - 1;
+    return distance < last ? distance : last;
+}
+
 static const float *shaw_row(const Plain *p, const float *table, int j) {
-    const ModelConfig *m = &p->model->config;
-    int distance = distance_to(p, j);
-    int last = m->extra->encoding.rows - 1;
-    int row = distance < last ? distance : last;
-    return table + row * m->head_dim;
+    return table + encoding_row(p->model, distance_to(p, j)) * p->model->config.head_dim;
 }
 
 // Shaw: q . (k + aK of the distance), arXiv 1803.02155
@@ -197,12 +197,11 @@ static float disentangled_terms(const Plain *p, int h, int j) {
     return dot(q, kr, d) + dot(qr, k, d);
 }
 
-// ALiBi: q . k / sqrt(d) - 2^(-8h / H) distance, for head h from 1 to H, arXiv 2108.12409
+double encoding_slope(int head, int n_heads) { return exp2(-8.0 * (head + 1) / n_heads); }
+
+// ALiBi: q . k / sqrt(d) - slope distance, arXiv 2108.12409
 static float alibi_term(const Plain *p, int h, int j) {
-    int distance = distance_to(p, j);
-    int n_heads = p->model->config.n_heads;
-    double slope = exp2(-8.0 * (h + 1) / n_heads);
-    return (float)(slope * distance);
+    return (float)(encoding_slope(h, p->model->config.n_heads) * distance_to(p, j));
 }
 
 // Where the embeddings know the position, or nothing does, it is q . k / sqrt(d).

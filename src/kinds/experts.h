@@ -60,7 +60,7 @@ typedef struct {
     float *beside;        // (dim) what a dense layer beside them makes
 } PlainExperts;
 
-// router.c: fills in weights, scores and is_chosen for a layer's input x (dim). The weights are a
+// Fills in weights, scores and is_chosen for a layer's input x (dim). The weights are a
 // sigmoid of each logit, or the softmax over the logits of the chosen, or over all. All of these grow
 // with the logits, by which experts are chosen unless there are groups or a bias of the choice. If a
 // logit is not a finite number, all weights are NaN.
@@ -69,6 +69,11 @@ void choose_experts(const ModelConfig *config, const ExpertsTensors *tensors, co
 
 // What is added to the sum that weights are divided by.
 float expert_sum_eps(const ExpertsConfig *config);
+
+// Whether a model has experts, and biases of theirs or of their router.
+bool model_has_experts(const Model *model);
+bool experts_have_bias(const Model *model);
+bool router_has_bias(const Model *model);
 
 // The width of what an expert reads and makes.
 int64_t expert_width(const ModelConfig *config);

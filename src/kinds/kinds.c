@@ -4,16 +4,16 @@
 #include <stdlib.h>
 
 extern const Kind layers_kind, turns_kind, attention_kind, stream_kind, feed_forward_kind;
-extern const Kind experts_kind, latent_kind, index_kind, states_kind, mamba_kind, per_layer_kind;
+extern const Kind experts_kind, latent_kind, states_kind, mamba_kind, per_layer_kind;
 extern const Kind gaussian_topk_kind, altup_kind, altup_end_kind, old_files_kind, encodings_kind;
 extern const Kind without_first_kind, without_second_kind;
 
 // Of two kinds that a layer has, the later one takes the steps that both have.
 static const Kind *const rows[] = {
-    &old_files_kind,    &layers_kind,        &turns_kind,          &attention_kind, &stream_kind,
-    &feed_forward_kind, &gaussian_topk_kind, &experts_kind,        &latent_kind,    &index_kind,
-    &states_kind,       &mamba_kind,         &altup_kind,          &per_layer_kind, &altup_end_kind,
-    &encodings_kind,    &without_first_kind, &without_second_kind,
+    &old_files_kind,     &layers_kind,         &turns_kind,     &attention_kind, &stream_kind,
+    &feed_forward_kind,  &gaussian_topk_kind,  &experts_kind,   &latent_kind,    &states_kind,
+    &mamba_kind,         &altup_kind,          &per_layer_kind, &altup_end_kind, &encodings_kind,
+    &without_first_kind, &without_second_kind,
 };
 
 const Kinds kinds = {

@@ -9,7 +9,6 @@
 #include "experts.h"
 #include "feed_forward.h"
 #include "gaussian_topk.h"
-#include "index.h"
 #include "latent.h"
 #include "layers.h"
 #include "mamba.h"
@@ -29,7 +28,6 @@ struct ModelExtra {
     GaussianTopkConfig gaussian_topk;
     ExpertsConfig experts;
     LatentConfig latent;
-    IndexConfig index;
     StatesConfig states;
     MambaConfig mamba;
     PerLayerConfig per_layer;
@@ -62,7 +60,6 @@ struct LayerExtra {
     FeedForwardTensors feed_forward;
     ExpertsTensors experts;
     LatentTensors latent;
-    IndexTensors index;
     StatesTensors states;
     MambaTensors mamba;
     PerLayerTensors per_layer;
@@ -82,7 +79,6 @@ struct PlainExtra {
     PlainAttention attention;
     PlainExperts experts;
     PlainLatent latent;
-    PlainIndex index;
     PlainStates states;
     PlainPerLayer per_layer;
     PlainAltup altup;

@@ -14,6 +14,9 @@ static const Field fields_of_latent[] = {
     {"q_rank", 608, U32, 0, MAX_WIDTH, EXTRA(latent.q_rank)},
     {"kv_rank", 612, U32, 0, ROPE_MAX_HEAD_DIM, EXTRA(latent.kv_rank)},
     {"latent_norm_eps", 616, F64, 0, 1, EXTRA(latent.norm_eps)},
+    {"index_topk", 744, U32, 0, MOST, EXTRA(latent.indexer[0])},
+    {"index_heads", 748, U32, 0, MAX_HEADS, EXTRA(latent.indexer[1])},
+    {"index_dim", 752, U32, 0, ROPE_MAX_HEAD_DIM, EXTRA(latent.indexer[2])},
     {"latent_bias", 756, U32, 0, 1, EXTRA(latent.bias)},
 };
 
@@ -29,6 +32,11 @@ static const Rule rules_of_latent[] = {
 static bool check_latent(Model *m, Error *err) {
     const ModelConfig *c = &m->config;
     int turning = c->rotary_dim ? c->rotary_dim : (int)c->head_dim;
+    if (c->extra->latent.indexer[0])
+        return fail(err,
+                    "index_topk is %d: attention to the keys that an indexer chooses (DeepSeek "
+                    "V3.2, GLM-5) went in version 5.0; version 4.0 runs this file",
+                    c->extra->latent.indexer[0]);
     if (!CHECK_RULES(m, rules_of_latent, err)) return false;
     if (c->extra->latent.kv_rank == 0) return true;
     if (c->n_kv_heads != c->n_heads)
@@ -63,7 +71,8 @@ static void list_latent(Model *m, Layer *w, Tensors *t) {
     wk->looked_up = wv->looked_up = true;
 }
 
-void project_queries(const Plain *p) {
+// q = wq @ rmsnorm(wq_a @ normed), or wq @ normed without q_rank.
+static void project_queries(const Plain *p) {
     const LatentConfig *l = &p->model->config.extra->latent;
     const LatentTensors *own = &p->w->extra->latent;
     float *q_latent = p->extra->latent.q_latent;
@@ -76,7 +85,7 @@ void project_queries(const Plain *p) {
     matmul(p->q, &p->w->wq, x, p->row);
 }
 
-void mix_latent(Plain *p, float *x) {
+static void mix_latent(Plain *p, float *x) {
     const ModelConfig *m = &p->model->config;
     const LatentConfig *l = &m->extra->latent;
     const LatentTensors *own = &p->w->extra->latent;
@@ -104,9 +113,11 @@ void mix_latent(Plain *p, float *x) {
     attend(p, x);
 }
 
+bool has_latent_attention(const Model *m) { return m->config.extra->latent.kv_rank > 0; }
+
 static bool has_latent(const Plain *p, const Layer *layer) {
     (void)layer;
-    return p->model->config.extra->latent.kv_rank > 0;
+    return has_latent_attention(p->model);
 }
 
 static void lay_out_latent(Plain *p, Arena *arena) {

@@ -10,6 +10,7 @@ typedef struct {
     int kv_rank;      // the same of keys and values; 0: the model has no latent attention
     double norm_eps;  // of these two norms
     int bias;         // 0 or 1: wq_a and wkv_a have biases
+    int indexer[3];  // of files until version 4 of this program; a model with an indexer is refused
 } LatentConfig;
 
 // With kv_rank, Layer.wq is (n_heads * head_dim, q_rank or dim), wk (n_heads * what does not turn,
@@ -30,7 +31,5 @@ typedef struct {
     float *still;     // (n_heads * what does not turn) the rest of each key
 } PlainLatent;
 
-// q = wq @ rmsnorm(wq_a @ normed), or of what is normed itself. With q_rank q_latent is made on the way.
-void project_queries(const Plain *plain);
-// The step of a layer.
-void mix_latent(Plain *plain, float *x);
+// Whether a model's layers have latent attention.
+bool has_latent_attention(const Model *model);

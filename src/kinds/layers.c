@@ -6,6 +6,27 @@
 #include "kinds.h"
 #include "rules.h"
 
+// ---- what follows from the header ----
+
+bool norms_cancel_factor(const ModelConfig *c) {
+    const AttentionConfig *a = &c->extra->attention;
+    return a->qk_norm == QK_NORM_BARE && a->qk_norm_turning && !a->qk_norm_late;
+}
+
+int model_window(const Model *m) {
+    bool has_window = !m->config.extra->layers.sliding_rope;
+    for (int l = 0; m->layers && l < m->config.n_layers; l++) {
+        int flags = m->layers[l].extra->flags;
+        if (!(flags & (LAYER_SEES_ALL | LAYER_SLIDING | LAYER_STATE))) has_window = true;
+    }
+    return has_window ? m->config.extra->attention.window : 0;
+}
+
+int64_t layer_value_dim(const ModelConfig *c, const Layer *layer) {
+    int value_dim = c->extra->attention.value_dim;
+    return value_dim ? value_dim : layer->extra->shape.head_dim;
+}
+
 // ---- the header ----
 
 static const Field fields_of_layers[] = {
@@ -139,14 +160,12 @@ static bool read_flags(Model *m, const uint8_t *flags, Error *err) {
     int more_bits = field_value(m, "n_experts") > 0 ? LAYER_DENSE : 0;
     if (c->version >= 6) more_bits |= LAYER_WITHOUT_SINKS;
     if (c->version >= 6 && field_value(m, "kv_rank") == 0) more_bits |= LAYER_KEYS_ARE_VALUES;
-    if (field_value(m, "index_topk") > 0) more_bits |= LAYER_SHARES_CHOICE;
     for (int l = 0; flags && l < c->n_layers; l++) {
         int others = flags[l];
         m->layers[l].extra->flags = flags[l];
         if (has_states && (others & ~LAYER_DENSE) == LAYER_STATE) others &= LAYER_DENSE;
         if ((others & ~more_bits) <= most) continue;
-        const char *more = c->version >= 6 ? ", or 8, 16 or 32 more; or 64 with state_kind; or 128 "
-                                             "more with index_topk"
+        const char *more = c->version >= 6 ? ", or 8, 16 or 32 more; or 64 with state_kind"
                            : more_bits     ? ", or 8 more"
                                            : "";
         return fail(err, "impossible header: layer_table has %d for layer %d (expected 0 to %d%s)",

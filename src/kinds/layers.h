@@ -8,7 +8,7 @@
 // A layer sees past a sliding window; neither its queries nor its keys turn; they turn by the
 // sliding layers' settings; it has no experts, though others have; its values are what wk makes,
 // before norms and RoPE; it has no learned sinks, though others have; it keeps a state, and does not
-// attend; it sees the keys that the layer before it has chosen.
+// attend.
 enum {
     LAYER_SEES_ALL = 1,
     LAYER_NOPE = 2,
@@ -17,7 +17,6 @@ enum {
     LAYER_KEYS_ARE_VALUES = 16,
     LAYER_WITHOUT_SINKS = 32,
     LAYER_STATE = 64,
-    LAYER_SHARES_CHOICE = 128,
 };
 
 // What the header and the tables behind it have of a layer.
@@ -52,6 +51,18 @@ int last_own_layer(const Model *model);
 
 // Whether a layer has the model's heads and width, and no flags.
 bool layer_is_usual(const Model *model, const Layer *layer);
+
+// Whether a norm without weights comes behind RoPE, as Llama 4 has it, and cancels the attention
+// factor. Norm and turn can then change places, if what turns is multiplied by the factor before
+// the norm, and not by the turn.
+bool norms_cancel_factor(const ModelConfig *config);
+
+// The window that the layers turning by a model's `rope` have in its file; 0: they see all. Not in
+// layers with LAYER_SEES_ALL.
+int model_window(const Model *model);
+
+// Width of the values of a head of a layer.
+int64_t layer_value_dim(const ModelConfig *config, const Layer *layer);
 
 // ---- half_layers.c: layers of one step ----
 

@@ -8,24 +8,6 @@
 #include "kinds.h"
 #include "rules.h"
 
-double pair_speed(const RopeConfig *c, const RopeFreqs *f, int pair, int position) {
-    bool has_lists = rope_methods[c->method].flags & ROPE_USES_LISTS;
-    bool unscaled = has_lists && position < c->unscaled_positions;
-    return unscaled ? rope_plain(c, pair) : f->inv_freq[pair];
-}
-
-double query_temperature(const RopeConfig *c, int position) {
-    int length = c->temperature_length ? c->temperature_length : c->train_ctx;
-    int count = position + c->temperature_early + c->temperature_unturned;
-    return 1 + c->temperature_beta * log(1 + count / length);
-}
-
-double score_growth(const RopeConfig *c) {
-    bool grows = c->mscale_in_scores && c->method == ROPE_YARN;
-    double m = grows ? rope_yarn_growth(c->factor) * c->mscale_all_dim + 1 : 1;
-    return m * m;
-}
-
 // ---- the angles of a token ----
 
 // As fill_angles of src/llama/forward.c makes them, of a text that may jump.

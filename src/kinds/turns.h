@@ -3,8 +3,8 @@
 #pragma once
 
 #include "../base/session_config.h"
-#include "../base/settings.h"
 #include "../llama/forward.h"
+#include "../rope_settings.h"
 
 // What the settings in the header leave unsaid: nothing is computed by it.
 typedef struct {
@@ -41,19 +41,6 @@ void turn_heads(const Plain *plain, float *x, int n);
 // Where norms cancel the attention factor (norms_cancel_factor), what turns of them is multiplied by
 // it.
 void take_factor_first(const Plain *plain, float *x, int n);
-
-// Radians per position of a pair at one position: longrope's unscaled positions turn as in plain
-// RoPE.
-double pair_speed(const RopeConfig *rope, const RopeFreqs *freqs, int pair, int position);
-
-// What the query at `position` is multiplied by: 1 + temperature_beta ln(1 + floor(position / L)), 1
-// up to L. So scores grow in steps of L positions, and attention over more keys than in training
-// stays as sharp. Llama 4 and Ministral 3 were trained with it (0.1).
-double query_temperature(const RopeConfig *rope, int position);
-
-// What scores are multiplied by besides, with mscale_in_scores and yarn: (0.1 mscale_all_dim ln s +
-// 1)^2, as DeepSeek's attention has it. Else 1.
-double score_growth(const RopeConfig *rope);
 
 // False with the reason when a model cannot turn by these settings: where norms come behind RoPE, a
 // key is stored as it turned first.

@@ -2,7 +2,7 @@
 // the steps where such a model differs; in a Llama they do nothing. src/kinds has the rows.
 #pragma once
 
-#include "../base/settings.h"
+#include "../rope_settings.h"
 #include "forward.h"
 
 // The tensors of a model and of one layer, in rising order of their places: those in front of the

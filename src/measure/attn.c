@@ -31,9 +31,6 @@ static void print_keys(const Job *job, const Session *s) {
     table_note(&table, "method", "%s", job->plans->name);
     table_note(&table, "layer", "%d", watch->layer);
     table_note(&table, "head", "%d", watch->head);
-    if (s->model->config.extra->index.topk)
-        table_note(&table, "chosen", "the %d keys that the indexer likes best; others are not seen",
-                   s->model->config.extra->index.topk);
     table_columns(&table, "position\tdistance\tscore\tweight\ttoken");
     for (int i = 0; i < n; i++) {
         if (scores[i] == -INFINITY) continue;

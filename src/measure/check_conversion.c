@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../kinds/rules.h"
-
 enum {
     MISTAKE_TOKENS = 128,  // of a text that is read with each mistake, at most
     MOST_MISTAKES = 48,    // texts that are read
@@ -81,7 +79,7 @@ static bool has_movable_rows(const Model *model) {
     const Matrix *wq = &model->layers[0].wq;
     bool good = model_encoding(model) == ENCODING_ROPE;
     // Multi-head latent attention has its turning rows elsewhere.
-    good = good && field_value(model, "kv_rank") == 0;
+    good = good && !has_latent_attention(model);
     good = good && !(wq->groups_cross_rows && wq->cols % wq->group_size != 0);
     for (int l = 0; l < model->config.n_layers; l++)
         good = good && !(model->layers[l].extra->flags & LAYER_KEYS_ARE_VALUES);

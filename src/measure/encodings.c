@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "../fast/encodings.h"
 #include "../fast/matmul.h"
 
 // What an encoding other than RoPE adds, and whether layers and heads differ in that.
@@ -73,7 +72,7 @@ static double value_of(const Model *m, int layer, int head, int distance, float 
     const float *a = l->extra->encoding.a_keys;  // of Shaw's
     switch (c->extra->encoding.kind) {
     case ENCODING_NONE: return 0;
-    case ENCODING_ALIBI: return -(double)encoding_slope(head, c->n_heads) * distance;
+    case ENCODING_ALIBI: return -encoding_slope(head, c->n_heads) * distance;
     case ENCODING_SHAW:
         return dot_in_double(a, a + encoding_row(m, distance) * c->head_dim, c->head_dim);
     case ENCODING_LEARNED:

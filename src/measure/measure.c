@@ -19,7 +19,6 @@ void print_heading(const Job *job, Table *t, const char *what) {
         table_note(t, "spread", "%d", plan->spread);
         table_note(t, "piece", "%d", plan->piece);
     }
-    if (plan->crowd) table_note(t, "crowd", "yes");
     table_note(t, "train_ctx", "%d", t->train_ctx);
     const char *sliding = job->options->asked_sliding.name;
     if (sliding[0]) table_note(t, "rope_sliding", "%s", sliding);
@@ -126,12 +125,9 @@ bool score_span(Session *s, Span span, double *nll, Error *err) {
 
 // Bytes of a layer's cache of so many positions.
 static uint64_t layer_bytes(const Job *job, const Layer *layer, KvType kv, int positions) {
-    int n_heads;
     KvCache cache = layer_cache(job->model, layer, kv, positions);
-    KvCache second = layer_second_cache(job->model, layer, kv, positions, &n_heads);
     Arena count = {0};
     kv_cache_lay_out(&cache, &count);
-    if (second.n_kv_heads) kv_cache_lay_out(&second, &count);
     return count.used;
 }
 

@@ -1,5 +1,5 @@
-// Made by tools/unicode_tables.py from Unicode 16.0, not by hand: how many code points lie
-// outside a class, then in it, and so on. A number is digits of 5 bits, the lowest first,
+// Made by tools/generate/unicode_tables.py from Unicode 16.0, not by hand: how many code points
+// lie outside a class, then in it, and so on. A number is digits of 5 bits, the lowest first,
 // from '?' on; 32 more mean that another digit follows.
 static const char letter_runs[] =
     "`AYEYn@@I@C@DV@^@iMCKMDF@@@`CD@AAC@@E@@B@@@S@rA@jCGeD@e@A@Eh@fAZCCl@j@b@A@bB@@NAFAIBA@O@@]\\xAJ@W`@HA"

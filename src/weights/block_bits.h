@@ -59,12 +59,9 @@ static inline int four_of(const uint8_t *bytes, int i) {
     return byte >> place / 32 * 4 & 15;
 }
 
-// ---- coded.c: whole numbers that stand for others, by a grid, by a table, or by powers of three ----
+// ---- coded.c: whole numbers that stand for others, by a grid or a table ----
 
 typedef void BlockNumbers(const uint8_t *block, int8_t *q, float *scales);  // see BlockType
 
-BlockNumbers numbers_iq1_s, numbers_iq1_m, numbers_iq2_xxs, numbers_iq2_xs, numbers_iq2_s;
-BlockNumbers numbers_iq3_xxs, numbers_iq3_s;
-BlockNumbers numbers_tq1_0, numbers_tq2_0, numbers_q1_0, numbers_q2_0, numbers_nvfp4;
-BlockNumbers numbers_iq2_k, numbers_iq3_k, numbers_iq4_k, numbers_iq5_k;
-BlockNumbers numbers_iq4_ks, numbers_iq5_ks;
+BlockNumbers numbers_iq2_xxs, numbers_iq2_xs, numbers_iq2_s, numbers_iq3_xxs, numbers_iq3_s;
+BlockNumbers numbers_nvfp4, numbers_iq5_k;

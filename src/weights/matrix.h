@@ -3,7 +3,8 @@
 
 #include "../base/util.h"
 
-// F32 to Q4 are ours; the others are ggml's blocks, as GGUF files hold them.
+// F32 to Q4 are ours; the others are ggml's blocks, as GGUF files hold them. The numbers are those of
+// a model file, and some that are missing here were types until version 5 (weight_type_check).
 typedef enum {
     WEIGHT_F32,
     WEIGHT_F16,
@@ -24,31 +25,21 @@ typedef enum {
     WEIGHT_IQ4_XS,
     WEIGHT_MXFP4,
     // These are decoded to whole numbers first (coded.c).
-    WEIGHT_IQ1_S,
-    WEIGHT_IQ1_M,
-    WEIGHT_IQ2_XXS,
+    WEIGHT_IQ2_XXS = 20,
     WEIGHT_IQ2_XS,
     WEIGHT_IQ2_S,
     WEIGHT_IQ3_XXS,
     WEIGHT_IQ3_S,
-    WEIGHT_TQ1_0,
-    WEIGHT_TQ2_0,
-    WEIGHT_Q1_0,
-    WEIGHT_Q2_0,
-    WEIGHT_NVFP4,
-    WEIGHT_IQ2_K,
-    WEIGHT_IQ3_K,
-    WEIGHT_IQ4_K,
-    WEIGHT_IQ5_K,
-    WEIGHT_IQ4_KS,
-    WEIGHT_IQ5_KS,
-    N_WEIGHT_TYPES
+    WEIGHT_NVFP4 = 29,
+    WEIGHT_IQ5_K = 33,
+    N_WEIGHT_TYPES = 36
 } WeightType;
 
 static inline bool is_ggml(WeightType type) { return type >= WEIGHT_Q4_0; }
-static inline bool is_coded(WeightType type) { return type >= WEIGHT_IQ1_S; }
+static inline bool is_coded(WeightType type) { return type >= WEIGHT_IQ2_XXS; }
 
-extern const char *const weight_type_names[N_WEIGHT_TYPES];
+// False with the reason when a number from a file, 0 or more, is none of these.
+bool weight_type_check(int number, Error *err);
 
 enum {
     // values that share a scale in q8, in the files that we write and in quantized activations
@@ -103,8 +94,7 @@ static inline int64_t packed_rows(const Matrix *m) {
     return m->packed ? m->rows / PACKED_ROWS * PACKED_ROWS : 0;
 }
 
-// n blocks of a row from block `first` on, as they lie in a row that is by itself. Of ggml's types
-// without bytes in front of a row.
+// n blocks of a row from block `first` on, as they lie in a row that is by itself. Of ggml's types.
 void matrix_blocks(const Matrix *m, int64_t row, int64_t first, int64_t n, uint8_t *out);
 
 // The matrix, which is not packed, with its rows side by side, in memory for as many bytes.
@@ -136,17 +126,14 @@ typedef enum {
 
 // Blocks of weights, as ggml's types have them and as our q4 does (blocks.c).
 typedef struct {
-    int weights, bytes;  // of a block
+    const char *name;
+    int weights, bytes;  // of a block; 0: a type that was removed
     Packing packing;
     // The block's weights as float32. NULL: their scales lie elsewhere, or it has `numbers`.
     void (*decode)(const uint8_t *block, float *out);
-    // The same as whole numbers: number i of q, between -127 and 127, times scale i / 16 of `scales`,
-    // times the row's row_head. NULL: it has `decode`, or neither.
+    // The same as whole numbers: number i of q, between -127 and 127, times scale i / 16 of `scales`.
+    // NULL: it has `decode`, or neither.
     void (*numbers)(const uint8_t *block, int8_t *q, float *scales);
-    int head;  // bytes in front of a row: none, or 4 of a float32 scale
 } BlockType;
 
 extern const BlockType block_types[N_WEIGHT_TYPES];
-
-// What stands in front of a row of `type`; 1 where nothing does.
-float row_head(WeightType type, const uint8_t *row);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes encodings/ and layers/: a tiny model of each way of knowing positions, and of each pattern of layers, that
-tools/train.py can train, with random weights, and in nll.json what PyTorch makes of some ids. Needs PyTorch; the tests
+tools/training/train.py can train, with random weights, and in nll.json what PyTorch makes of some ids. Needs PyTorch; the tests
 need only what it made.
 
     make_encodings.py
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parents[1] / "tools"))
+sys.path.insert(0, str(HERE.parents[1] / "tools" / "training"))
 
 import torch  # noqa: E402
 

@@ -21,9 +21,15 @@ const TYPES = {
 
 const counts = { passed: 0, failed: 0 };
 
+// The line of a test that asks: the nearest caller outside this file.
+function place() {
+    const lines = [...new Error().stack.matchAll(/(tests\/page\/[\w-]+\.mjs:\d+)/g)].map((match) => match[1]);
+    return lines.find((line) => !line.includes('browser.mjs')) ?? 'tests/page/browser.mjs';
+}
+
 export function check(good, what, detail = '') {
     counts[good ? 'passed' : 'failed']++;
-    if (!good) console.log(`FAIL ${what}: ${String(detail).replace(/\s+/g, ' ').slice(0, 300)}`);
+    if (!good) console.log(`${place()}: FAIL ${what}: ${String(detail).replace(/\s+/g, ' ').slice(0, 300)}`);
     return good;
 }
 

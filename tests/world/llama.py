@@ -10,20 +10,20 @@ from math import log
 from install import Missing
 from llama_library import Library
 import reference
-import door_states
-import test_autumn
-import test_doors
-from common import (ENGINES, check, close, config, export, in_work, perplexity, random_ids, random_weights, read_model,
+import family_states
+import test_mamba
+import test_family_formats
+from common import (ENGINES, check, config, export, in_work, perplexity, random_ids, random_weights, read_model,
                     skip, write_model)
-from test_doors import FACTS, ROWS, RUN, cases_of, folder_tensors
+from test_family_formats import FACTS, ROWS, RUN, cases_of, folder_tensors
 from folders import write_folder
 from export import out_gguf
 
 # Heads that are as wide together as the model, as some of llama.cpp's architectures want it, and wider ones.
 NARROW, WIDE = dict(n_heads=2, n_kv_heads=1), dict(n_heads=4, n_kv_heads=2)
-test_doors.SIZES.update(NARROW)
+test_family_formats.SIZES.update(NARROW)
 # llama.cpp has one width of keys and values in a state.
-test_doors.FIELDS['delta_rule']['state_value_dim'] = door_states.SIZES['linear_value_head_dim'] = 6
+test_family_formats.FIELDS['delta_rule']['state_value_dim'] = family_states.SIZES['linear_value_head_dim'] = 6
 
 LENGTH, CONTEXT, TOLERANCE, BY_TABLE = 100, 256, 1e-3, 3e-3
 # What the exporter says where llama.cpp computes something else, and what that is in a model file's fields.
@@ -53,7 +53,6 @@ PAIRS = {
     'a factor of its own': dict(attention_factor=0.9)}
 LATENT = {**{'yarn, %s' % name: dict(YARN, mscale_in_scores=int('mscale_all_dim' in pair), **pair)
              for name, pair in PAIRS.items()}, 'linear': dict(method='linear', factor=4.0)}
-ALIKE = dict(YARN, mscale_in_scores=1, mscale_all_dim=1.0, attention_factor=1 + 0.1 * log(4))  # of scores and turns
 
 
 def models():
@@ -62,15 +61,15 @@ def models():
     said = [name for name in RUN if ROWS[name].get('gguf') or ROWS[name].get('own')]  # test_doors has the others
     for name in said:
         own = 'shapes' in ROWS[name]  # whose cases say their heads
-        test_doors.SIZES.update(WIDE if own else NARROW)
+        test_family_formats.SIZES.update(WIDE if own else NARROW)
         cases = cases_of(name) + cases_of_needs(name)
         yield from of_family(name, cases, {} if own else dict(num_attention_heads=2, num_key_value_heads=1))
-    test_doors.SIZES.update(WIDE)
+    test_family_formats.SIZES.update(WIDE)
     for name in said:
         yield from of_family(name + ', wide heads', cases_of(name)[:1], {})
-    test_doors.SIZES.update(NARROW)
+    test_family_formats.SIZES.update(NARROW)
     for name, fields in METHODS.items():
-        c = config(**dict(test_doors.SIZES, **fields))
+        c = config(**dict(test_family_formats.SIZES, **fields))
         path = in_work('llama-%s.bin' % name.replace(' ', '-'))
         write_model(path, c, random_weights(c, 3))
         yield 'llama by ' + name, path, c
@@ -79,7 +78,7 @@ def models():
     yield from exaone()
     yield from gemma()
     yield from gemma3n()
-    yield from autumn()
+    yield from mamba()
 
 
 def cases_of_needs(name):
@@ -87,7 +86,7 @@ def cases_of_needs(name):
     facts = FACTS[name]
     needs = facts.needs & (facts.may | facts.sign)
     slides = {'some_window'} if 'two_ropes' in needs and 'some_window' in facts.may else set()
-    return [test_doors.Case(facts, sorted(needs | slides))] if len(needs) > 1 else []
+    return [test_family_formats.Case(facts, sorted(needs | slides))] if len(needs) > 1 else []
 
 
 def of_family(name, cases, heads):
@@ -97,7 +96,7 @@ def of_family(name, cases, heads):
             case.c.update(shared_classifier=1)
             case.settings.update(tie_word_embeddings=True)
         if 'truncate' in (case.settings.get('rope_scaling') or {}):
-            case.settings['rope_scaling'][test_doors.ORIGINAL] = 56  # here a ramp that is cut is another one
+            case.settings['rope_scaling'][test_family_formats.ORIGINAL] = 56  # here a ramp that is cut is another one
         weights = random_weights(case.c, seed)
         folder = write_folder(in_work('in'), case.settings, folder_tensors(case.facts, case.c, weights))
         path = in_work('%s-%d.bin' % (name, seed))
@@ -108,7 +107,7 @@ def of_family(name, cases, heads):
 
 def latent():
     """Families of latent attention, the one with a temperature by position by YaRN alone, by each way to scale."""
-    for name in (name for name in RUN if 'latent' in test_doors.FACTS[name].always):
+    for name in (name for name in RUN if 'latent' in test_family_formats.FACTS[name].always):
         base = next(case for case in cases_of(name) if case.features == {'shared_expert'})
         for what, fields in LATENT.items():
             c = config(**{**base.fields, 'mscale': 0, 'mscale_all_dim': 0, **fields})
@@ -171,17 +170,11 @@ def gemma3n():
     yield 'gemma3n of 25 layers', path, c
 
 
-def autumn():
-    """Mamba 2 and layers of one step, as Nemotron-H, Nemotron 3 and Granite 4 H have them; and choices of keys, as
-    DeepSeek V3.2 and GLM-5 have them, by each way to scale that each can say."""
-    found = [(name, '', changes) for name, changes in test_autumn.OUT.items()]
-    found += [('a choice of wide heads', what, fields) for what, fields in LATENT.items()]
-    found += [('a choice with experts', 'yarn of both alike', ALIKE)]
-    for name, what, fields in found:
-        # Its heads as wide as llama.cpp wants them, and so many that no two keys are liked alike.
-        wide = dict(index_dim=64, index_heads=24) if 'choice' in name else {}
-        path, c, _ = test_autumn.model_of(name, **{**test_autumn.OUT[name], **wide, **fields})
-        yield 'autumn: %s%s' % (name, what and ', by ' + what), path, c
+def mamba():
+    """Mamba 2 and layers of one step, as Nemotron-H, Nemotron 3 and Granite 4 H have them."""
+    for name, changes in test_mamba.OUT.items():
+        path, c, _ = test_mamba.model_of(name, **changes)
+        yield 'mamba: ' + name, path, c
 
 
 def gelu_by_table(x):

@@ -6,20 +6,21 @@ import re
 
 # The arrows, low to high. A place is a file without its ending or a folder; it may include itself and what stands here.
 GROUND = ['src/base', 'src/weights', 'src/tokens']
-CORE = ['rope', *GROUND, 'src/llama', 'src/kinds']
-READING = ['src/configs', 'src/engines', 'src/settings']
+CORE = ['rope', *GROUND, 'src/rope_settings', 'src/llama', 'src/kinds']
+READING = ['src/configs', 'src/engines', 'src/options']
 HIGH = CORE + ['src/fast', *READING, 'src/job', 'src/measure']
 ARROWS = {
     'rope': [],
     'src/base': ['rope'],
+    'src/rope_settings': ['rope', 'src/base'],
     'src/weights': ['src/base'],
     'src/tokens': ['src/base'],
-    'src/llama': ['rope', *GROUND],
-    'src/kinds': ['rope', *GROUND, 'src/llama'],
+    'src/llama': ['rope', *GROUND, 'src/rope_settings'],
+    'src/kinds': ['rope', *GROUND, 'src/rope_settings', 'src/llama'],
     'src/fast': CORE,
     'src/configs': CORE,
     'src/engines': CORE + ['src/configs'],
-    'src/settings': CORE + ['src/configs', 'src/engines'],
+    'src/options': CORE + ['src/configs', 'src/engines'],
     'src/job': CORE + ['src/fast', *READING],
     'src/measure': HIGH,
     'run': HIGH,

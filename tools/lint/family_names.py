@@ -15,13 +15,16 @@ ELSEWHERE = {
     'export/out_tokenizer.py': ['llama'], 'export/tokenizer.py': ['llama'],
     'page/src/config/examples.js': ['llama', 'qwen2'], 'page/src/panels/arrows.js': ['phi'],
     'page/build.mjs': ['llama'], 'tools/lint/arrows.py': ['llama'], 'tools/lint/house.py': ['llama'],
-    'tools/bench.py': ['gpt-oss'], 'tools/bench_models.py': ['llama'], 'tools/header_table.py': ['llama'],
-    'tools/checkpoints.py': ['llama', 'LlamaForCausalLM', 'qwen3_5_text', 'Qwen3_5ForCausalLM'],
-    'tools/random_models.py': ['gpt-oss'],
-    'tools/random_shapes.py': ['gpt-oss', 'qwen3moe', 'qwen2', 'gemma4', 'deepseek2', 'deepseek32', 'qwen35', 'lfm2',
-                               'lfm2moe', 'granitehybrid', 'nemotron_h', 'nemotron_h_moe', 'qwen3vl'],
-    'tools/layer_costs.py': ['gemma3', 'gemma3_text', 'gpt-oss', 'gpt_oss', 'laguna', 'ministral3', 'olmo3',
-                             'qwen3_5_text', 'smollm3']}
+    'tools/lint/kinds.py': ['llama'], 'tools/lint/report.py': ['llama'],
+    'tools/measure/bench.py': ['gpt-oss'], 'tools/measure/bench_models.py': ['llama'],
+    'tools/generate/header_table.py': ['llama'],
+    'tools/training/checkpoints.py': ['llama', 'LlamaForCausalLM', 'qwen3_5_text', 'Qwen3_5ForCausalLM'],
+    'tools/measure/random_models.py': ['gpt-oss'],
+    'tools/measure/random_shapes.py': ['gpt-oss', 'qwen3moe', 'qwen2', 'gemma4', 'deepseek2', 'deepseek32',
+                                       'qwen35', 'lfm2', 'lfm2moe', 'granitehybrid', 'nemotron_h',
+                                       'nemotron_h_moe', 'qwen3vl'],
+    'tools/figures/layer_costs.py': ['gemma3', 'gemma3_text', 'gpt-oss', 'gpt_oss', 'laguna', 'ministral3', 'olmo3',
+                                     'qwen3_5_text', 'smollm3']}
 MADE = ['src/configs/family_words.h', 'src/configs/family_table.h', 'src/configs/key_table.h',
         'tools/lint/family_names.py']
 OWN_TOOLS = 'SmallForCausalLM', 'rope.c'  # no other program's names

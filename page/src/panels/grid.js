@@ -71,9 +71,9 @@ export function keyGrid({ engine, recorded, file, trained }) {
         status.say(`${right} of ${all} keys found.`);
     }
     const how = `-n ${longest} --trials 1 -s ${SEED} --kv f32 --rope ${NAMES.join(',')}`;
-    return h(
+    const all = h(
         'div',
-        h('h3', 'Every length, every depth'),
+        h('h3', 'Five lengths, five depths'),
         h(
             'p.fine',
             'Rows: length of the text. Columns: how far into it the key is, in percent. Pale cells were recorded; solid ones were run here.',
@@ -83,4 +83,5 @@ export function keyGrid({ engine, recorded, file, trained }) {
         status,
         folded('The command that fills the grid', command(`./run ${file} --passkey ${how}`)),
     );
+    return { box: all, lengths };
 }

@@ -5,7 +5,6 @@ import {
     command,
     count,
     counts,
-    foldedChips,
     h,
     listing,
     onceAFrame,
@@ -16,19 +15,16 @@ import {
 import { takes } from '../given.js';
 import { runs } from '../job.js';
 import { go as goTo } from '../links.js';
-import { colourOf, lookOf, methodChoices, methodFor, optionsFor, SIX, titleOf } from '../methods.js';
+import { colourOf, lookOf, methodChoices, methodFor, optionsFor, titleOf } from '../methods.js';
 import { movingPerplexity, perplexity } from '../numbers.js';
 import { readText, SPAN } from '../reading.js';
 import { choice, choices, number, state, text } from '../state.js';
 
-const NAMES = [...SIX, 'dynamic-ntk', 'dynamic-yarn', 'window', 'yours'];
-const FEW = ['none', 'linear', 'ntk', 'yarn', 'llama3', 'window'];
+const RACERS = ['none', 'linear', 'ntk', 'yarn', 'llama3', 'window', 'yours'];
 const MOST_TEXT = 2000; // characters that an address carries
 
-export function race({ file, engine, page, shipped, recorded, book }) {
+export function race({ file, engine, shipped, recorded, book }) {
     const L = shipped.trainedContext;
-    const chosen = methodChoices([...NAMES, ...page.maps().map((map) => map.name)]);
-    const RACERS = chosen.map(([name]) => name);
     state.add('race', choices(RACERS), ['none', 'yarn', 'window']);
     state.add('n', number(64, 16384), 4 * L);
     state.add('view', choice(['ratio', 'perplexity']), 'ratio');
@@ -156,7 +152,7 @@ export function race({ file, engine, page, shipped, recorded, book }) {
     });
     const go = reading.button(['Race'], { primary: true });
     const lengths = stateChips('length', 'n', counts([2 * L, 4 * L, 8 * L]));
-    const methods = foldedChips('methods', 'race', chosen, FEW, { many: true, colour: colourOf });
+    const methods = stateChips('methods', 'race', methodChoices(RACERS), { many: true, colour: colourOf });
     const paste = h('textarea', {
         rows: 4,
         placeholder: 'Paste a text of yours: 2,000 words or more show something.',

@@ -21,9 +21,9 @@ export function rewrite({ engine, file, book, shipped, recorded, own }) {
         L = shipped.trainedContext,
         past = L + PAST_TRAINED,
         characters = own ? Math.round((0.9 * first.characters * L) / 512) : first.characters,
-        [from, to] = first.excerpts.at(-1).map((place) => place + past - first.length),
-        stretch = first.stretches.at(-1).map((place) => place + past - first.length),
-        broke = first.none.ppl.at(-1);
+        [from, to] = first.excerpt.map((place) => place + past - first.length),
+        stretch = first.stretch.map((place) => place + past - first.length),
+        broke = first.none.ppl;
     const title = h('span'),
         status = statusLine(),
         line = command(),
@@ -31,7 +31,7 @@ export function rewrite({ engine, file, book, shipped, recorded, own }) {
     const over = `over tokens ${stretch.map(count).join(' to ')}`;
     const showBroken = () => {
         title.textContent = `The text that broke: perplexity ${broke.toFixed(0)} ${over}`;
-        tail.replaceChildren('… ', ...spansOf(first.none.excerpts.at(-1)), ' …');
+        tail.replaceChildren('… ', ...spansOf(first.none.tokens), ' …');
     };
     if (own) title.textContent = 'Move a handle, and the model writes a text with it.';
     else showBroken();
@@ -44,7 +44,7 @@ export function rewrite({ engine, file, book, shipped, recorded, own }) {
         const block = blockOfHandles();
         line.put([writes(file, `--rope-config ${block[0]}`, { characters, length: past, seed: first.seed }), [block]]);
         const draw = onceAFrame(() => {
-            title.textContent = `Written again with your handles: ${count(texts.length)} of ${count(past)} tokens`;
+            title.textContent = `Written again with your handles: ${count(Math.min(past, texts.length))} of ${count(past)} tokens`;
             tail.replaceChildren('… ', texts.slice(-TAIL).join(''));
         }, PICTURE_MS);
         await run.ask('write', { ...wish, ...HOW, context: past }, (part) => {

@@ -12,6 +12,7 @@ const KNOWN = [
     { name: 'Llama 3', theta: 500000, trained: 8192, head: 128 },
     { name: 'Qwen2.5', theta: 1000000, trained: 32768, head: 128 },
 ];
+const ASKED = 'Llama 3';
 
 // How many pairs of a model never went round in its training.
 function neverOf(small, { headDim, theta, trainedContext }) {
@@ -49,9 +50,6 @@ export function countTheTurns({ small, shipped }) {
         page.close();
         return Array.from(plain, (f) => (f * state.get('trained')) / TURN);
     }
-    const never = () => turns().filter((t) => t < 1).length,
-        pairs = shipped.headDim / 2,
-        its = neverOf(small, shipped);
 
     function draw() {
         const width = box.clientWidth || 600,
@@ -124,43 +122,43 @@ export function countTheTurns({ small, shipped }) {
         step: 16,
         ...look,
     });
-    const halves = [0, pairs / 8, pairs / 2, (7 * pairs) / 8].map(Math.round),
-        choices = [...new Set([...halves.filter((x) => Math.abs(x - its) > 1), its])].sort((a, b) => a - b);
+    // The scene tells how many of its own hands never went round: the question is about another model's.
+    const asked = KNOWN.find(({ name }) => name === ASKED),
+        right = neverOf(small, { headDim: asked.head, theta: asked.theta, trainedContext: asked.trained }),
+        all = asked.head / 2,
+        choices = [0, all / 8, right, (7 * all) / 8];
+    const showModel = ({ theta, trained, head }) => {
+        box.classList.remove('hidden-answer');
+        state.set('theta', theta);
+        state.set('trained', trained);
+        state.set('head', head);
+        redraw();
+    };
     const guess = predict(
         prose(
-            `This model has [theta] ${count(shipped.theta)} and ${shipped.headDim / 2} pairs, and was trained on ` +
-                `${shipped.trainedContext} positions. How many of the pairs never made a full turn?`,
+            `${ASKED} has [theta] ${count(asked.theta)} and ${all} pairs in each head, and was trained on ${count(asked.trained)} ` +
+                'positions. How many of its hands never made a full turn?',
         ),
         choices.map((x) => (x ? String(x) : 'none')),
         (i) => {
-            box.classList.remove('hidden-answer');
-            const right = never();
+            showModel(asked);
             guess.say(
                 choices[i] === right ? `Yes: ${right}.` : `It is ${right}.`,
                 ' Each hand is slower than the one before by the same ratio, so on this scale the bars end on a straight line.',
             );
-            redraw();
         },
     );
     state.on(['theta', 'trained', 'head'], redraw);
     new ResizeObserver(redraw).observe(box);
     const known = h(
         'div.chips',
-        KNOWN.map(({ name, theta, trained, head }) =>
-            button(name, () => {
-                box.classList.remove('hidden-answer');
-                state.set('theta', theta);
-                state.set('trained', trained);
-                state.set('head', head);
-                redraw();
-            }),
-        ),
+        KNOWN.map((model) => button(model.name, () => showModel(model))),
     );
     return {
         id: 'turns',
         title: 'Count the turns',
         body: [
-            h('p', 'A hand that went round many times has shown the model every angle. Which hands did not?'),
+            h('p', 'A hand that went round many times has shown the model every angle. Bars below the line never went round.'),
             guess,
             box,
             result,

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""--rope-json, there and back: of every family, what it writes is pasted as it says, and read as the same to the last
+digit, whatever the method."""
+
+import json
+import re
+import sys
+
+from common import ROOT, check, in_work, main, run, table, takes_long, write
+
+sys.path.insert(0, ROOT)
+from export.families import FAMILIES  # noqa: E402
+
+ORIGINAL = 'original_max_position_embeddings'
+LENGTH = {ORIGINAL: 1021}  # numbers that no short decimal stands for
+BLOCKS = {
+    'plain': {},
+    'yarn': {'rope_type': 'yarn', 'factor': 11 / 3, 'beta_fast': 29.3, 'beta_slow': 5 / 3, **LENGTH},
+    'linear': {'rope_type': 'linear', 'factor': 10 / 3},
+    'dynamic': {'rope_type': 'dynamic', 'factor': 8 / 3},
+    'yarn with an attention factor': {'rope_type': 'yarn', 'factor': 3.7, 'attention_factor': 10 / 9, **LENGTH},
+    'yarn with a pair': {'rope_type': 'yarn', 'factor': 3.7, 'mscale': 0.707, 'mscale_all_dim': 0.9, **LENGTH},
+    'llama3': {'rope_type': 'llama3', 'factor': 22 / 3, 'low_freq_factor': 1.1, 'high_freq_factor': 4.3, **LENGTH},
+    'longrope': {'rope_type': 'longrope', 'factor': 3.7, **LENGTH},
+}
+BESIDE = re.compile(r'beside the block: (.*?)(?:;|$)')
+
+
+def config_of(name, family, block):
+    values = {'model_type': name, 'hidden_size': 1024, 'num_attention_heads': 8, 'num_hidden_layers': 8,
+              'rope_theta': 12345.678901234}
+    if family.rope.only_key:
+        values[family.rope.only_key] = 'rope'
+    if family.rope.grows:
+        block = {**(block or {'rope_type': 'yarn', 'factor': 16.0}), 'llama_4_scaling_beta': 0.1, **LENGTH}
+    if family.rope.one_block == 'refused':
+        return {**values, 'rope_parameters': {
+            'full_attention': {'rope_type': 'default', 'rope_theta': 54321.5, **block},
+            'sliding_attention': {'rope_type': 'default', 'rope_theta': 10000.0}}}
+    return {**values, **({'rope_scaling': block} if block else {})}
+
+
+def explained(values):
+    done = run('--explain', '--rope-config', write(in_work('config.json'), json.dumps(values)), '-n', 5000)
+    settings, _, rows = table(done.out) if done.status == 0 else ({}, [], [])
+    return done, settings, [(row.get('layers'), row['pair'], row['scaled_inv_freq']) for row in rows]
+
+
+def pasted(values, said):
+    """The config with what --rope-json wrote in the place of its settings, and beside it what it says."""
+    lines = said.splitlines()
+    block, notes = json.loads(lines[-1]), ' '.join(lines[:-1])
+    back = {key: value for key, value in values.items() if key not in ('rope_scaling', 'rope_parameters', 'rope_theta')}
+    if 'belong into rope_parameters' in notes:
+        return {**back, 'rope_parameters': block}
+    for item in BESIDE.search(notes).group(1).split(', '):
+        key, _, value = item.partition(' ')
+        back.update({key: json.loads(value)} if value else {})
+    return {**back, 'rope_scaling': block, 'rope_theta': block['rope_theta']}
+
+
+def hold(name, family, kind):
+    block = dict(BLOCKS[kind])
+    if kind == 'longrope':
+        turns = explained(config_of(name, family, {}))[1]
+        pairs = int(turns.get('rotary_dim', turns['head_dim'])) // 2
+        block.update(short_factor=[1 + i / 7 for i in range(pairs)], long_factor=[1 + i / 3 for i in range(pairs)])
+    values = config_of(name, family, block)
+    done, before, rows = explained(values)
+    if done.status:  # its class knows no such block
+        return 0
+    said = run('--rope-json', '--rope-config', in_work('config.json'))
+    what = '%s, %s' % (name, kind)
+    if not check(said.status == 0, 'written: ' + what, said):
+        return 1
+    again, after, back = explained(pasted(values, said.out))
+    check(again.status == 0 and back == rows and rows, 'frequencies: ' + what, (again.err, said.out))
+    # How long texts of sliding layers may be goes by max_position_embeddings, which the block's reach is.
+    own = [{key: value for key, value in settings.items() if key not in (
+        'train_ctx_sliding', 'unseen_share_sliding')} for settings in (before, after)]
+    check(own[0] == own[1], 'settings: ' + what, (own[0].items() ^ own[1].items(), said.out))
+    return 1
+
+
+def hold_all(kinds):
+    asked = sum(hold(name, family, kind) for name, family in FAMILIES.items()
+                if not (family.own or family.rope.none) for kind in kinds)
+    check(asked > 70 * len(kinds), 'families and blocks', asked)
+
+
+def test_yarn():
+    hold_all(['yarn'])
+
+
+@takes_long
+def test_all():
+    hold_all(list(BLOCKS))
+
+
+if __name__ == '__main__':
+    main(globals())

@@ -1,0 +1,263 @@
+#!/usr/bin/env python3
+"""Holds docs/class.md to what it says: its commands print what stands below them, its sums come out, its links lead
+somewhere, and its minutes are ninety. `make class`.
+
+    tools/class/class.py [--quick] [FILE]    --quick: the commands that cost least alone; FILE: another text
+
+The ranges that a teacher says are held on the last third of the story, too (tools/class/class_ranges.py).
+
+What is compared: ```console blocks, `$ command` and what it prints at a terminal of 100 columns ("..." is left out);
+```python blocks, whose comments are the values; ```c blocks, a method and its row, which are built into a copy for the
+commands that name it. Numbers may differ by TOLERANCE or by half of their last digit: processors round differently.
+"""
+import fcntl
+import math
+import os
+import re
+import resource
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+
+import class_ranges
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+CLASS = os.path.join(ROOT, 'docs', 'class.md')
+TOLERANCE = 0.03
+SECONDS = 5  # of a processor, that a command may take; twice that on a slower machine or beside other work
+CHEAP = ('--explain', '--engines', '--attn', '--spread', 'echo')  # of --quick
+LEFT_OUT = '...'
+
+
+def is_number(word):
+    return re.fullmatch(r'-?\d+(\.\d+)?(e[-+]\d+)?', word) is not None
+
+
+def alike(said, found):
+    """Are two words the same, or two numbers within the tolerance?"""
+    if said[-1:] == found[-1:] == '!':  # the mark of a perplexity that stands out
+        said, found = said[:-1], found[:-1]
+    if not (is_number(said) and is_number(found)):
+        return said == found
+    mantissa, _, exponent = said.partition('e')
+    unit = 10.0 ** (int(exponent or 0) - len(mantissa.partition('.')[2])) if '.' in mantissa or exponent else 0
+    difference = abs(float(said) - float(found))
+    return difference <= max(TOLERANCE * abs(float(said)), unit / 2 * (1 + 1e-9))
+
+
+def line_alike(said, found):
+    said, found = said.split(), found.split()
+    if said and said[-1] == LEFT_OUT:
+        said.pop()
+        found = found[:len(said)]
+    return len(said) == len(found) and all(map(alike, said, found))
+
+
+def first_difference(said, found):
+    """The first line of `said` that `found` lacks at its place, or None."""
+    at, gap = 0, False
+    for line in said:
+        if line.strip() == LEFT_OUT:
+            gap = True
+            continue
+        places = range(at, len(found) if gap else min(at + 1, len(found)))
+        here = next((k for k in places if line_alike(line, found[k])), None)
+        if here is None:
+            return line
+        at, gap = here + 1, False
+    return None if gap or at == len(found) else 'nothing more, but there was: ' + found[at]
+
+
+def printed(command, folder):
+    """(what a command prints at a terminal, its exit status, its seconds, its processor's seconds)."""
+    reader, writer = os.openpty()
+    fcntl.ioctl(writer, termios.TIOCSWINSZ, struct.pack('HHHH', 40, 100, 0, 0))
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.time()
+    with subprocess.Popen(['sh', '-c', command], cwd=folder, stdin=subprocess.DEVNULL, stdout=writer,
+                          stderr=subprocess.DEVNULL, env=dict(os.environ, NO_COLOR='1', TERM='xterm')) as process:
+        os.close(writer)
+        out = b''
+        while True:
+            try:
+                part = os.read(reader, 65536)
+            except OSError:  # the other end is closed
+                break
+            if not part:
+                break
+            out += part
+        os.close(reader)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    work = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    lines = out.decode(errors='replace').replace('\r\n', '\n').rstrip('\n').split('\n')
+    return [line for line in lines if line.strip()], process.returncode, time.time() - began, work
+
+
+def desk(folder, program):
+    """A folder as the reader's, so that what commands write does not lie about in the repository."""
+    os.makedirs(folder)
+    for name in ('model.bin', 'model-8k.bin', 'models', 'tokenizer.bin', 'book.txt'):
+        os.symlink(os.path.join(ROOT, name), os.path.join(folder, name))
+    os.symlink(program, os.path.join(folder, 'run'))
+    return folder
+
+
+def blocks(text, language):
+    return re.findall(r'^```%s\n(.*?)^```$' % language, text, re.S | re.M)
+
+
+def commands(text):
+    """[(command, lines below it)] of all console blocks."""
+    found = []
+    for line in '\n'.join(blocks(text, 'console')).split('\n'):
+        if line.startswith('$ '):
+            found.append((line[2:], []))
+        elif line.strip():
+            found[-1][1].append(line)
+    return found
+
+
+def with_method(function, row, folder):
+    """The program with one more method, built in a copy: only rope.c is compiled again. None when it does not build."""
+    os.makedirs(folder)
+    for name in ('run.c', 'rope.c', 'rope.h', 'Makefile'):
+        shutil.copy2(os.path.join(ROOT, name), folder)
+    for name in ('src', 'build'):
+        shutil.copytree(os.path.join(ROOT, name), os.path.join(folder, name),
+                        ignore=shutil.ignore_patterns('page*', 'fuzz*', 'tests'))
+    path = os.path.join(folder, 'rope.c')
+    with open(path, encoding='utf-8') as file:
+        source = file.read()
+    table = source.index('const RopeMethod rope_methods[]')
+    end = source.index('};', table)
+    above = source.rindex('\n\n', 0, table)
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write(source[:above] + '\n\n' + function + source[above:end] + row + source[end:])
+    built = subprocess.run(['make', '-s', 'run'], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if built.returncode:
+        print(built.stdout.decode(errors='replace')[-500:])
+        return None
+    return os.path.join(folder, 'run')
+
+
+class Count:
+    """Checks that held, and that did not."""
+    def __init__(self):
+        self.passed = self.failed = 0
+
+    def check(self, good, what, found=''):
+        self.passed += bool(good)
+        self.failed += not good
+        if not good:
+            print('FAIL %s%s' % (what, found and ': %s' % found))
+
+
+def check_commands(text, count, quick, folder):
+    usual = desk(os.path.join(folder, 'desk'), os.path.join(ROOT, 'run'))
+    name, own = None, None
+    parts = blocks(text, 'c')
+    if parts and not quick:
+        name = re.search(r'"([\w-]+)"', parts[1]).group(1)
+        program = with_method(*parts[:2], os.path.join(folder, 'tree'))
+        count.check(program, 'the method of exercise 8 builds')
+        own = program and desk(os.path.join(folder, 'own'), program)
+    for command, said in commands(text):
+        is_own = name and re.search(r'\b%s\b' % name, command)
+        if quick and not any(word in command for word in CHEAP) or is_own and not own:
+            continue
+        found, status, wall, work = printed(command, own if is_own else usual)
+        good = first_difference(said, found)
+        count.check(good is None, command, 'not found in what it printed: %s' % good)
+        count.check(status in (0, 1, 3), command, 'exit status %d' % status)
+        count.check(work <= 2 * SECONDS, command, '%.0f seconds of the processor' % work)
+        if not quick:
+            print('%5.1f s, %5.1f s of the processor: %s' % (wall, work, command[:80]), file=sys.stderr)
+
+
+def check_sums(text, count):
+    for block in blocks(text, 'python'):
+        names = dict(vars(math))
+        for line in filter(str.strip, block.split('\n')):
+            sum_, _, said = line.partition('#')
+            name, _, expression = sum_.rpartition(' = ')
+            value = eval(expression, names)
+            if name:
+                names[name.strip()] = value
+            said = said.strip()
+            unit = 10.0 ** -len(said.partition('.')[2])
+            good = said and abs(value - float(said)) <= unit / 2 * (1 + 1e-9)
+            count.check(good, sum_.strip(), '%r, not %s' % (value, said))
+
+
+def chapters_of_page():
+    """{title of a chapter of the page: the titles of its panels}."""
+    def source(*names):
+        with open(os.path.join(ROOT, 'page', 'src', *names), encoding='utf-8') as file:
+            return file.read()
+    story = source('story.js')
+    files = dict(re.findall(r"^import \{ (\w+) \} from '\./(.*?)';", story, re.M))
+    found = {}
+    for chapter in story.split("\n        id: '")[1:]:
+        makers = re.findall(r'\w+', ' '.join(re.findall(r'^        (?:panels|more): \[(.*?)\]', chapter, re.M)))
+        panels = ''.join(source(files[maker]) for maker in makers)
+        found[re.search(r"title: '(.*?)'", chapter)[1]] = re.findall(r"^ {4,8}title: '(.*?)'", panels, re.M)
+    return found
+
+
+def check_plan(text, count):
+    minutes = [tuple(map(int, pair)) for pair in re.findall(r'^\| (\d+) to (\d+) \|', text, re.M)]
+    count.check(minutes and minutes[0][0] == 0 and minutes[-1][1] == 90 and all(
+        a[1] == b[0] < b[1] for a, b in zip(minutes, minutes[1:])), 'the plan fills ninety minutes', minutes)
+    count.check(re.findall(r'^### (\d)\.', text, re.M) == list('123456789'), 'nine commands')
+    exercises = text.split('## Eleven exercises')[1].split('## Solutions')[0]
+    numbers = [str(k) for k in range(1, 12)]
+    count.check(re.findall(r'^(\d+)\. ', exercises, re.M) == numbers, 'eleven exercises')
+    count.check(re.findall(r'^\*\*(\d+)\.\*\*', text.split('## Solutions')[1], re.M) == numbers, 'eleven solutions')
+    for link in re.findall(r'\]\((?!https?:|#)([^)#]+)', text):
+        count.check(os.path.exists(os.path.join(ROOT, 'docs', link)), 'a link leads somewhere', link)
+    figures = {name for name in os.listdir(os.path.join(ROOT, 'docs', 'figures')) if name.endswith('.png')}
+    with open(os.path.join(ROOT, 'tools', 'class', 'sheets', 'figures.tsv'), encoding='utf-8') as file:
+        slides = [line.partition('\t')[0] for line in file.read().splitlines()[1:]]
+    odd = ' '.join(figures.symmetric_difference(slides))
+    count.check(sorted(slides) == sorted(figures), 'each figure is a slide', odd)
+    headings = {re.sub(r'[^\w -]', '', line).strip().lower().replace(' ', '-')
+                for line in re.findall(r'^#+ (.*)', text, re.M)}
+    for link in re.findall(r'\]\(#([^)]+)', text):
+        count.check(link in headings, 'a link within the text', link)
+    page = chapters_of_page()
+    panels = re.findall(r'^\| (\d(?:, \d)*) \| ([A-Z][^|]+: [^|]+) \| [^|]+ \|$', text, re.M)  # without a compiler
+    answered = [number for numbers, _ in panels for number in numbers.split(', ')]
+    count.check(sorted(answered) == list('12345678'), 'a panel answers each command but the last', panels)
+    for title in [title for _, title in panels] + re.findall(r'^\| \d+ to \d+ \|[^|]*\| ([^|]+?) \|', text, re.M):
+        chapter, _, panel = title.partition(': ')
+        count.check(chapter in page and (not panel or panel in page[chapter]), 'a chapter of the page, and its panel',
+                    title)
+
+
+def main(arguments):
+    quick = arguments[:1] == ['--quick']
+    paths = arguments[quick:] or [CLASS]
+    if len(paths) > 1 or paths[0].startswith('-'):
+        sys.exit(__doc__)
+    lost = [name for name in ('model-8k.bin', 'models/rope.bin') if not os.path.exists(os.path.join(ROOT, name))]
+    if lost:
+        sys.exit('class.py: %s is not here: the small models are packed apart (docs/class.md says where)' % lost[0])
+    with open(paths[0], encoding='utf-8') as file:
+        text = file.read()
+    count = Count()
+    check_plan(text, count)
+    check_sums(text, count)
+    with tempfile.TemporaryDirectory() as folder:
+        check_commands(text, count, quick, folder)
+    if not quick:
+        wrong = class_ranges.held(text)
+        count.check(not wrong, 'the ranges hold on the last third of the story', '; '.join(wrong))
+    print('%d passed, %d failed' % (count.passed, count.failed))
+    return 1 if count.failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))

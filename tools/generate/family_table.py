@@ -1,0 +1,435 @@
+#!/usr/bin/env python3
+"""Writes src/configs/family_table.h, the families of models and what engines make of them, from the rows of
+export/families.json, and src/configs/key_table.h, the keys of RoPE in a config, from those of export/keys.json. The
+lists of docs/checkpoints.md are made, too:
+
+    python3 tools/generate/family_table.py [--check]     --check writes nothing, and fails where a header would change
+
+What C asks of a family, of a model and of an engine is a word with a bit of its own. The words stand below, each with
+what it means, and become src/configs/family_words.h: nobody numbers them.
+"""
+import json
+import os
+import re
+import sys
+import textwrap
+from typing import Any, Dict, NamedTuple, Tuple
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, ROOT)
+
+from export.families import FAMILIES, WRAPPERS  # noqa: E402
+from written import write_changed  # noqa: E402
+
+HEADER = os.path.join('src', 'configs', 'family_table.h')
+LISTS = os.path.join(ROOT, 'docs', 'checkpoints.md')
+KEY_HEADER = os.path.join('src', 'configs', 'key_table.h')
+WORD_HEADER = os.path.join('src', 'configs', 'family_words.h')
+COLUMNS = 100
+FIRST = ('// Made by tools/generate/family_table.py from export/families.json, not by hand.\n'
+         '// family.c includes it after family.h.\n')
+
+# What is peculiar to a family: the word, whether a row says so, and what it means to C.
+FAMILY_WORDS = (
+    ('runs', lambda f: f.runs, 'this program runs its models; the others are explained'),
+    ('new', lambda f: f.came_with > 4, 'it came with transformers 5, so Hugging Face 4 does not know it'),
+    ('seen_first', lambda f: f.seen_first, 'engines were looked at with it before those whose layers differ'),
+    ('any', lambda f: False, 'it stands for families that have no row'),
+    # Layers.
+    ('full_first', lambda f: f.layers.full == 'first', 'the first layer of a period is the full one, not the last'),
+    ('from_end', lambda f: f.layers.full == 'from_end', 'periods of layers are counted from the last layer'),
+    ('full_too', lambda f: f.layers.also_full == 'first', 'the first layer of all is full, too'),
+    ('full_last', lambda f: f.layers.also_full == 'last', 'so is the last one, whatever a config says'),
+    ('linear', lambda f: f.layers.others == 'linear', 'layers that are not full have linear attention'),
+    ('cuts_lists', lambda f: f.layers.cuts_lists, 'what lists have behind the last layer is not used'),
+    ('bare_full', lambda f: f.layers.without_rope.startswith('full'), 'full layers have no RoPE'),
+    ('needs_window', lambda f: f.layers.without_rope == 'full' and not f.layers.thetas,
+     'a window of null is refused, also where all layers are full'),
+    # Heads.
+    ('latent', lambda f: bool(f.latent), 'latent attention: a part of each head stands still, and another turns'),
+    ('null_head', lambda f: f.keys.null_head, "a head_dim of null is the model's width by its heads"),
+    ('width_by_heads', lambda f: 'head_dim' in f.keys.unread,
+     "a head is always the model's width by its heads, whatever head_dim says"),
+    ('partial', lambda f: f.rope.partial, 'partial_rotary_factor may be below 1'),
+    ('share_beside', lambda f: f.rope.share_beside,
+     "of a scaled block's share and one beside it (or the class's) that beside counts"),
+    # Blocks.
+    ('still', lambda f: f.rope.none, 'its class has no RoPE'),
+    ('by_type', lambda f: f.rope.by_kind,
+     'rope_parameters has a block for each kind of layers; rope_scaling is of the full ones'),
+    ('no_scaling', lambda f: f.rope.one_block == 'refused',
+     'rope_scaling is not turned into rope_parameters: Hugging Face 5 fails'),
+    ('flat_is_full', lambda f: f.rope.one_block == 'full', 'one block for all is that of the full layers'),
+    ('one_for_both', lambda f: f.rope.one_for_both, 'one RoPE of full layers and sliding ones, never two'),
+    ('lists', lambda f: f.rope.lists, 'thetas and shares may be lists, of a number a layer'),
+    ('axes', lambda f: f.rope.axes, 'blocks have sections of three axes, which are one in a text'),
+    # Methods.
+    ('proportional', lambda f: f.rope.types == 'with_proportional', 'its class knows the rope_type proportional'),
+    ('longrope_alone', lambda f: f.rope.types == 'longrope_alone',
+     'of the types that scale its class knows longrope alone, and su and yarn as older names of it'),
+    ('gguf_longrope', lambda f: bool(f.gguf) and 'LONGROPE' in {each.name for each in f.gguf.ropes},
+     "longrope's lists have a place in its GGUF file"),
+    ('mscales', lambda f: f.rope.attention_factor == 'long_mscale', "longrope's attention factor is long_mscale"),
+    ('unmultiplied', lambda f: f.rope.attention_factor == 'one',
+     "yarn's attention factor is 1 unless the block says one"),
+    ('grows', lambda f: f.rope.grows, 'queries grow with their position: llama_4_scaling_beta'),
+    ('may_grow', lambda f: f.own, 'they do where the block says so'))
+# What sets a family apart from a Llama, and src/configs/write.c sees in a model and its plan. Where no family has all
+# that a model has, what stands further down matters more.
+FEATURE_WORDS = (
+    'window', 'qkv_bias', 'router_bias', 'expert_bias', 'clamped', 'embedding_scale', 'gelu', 'norms_after',
+    'norms_both', 'head_norms', 'whole_norms', 'experts', 'sinks', 'temperature', 'partial')
+# What an engine does otherwise with a family than with others.
+DOES_WORDS = {
+    # Which layers slide, and what of a config they are read from.
+    'layers_by_default': "which layers slide is by the family's period, whatever is written",
+    'layers_by_period': "likewise by the config's period",
+    'takes_text_config': 'a text_config does not stop it',
+    'takes_chunks': 'dual_chunk_attention_config',
+    # Blocks.
+    'full_plain': 'full layers get no block',
+    'full_only': 'one block, of the full layers',
+    'refuses_typed': 'it stops at blocks for kinds of layers',
+    'null_block_unseen': 'nobody looked at a rope_scaling of null',
+    'tells_block': "a config without a block gets the class's, and a note says so",
+    'three_keys': "a block has `type` and longrope's lists, and no more",
+    'needs_long_list': "longrope's long list and `type` beside it, else it stops",
+    'needs_betas': "yarn's, in the block",
+    'needs_theta': 'at the top level',
+    # Methods.
+    'linear_alone': 'nobody looked at types but linear',
+    'proportional': 'it knows the rope_type proportional',
+    'yarn_by_type': "yarn was converted before others', where the key is `type`",
+    'yarn_told': "the file tells yarn's betas, and mscale_all_dim, which it must have",
+    'multiplies_again': "by yarn's attention factor, and queries grow one position early",
+    # Theta, and the share of a head.
+    'theta_in_parameters': 'that of rope_parameters counts',
+    'sliding_base_fixed': 'the theta of sliding layers is a constant',
+    'pasted_turns_all': 'with a rope_scaling, all pairs of full layers turn, and plainly',
+    'share_inside': 'of two shares of a head it takes that of the block',
+    'share_outside': 'or the one beside it, which is 1 if neither is there'}
+KNOWN = {'theta', 'refuses', 'known', 'before', 'one_block_before', 'block', 'does'}  # what engines do otherwise
+
+
+# ---- keys: the rows of export/keys.json ----
+
+KEY_ROWS = os.path.join(ROOT, 'export', 'keys.json')
+LIMIT = 1e12  # of numbers
+PLACES, TYPES = ('top', 'block', 'chunks'), ('any', 'number', 'whole', 'flag', 'text', 'list', 'object')
+ALL_TYPES = 'default', 'linear', 'dynamic', 'proportional', 'llama3', 'yarn', 'longrope'
+WORDS = {'at', 'is', 'above', 'most', 'from', 'to', 'types', 'needed', 'null', 'zero', 'absent', 'read_by', 'by_layer',
+         'misplaced', 'misspelled', 'also', 'turns', 'saved'}
+
+
+class Key(NamedTuple):
+    at: Tuple[str, ...]        # where it may stand: beside the blocks, in one, in dual_chunk_attention_config
+    type: str
+    low: float                 # numbers are above it, whole ones from it on
+    high: float
+    types: Tuple[str, ...]     # the rope_types that read it in a block; (): it is read by other rules
+    needed: Tuple[str, ...]    # those that cannot do without it
+    null: Tuple[str, ...]      # those to which a null is as good as nothing
+    zero: bool                 # so is a 0
+    absent_in: Tuple[str, ...]  # those where its absence is worth a warning, in the words of
+    absent: str
+    read_by: str               # who reads it, where the library does not
+    by_layer: bool             # it gives layers or positions a RoPE of their own; families say whether they read it
+    misplaced: bool            # beside the blocks it is a mistake
+    misspelled: Tuple[str, ...]  # what it is written like by mistake, in small letters alone
+    also: Tuple[str, ...]      # what families that nobody looked at may call it
+    turns: Tuple[str, ...]     # of these: the values with which layers turn; another one says that none does
+    saved: bool                # the library writes it itself, and nobody reads it
+
+
+def row(name: str, words: Dict[str, Any]) -> Key:
+    kind = words.get('is', 'any')
+    if set(words) - WORDS or kind not in TYPES or set(words['at']) - set(PLACES):
+        raise ValueError('keys.json: %s: %s means nothing' % (name, sorted(set(words) - WORDS) or kind))
+    null = words.get('null', ())
+    (absent_in, absent), = words.get('absent', {'': ''}).items()
+    low, high = ('from', 'to') if kind == 'whole' else ('above', 'most')
+    return Key(tuple(words['at']), kind, words.get(low, 0), words.get(high, LIMIT if kind == 'number' else 0),
+               tuple(words.get('types', ())), tuple(words.get('needed', ())),
+               ALL_TYPES if null is True else tuple(null),
+               words.get('zero', False), tuple(absent_in.split()), absent, words.get('read_by', ''),
+               words.get('by_layer', False), words.get('misplaced', False), tuple(words.get('misspelled', ())),
+               tuple(words.get('also', ())), tuple(words.get('turns', ())),
+               words.get('saved', False))
+
+
+with open(KEY_ROWS, encoding='utf-8') as _file:
+    _rows = json.load(_file)
+KEYS: Dict[str, Key] = {name: row(name, words) for name, words in _rows['keys'].items()}
+FILES: Dict[str, Tuple[str, ...]] = {name: tuple(keys) for name, keys in _rows['files'].items()}
+
+
+# ---- text of C ----
+
+def quoted(text):
+    return '"%s"' % text.replace('\\', '\\\\').replace('"', '\\"')
+
+
+def number(value):
+    return '%.15g' % value
+
+
+def bits(prefix, words):
+    return ' | '.join(prefix + word.upper() for word in words)
+
+
+def laid_out(start, members, end):
+    """Members with commas between them, in lines."""
+    lines, line = [], start
+    for i, member in enumerate(members):
+        text = member + (',' if i + 1 < len(members) else end)
+        if len(line) + len(text) + 1 > COLUMNS:
+            lines.append(line)
+            line = '        ' + text
+        else:
+            line += text if line.endswith('{') else ' ' + text
+    return '\n'.join([*lines, line]) + '\n'
+
+
+def literal(text):
+    """A string that may be long, in pieces of a line."""
+    pieces = re.findall(r'.{1,80}(?: |$)', text) if len(text) > 80 else [text]
+    return '\n            '.join(quoted(piece) for piece in pieces)
+
+
+def flags_of(family):
+    """The words of C that a row has."""
+    if family.layers.period_key and family.period == 0:
+        raise ValueError('families.json: %s has no period under %s' % (family.model_type, family.layers.period_key))
+    return [word for word, is_said, _ in FAMILY_WORDS if is_said(family)]
+
+
+def features_of(features):
+    found = {feature.name.lower() for feature in features}
+    return [word for word in FEATURE_WORDS if word in found]
+
+
+def engine_text(family, name, since):
+    facts = family.engines.get(name, {})
+    if set(facts) - KNOWN:
+        raise ValueError('families.json: %s.engines.%s: nobody reads %s' % (
+            family.model_type, name, ', '.join(set(facts) - KNOWN)))
+    for word in facts.get('does', ()):
+        if word not in DOES_WORDS:
+            raise ValueError('families.json: %s.engines.%s.does: there is no %s (expected one of %s)' % (
+                family.model_type, name, word, ', '.join(DOES_WORDS)))
+    members = ['.name = ' + quoted(name)]
+    if since:
+        members.append('.since = ' + number(float(since)))
+    for word in ('theta', 'known', 'one_block_before'):
+        if word in facts:
+            members.append('.%s = %s' % (word, number(float(facts[word]))))
+    for word in ('before', 'refuses', 'block'):
+        if word in facts:
+            members.append('.%s = %s' % (word, quoted(facts[word])))
+    if facts.get('does'):
+        members.append('.does = ' + bits('DOES_', facts['does']))
+    return laid_out('    {', members, '},')
+
+
+def of_engines(family):
+    seen = dict(each.partition('@')[::2] for each in family.seen)
+    if set(family.engines) - set(seen):
+        raise ValueError('families.json: %s.engines: %s is not among those seen' % (
+            family.model_type, ', '.join(set(family.engines) - set(seen))))
+    rows = ''.join(engine_text(family, name, since) for name, since in seen.items())
+    return 'static const FamilyEngine engines_of_%s[] = {\n%s    {0},\n};\n' % (family.model_type, rows)
+
+
+def family_text(family):
+    default, rope, layers = family.default, family.rope, family.layers
+    is_periodic = layers.rule in ('periodic', 'small')
+    numbers = {
+        'max_positions': default('max_position_embeddings', 0),
+        'original': default('original_max_position_embeddings', 0),
+        'hidden': family.sizes.get('hidden_size', 0), 'heads': family.sizes.get('num_attention_heads', 0),
+        'head_dim': default('head_dim', 0), 'global_head_dim': default('global_head_dim', 0),
+        'still': default('qk_nope_head_dim', 0), 'turning': default('qk_rope_head_dim', 0),
+        'theta': default('rope_theta', 1e4), 'local_theta': rope.local_theta if rope.by_kind else 0,
+        'window': default('sliding_window', 0) if is_periodic else 0, 'period': family.period,
+        'still_each': default('no_rope_layer_interval', 0) if layers.without_rope == 'listed' else 0,
+        'chunk': default('attention_chunk_size', 0) if layers.rule == 'chunked' else 0,
+        'partial': default('partial_rotary_factor', 0), 'slides_with': family.gguf.slides_with if family.gguf else 0}
+    block = default('rope_parameters')
+    zeros = [key for key, meant in layers.zeros.items() if meant != 'without_rope']
+    listed = family.states.listed if family.states and layers.others == 'linear' else ''
+    linear = family.states.words if family.states else ('linear_attention',)
+    others = ' '.join(linear) if layers.others == 'linear' else ''
+    texts = {'rotary_key': rope.rotary_key, 'only_key': rope.only_key, 'period_key': layers.period_key,
+             'zeros_key': ' '.join(zeros), 'indexes_key': listed, 'other_words': others,
+             'full_words': ' '.join(layers.full_words), 'layer_keys': ' '.join(family.keys.by_layer)}
+    members = [quoted(family.model_type), quoted(family.architecture)]
+    members += ['.%s = %s' % (name, number(value)) for name, value in numbers.items() if value]
+    members += ['.%s = %s' % (name, quoted(text)) for name, text in texts.items() if text]
+    for name, by_kind in ('theta_keys', rope.theta_keys), ('block_names', rope.blocks):
+        if by_kind:
+            members.append('.%s = {%s}' % (name, ', '.join(quoted(by_kind[kind]) if kind in by_kind else 'NULL'
+                                                           for kind in ('full', 'sliding'))))
+    if rope.unturned:
+        _, scale, length = rope.unturned
+        members += ['.unturned = {%s}' % ', '.join(map(quoted, rope.unturned)),
+                    '.unturned_beta = ' + number(default(scale)), '.unturned_length = ' + number(default(length))]
+    if family.aliases:
+        members += ['.aliases = ' + quoted(' '.join(family.aliases)),
+                    '.also_architectures = ' + quoted(' '.join(family.aliases.values()))]
+    if block:
+        members.append('.block = %s' % literal(json.dumps(block)))
+    if default('sliding_parameters'):
+        members.append('.sliding_block = %s' % literal(json.dumps(default('sliding_parameters'))))
+    for name, prefix, words in (('flags', 'FAMILY_', flags_of(family)),
+                                ('always', 'FEATURE_', features_of(family.always)),
+                                ('sign', 'FEATURE_', features_of(family.sign)),
+                                ('may', 'FEATURE_', features_of(family.may))):
+        if words:
+            members.append('.%s = %s' % (name, bits(prefix, words)))
+    if family.seen:
+        members.append('.engines = engines_of_%s' % family.model_type)
+    return laid_out('    {', members, '},')
+
+
+def table():
+    families = list(FAMILIES.values())
+    inside = {name: (architecture, of[0].model_type if len(of) == 1 else '', of[0].wrapped_flat)
+              for name, (architecture, of) in WRAPPERS.items()}
+    wrappers = ''.join('    {%s, %s, %s, %s},\n' % (
+        quoted(name), quoted(architecture), quoted(text) if text else 'NULL', 'true' if is_flat else 'false')
+        for name, (architecture, text, is_flat) in inside.items())
+    return (FIRST + '#pragma once\n\n'
+            + '\n'.join(of_engines(family) for family in families if family.seen)
+            + '\nstatic const RopeFamily families[] = {\n' + ''.join(family_text(family) for family in families)
+            + '};\n\n// Models of pictures and text; inside is NULL where it may be one of several families.\n'
+            + 'static const FamilyWrapper wrappers[] = {\n' + wrappers + '};\n')
+
+
+# ---- words ----
+
+def enumerated(prefix, words):
+    """An enum with a bit for each word, and what it means."""
+    if len(words) > 31:  # the last bit is the sign
+        raise ValueError('%s: %d words, and an int has 31 bits for them' % (prefix, len(words)))
+    lines = []
+    for bit, (word, meaning) in enumerate(words):
+        line = '    %s_%s = 1 << %d,' % (prefix, word.upper(), bit)
+        above = bool(meaning) and len(line) + len(meaning) + 5 > COLUMNS
+        lines += ['    // ' + part for part in (textwrap.wrap(meaning, COLUMNS - 7) if above else ())]
+        lines.append(line + ('  // ' + meaning if meaning and not above else ''))
+    return 'enum {\n%s\n};\n' % '\n'.join(lines)
+
+
+def words():
+    return ('// Made by tools/generate/family_table.py, where the words stand with what they mean, not by hand.\n'
+            '#pragma once\n\n'
+            '// What is peculiar to a family.\n'
+            + enumerated('FAMILY', [(word, meaning) for word, _, meaning in FAMILY_WORDS])
+            + '\n// What sets a family apart from a Llama and can be seen in a model. Where no family has all that a\n'
+            '// model has, what stands further down matters more.\n'
+            + enumerated('FEATURE', [(word, '') for word in FEATURE_WORDS])
+            + '\n// What an engine does otherwise with a family than with others.\n'
+            + enumerated('DOES', list(DOES_WORDS.items())))
+
+
+def key_text(name, key):
+    """A row of the table of keys. Numbers are above `low`, whole ones from it on."""
+    members = [quoted(name), '.at = ' + bits('KEY_AT_', key.at), '.type = KEY_' + key.type.upper()]
+    members += ['.%s = %s' % (word, number(value)) for word, value in (('low', key.low), ('high', key.high)) if value]
+    members += ['.%s = %s' % (word, bits('TYPE_BIT_', types)) for word, types in (
+        ('types', key.types), ('needed', key.needed), ('null', key.null), ('absent_in', key.absent_in)) if types]
+    members += ['.%s = true' % word for word in ('zero', 'by_layer', 'misplaced', 'saved') if getattr(key, word)]
+    members += ['.%s = %s' % (word, literal(text)) for word, text in (
+        ('absent', key.absent), ('read_by', key.read_by), ('misspelled', ' '.join(key.misspelled)),
+        ('also', ' '.join(key.also)), ('turns', ' '.join(key.turns))) if text]
+    return laid_out('    {', members, '},')
+
+
+def key_table():
+    return ('// Made by tools/generate/family_table.py from export/keys.json, not by hand.\n'
+            '// keys.c includes it after config.h.\n#pragma once\n\n'
+            'static const ConfigKey config_keys[] = {\n'
+            + ''.join(key_text(name, key) for name, key in KEYS.items()) + '};\n\n'
+            '// Files that are no configs, and keys by which they are known.\n'
+            'static const struct {\n    const char *name, *keys;\n} other_files[] = {\n'
+            + ''.join('    {%s, %s},\n' % (quoted(name), quoted(' '.join(keys))) for name, keys in FILES.items())
+            + '};\n')
+
+
+# ---- docs/checkpoints.md ----
+
+def known_of(family):
+    """What is known of RoPE in a family that is explained and not run."""
+    rope, layers = family.rope, family.layers
+    if rope.none:
+        return 'none of the layers turns'
+    if layers.others == 'linear':
+        return 'only the layers with attention turn; the others have a state'
+    if rope.by_kind:
+        return 'full layers and sliding ones have a block or a theta each'
+    if layers.rule == 'periodic':
+        return 'full layers and sliding ones turn alike, or full ones do not turn'
+    if rope.axes:
+        return 'sections of three axes, which are one in a text'
+    if family.latent:
+        return 'latent attention: the part with `qk_rope_head_dim` turns'
+    if rope.partial:
+        return ("a part of each head turns; with a scaled block the share beside it or the class's counts, and a "
+                'remark says so')
+    return 'all of a head turns, and layers turn alike'
+
+
+def explained_lines():
+    groups = {}
+    for family in FAMILIES.values():
+        if not family.runs:
+            names = ', '.join('`%s`' % name for name in (family.model_type, *family.aliases, *family.wrapped_in))
+            groups.setdefault(known_of(family), []).append('%s (%s)' % (family.title, names))
+    return ''.join('| %s | %s |\n' % (known, ', '.join(families)) for known, families in groups.items())
+
+
+def architecture_lines():
+    """The architectures of GGUF."""
+    names = list(dict.fromkeys(name for family in FAMILIES.values() if family.runs and family.gguf
+                               for name in (family.gguf.architecture, family.gguf.with_experts) if name))
+    text = 'In GGUF the architectures are %s and `%s`.' % (', '.join('`%s`' % name for name in names[:-1]), names[-1])
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False) + '\n'
+
+
+def with_lists(text):
+    """docs/checkpoints.md with the lists as the rows have them."""
+    start = '| what is known of RoPE | families (`model_type`) |\n| --- | --- |\n'
+    first, found, rest = text.partition(start)
+    text = first + found + explained_lines() + rest[rest.index('\n\n') + 1:] if found else text
+    first, found, rest = text.partition('In GGUF the architectures are')
+    return first + architecture_lines() + rest[rest.index('\n\n') + 1:] if found else text
+
+
+def main(arguments):
+    status = 0
+    for header, text, source in (WORD_HEADER, words(), 'its words'), (HEADER, table(), 'export/families.json'), \
+            (KEY_HEADER, key_table(), 'export/keys.json'):
+        path, found = os.path.join(ROOT, header), None
+        if '--check' not in arguments:
+            write_changed(path, text)
+            continue
+        if os.path.exists(path):
+            with open(path, encoding='utf-8') as file:
+                found = file.read()
+        if found != text:
+            print('%s is not of %s: python3 tools/generate/family_table.py makes it' % (header, source))
+            status = 1
+    if not os.path.exists(LISTS):
+        return status
+    with open(LISTS, encoding='utf-8') as file:
+        found = file.read()
+    if found != with_lists(found) and '--check' in arguments:
+        print('docs/checkpoints.md has other lists than export/families.json: '
+              'python3 tools/generate/family_table.py writes them')
+        return 1
+    write_changed(LISTS, with_lists(found))
+    return status
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))
