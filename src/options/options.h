@@ -46,9 +46,7 @@ typedef struct {
     const char *like_path;  // of another model, which it is to read as well as; NULL: none
     double budget;          // seconds that it may take; 0: only what all costs is printed
     bool whole;             // it holds only when texts were read whole
-    // what is left, at least, of the gain of reading a page again; -1: that is not asked
-    double min_page;
-    // nats for each token that the rounding of the cache changes, at most; -1: likewise
+    // nats for each token that the rounding of the cache changes, at most; -1: that is not asked
     double max_cache;
     bool settings;  // only these are judged: that takes neither weights nor a tokenizer
 } CheckOptions;
