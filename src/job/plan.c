@@ -151,7 +151,23 @@ Publication publication_of(const Job *job, const RopePlan *plan) {
     };
 }
 
+// Prints the keys of RoPE in a config of the family that --rope-json names.
+static bool print_keys_of(const Job *job, const char *model_type, Error *err) {
+    Publication publication = publication_of(job, job->plans);
+    RopeFile said = *job->said;
+    const RopeFamily *family = family_named(model_type);
+    if (!family || !(family->flags & FAMILY_RUNS))
+        return fail(err, "--rope-json: '%.60s' is no family that is run", model_type);
+    said.model_type = family->model_type;
+    publication.said = &said;
+    char *keys = publish_keys(&publication, err);
+    if (keys) puts(keys);
+    free(keys);
+    return keys;
+}
+
 bool print_block(Job *job, Error *err) {
+    if (job->options->family) return print_keys_of(job, job->options->family, err);
     const Publication publication = publication_of(job, job->plans);
     return publish_print(&publication, err);
 }

@@ -34,6 +34,9 @@ typedef struct {
 // with the reason.
 int32_t *text_ids(const TextSource *source, const Tokenizer *tokenizer, size_t *n, Error *err);
 
+// Whether most ids are parts of characters: the tokenizer was not made for such a text.
+bool is_in_parts(const Tokenizer *tokenizer, const int32_t *ids, size_t n);
+
 // Whether somebody types standard input at a terminal.
 bool input_is_typed(void);
 

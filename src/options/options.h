@@ -46,9 +46,7 @@ typedef struct {
     const char *like_path;  // of another model, which it is to read as well as; NULL: none
     double budget;          // seconds that it may take; 0: only what all costs is printed
     bool whole;             // it holds only when texts were read whole
-    // what is left, at least, of the gain of reading a page again; -1: that is not asked
-    double min_page;
-    // nats for each token that the rounding of the cache changes, at most; -1: likewise
+    // nats for each token that the rounding of the cache changes, at most; -1: that is not asked
     double max_cache;
     bool settings;  // only these are judged: that takes neither weights nor a tokenizer
 } CheckOptions;
@@ -87,6 +85,7 @@ typedef struct {
     const char *next;
     int attn[2];          // layer and head, from 0
     const char *engines;  // a list, NULL: all
+    const char *family;   // of --rope-json, a model_type; NULL: a block is printed
     int quantize_type;    // 0: q8, 1: q4, 2: f16, 3: f32
     const char *quantize_path;
     // RoPE.
