@@ -200,7 +200,7 @@ def found_before():
 
 
 def caught_so_far(plants):
-    """{what is wrong: tests that catch it}: as the last runs found, and where none did, as planted.json has it."""
+    """{what is wrong: tests that catch it}: as the last runs found, and where none did, as in planted.json."""
     found, caught = found_before(), {}
     for plant in plants:
         whole, first = (found.get(key_of(plant, kind)) or '' for kind in (True, False))

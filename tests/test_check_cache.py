@@ -21,7 +21,7 @@ def judge(model, *options):
 
 
 def log_probabilities(ids, kv):
-    """{token: ln p} behind these ids, from --next."""
+    """{token: ln p} after these ids, from --next."""
     rows = table(good(MODEL, '--ids', '-f', write(in_work('ids'), ' '.join(map(str, ids))), '-n', 512, '--next', 4096, '--kv', kv,
                       '--activations', 'f32', '--rope', 'none').out)[2]
     return {row['token']: float(row['logprob']) for row in rows}

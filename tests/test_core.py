@@ -59,7 +59,7 @@ def test_alone_sanitized():
 
 
 def test_llama_alone():
-    """Without any kind it still is a whole program, which runs a Llama and refuses what is none."""
+    """Without any kind it still is a whole program, which runs a Llama and refuses all else."""
     own = [path for path in core_files() if not path.startswith('src/kinds/') and path != 'src/llama/main.c']
     llama_alone(ROOT, [os.path.join(ROOT, 'build', path[:-1] + 'o') for path in own])
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""--engines and --reading: tests/engines and tests/engines_layers have what nine engines make of 24 configs whose layers
-are alike and 17 whose layers or positions differ, most of it computed by their own code. What no case of theirs has
-stands in tests/readings/engines.json (test_readings.py). Besides: readings in force, blocks that most engines read
-alike, hostile configs."""
+"""--engines and --reading: tests/engines and tests/engines_layers have how nine engines read 24 configs whose layers
+are alike and 17 whose layers or positions differ, most of it computed by their own code. What no case of theirs has is
+in tests/readings/engines.json (test_readings.py). Besides: readings in force, blocks that most engines read alike,
+hostile configs."""
 
 import collections
 import glob
@@ -97,11 +97,11 @@ def explained(engine, path, length):
 
 
 def noted(notes, key, kind):
-    """A note of a kind of layers: the one with its name behind the key, else that of both."""
+    """A note of a kind of layers: the one with its name after the key, else that of both."""
     return notes.get('%s_%s' % (key, kind), notes.get(key))
 
 
-# ---- what their own code makes of configs ----
+# ---- how their own code reads configs ----
 
 def same_numbers(found, expected):
     return len(found) == len(expected) and all(
@@ -212,7 +212,7 @@ def check_case(one):
 
 
 def spelled(numbers):
-    """Layers as the notes have them: '0-4 6-10'."""
+    """Layers as in the notes: '0-4 6-10'."""
     out = []
     for n in numbers:
         if out and out[-1][1] == n - 1:
@@ -249,7 +249,7 @@ def small_model(**changes):
 
 
 def test_not_looked_at():
-    """Whom nobody looked at has no reading, and a status of its own."""
+    """An unverified engine has no reading, and a status of its own."""
     rows, _ = engines(saved(QWEN_1M), 5000, 'llama.cpp')
     row = rows['llama.cpp']['full']
     check(row['method'] == '-' and row['note'] == '-', 'not looked at has no reading', rows)
@@ -448,7 +448,7 @@ def test_one_rope_in_two_kinds():
 
 
 def test_at_a_terminal():
-    """80 columns hold a row; the pair that is furthest off and the note stand in words below it."""
+    """80 columns hold a row; the pair that is furthest off and the note are in words below it."""
     for one in CASES:
         path = saved(one['config'])
         lines = screen(at_terminal(('--engines', '--rope-config', path, '-n', 16384)))
@@ -647,7 +647,7 @@ def test_rope_json_of_layers():
 
 
 def test_beside_the_block():
-    """What stands beside the block keeps the model's own context and the share of a head that turns."""
+    """What is beside the block keeps the model's own context and the share of a head that turns."""
     for name, beside in (
             ('llama-3.1-8b', 'rope_theta, original_max_position_embeddings 8192, max_position_embeddings 131072;'),
             ('phi-4-mini-instruct', 'rope_theta, partial_rotary_factor 0.75, original_max_position_embeddings 4096, '
@@ -703,7 +703,7 @@ def test_check():
     for options, expected in ((['--rope', 'yarn', '--factor', 4], '8 of 9'), ([], None),
                               (['--rope-config', saved(YARN)], '7 of 9')):
         lines = run(model, '--check', text, '-n', 64, '--tsv', '--budget', 2, *options).out.splitlines()
-        # What is in force is read as it would be published, a file as it stands.
+        # What is in force is read as it would be published, a file as it is.
         words = '# read alike by' if '--rope-config' in options else '# as published, read alike by'
         found = [line for line in lines if 'read alike by ' in line]
         check(found == (['%s %s engines: --engines' % (words, expected)] if expected else []) and

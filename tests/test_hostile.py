@@ -24,7 +24,7 @@ KINDS = dict(sliding_rope=1, layers=[4, 1], sliding_window=5, sliding_theta=20.0
 EXPERTS = dict(n_experts=5, n_experts_used=2, expert_hidden_dim=3, router_bias=1, expert_bias=1, attention_sinks=1,
                activation=2, layers=[0, 8])
 SIGMOIDS = dict(n_experts=4, n_experts_used=2, expert_hidden_dim=3, router=2, shared_hidden_dim=3)
-# What version 6 has, in models as families have it.
+# Models with what version 6 added, in the combinations of families.
 NEWEST = {
     'one norm of both': dict(norm_place=3, layer_norm=1, residual_scale=0.5, logit_scale=0.25, ffn_bias=1,
                              logit_cap=5.0, score_cap=3.0, activation=3),

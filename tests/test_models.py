@@ -89,7 +89,7 @@ def test_they_matter():
 
 
 def test_late_norms():
-    """Where norms of heads come behind RoPE, a method that changes with the length is refused, by either engine."""
+    """Where norms of heads come after RoPE, a method that changes with the length is refused, by either engine."""
     model, c, _ = row_of('steps', 'norms of heads behind RoPE').made()
     ids = write(in_work('ids.txt'), ' '.join(map(str, random_ids(20, c['vocab_size'], 8))))
     for method, good in (('linear:factor=4', True), ('yarn:factor=4', True), ('dynamic-ntk:factor=4', False),

@@ -128,7 +128,7 @@ def test_the_verdict_stands_out():
 
 
 def test_progress_of_a_check():
-    """A bar is drawn while a row is worked out, and is gone when the row stands there."""
+    """A bar is drawn while a row is worked out, and is gone when the row is there."""
     raw = at_terminal((os.path.join(ROOT, 'model.bin'), '--check', '-n', 64))
     lines = screen(raw)
     drawn = re.search(r'\r[a-z-]+ \d+ +\[[#.]+\]', raw)
@@ -310,7 +310,7 @@ def test_json_of_strings():
 
 
 def test_json_of_trouble():
-    """One object whatever happened, with the words that stand on standard error."""
+    """One object whatever happened, with the words of standard error."""
     model = tiny_model('eyes.bin', **SHAPE)
     for what in (('/nonexistent', '--check'), (model, '--check'), (model, '--bugdet', 3), (model, '--engines', 'nope'),
                  (model, '--rope-json'), (model, '-i', 'x'), (model, '--search', in_work('x')),
