@@ -61,10 +61,10 @@ typedef struct {
     Reading reference[N_KINDS];
 } Readings;
 
-// What the engines of a list make of the text of a config.json, for a text of `length` positions. The reference is `meant` (by KIND_...), or if NULL, Hugging Face 5's reading,
-// or 4's where 5 refuses; where neither reads a key by which the model turns, this program's own.
-// The caller frees them. NULL with the reason for a wrong list, and for a config without a family
-// or heads.
+// What the engines of a list make of the text of a config.json, for a text of `length` positions. The
+// reference is `meant` (by KIND_...), or if NULL, Hugging Face 5's reading, or 4's where 5 refuses; where
+// neither reads a key by which the model turns, this program's own. The caller frees them. NULL with the
+// reason for a wrong list, for a text that is no JSON, and for a config without a family or heads.
 Readings *engines_read(const char *list, const char *config, int length, const RopeConfig *meant,
                        Error *err);
 // The readings of one engine, one for each kind of layers, stand together: how many there are from
