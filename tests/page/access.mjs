@@ -168,7 +168,7 @@ export default {
             check(isThere, `chapter ${i + 1}: at most 12 stops to its first control`, stops);
         }
         // And from chapter to chapter.
-        await p.locator('#why .skip-on').focus();
+        await p.locator('#why .skip-on').first().focus();
         await p.keyboard.press('Enter');
         await drawn(p);
         check((await p.evaluate(() => document.activeElement.id)) === 'h-mend', 'a chapter can be skipped');
@@ -221,6 +221,9 @@ export default {
                 check((await p.evaluate(() => document.activeElement.id)) === `h-${id}`, `${width}, ${id}: to the chapter`);
             }
             await p.evaluate(() => rope.state.set('slow', []));
+            await p.evaluate(() => document.querySelector('#toc a[href="#at=mend"]').click());
+            await p.waitForFunction(() => document.querySelector('.scene-body').dataset.chapter === 'mend');
+            await drawn(p);
             // A row of handles by keys: the last is lifted, and its height taken along to the left.
             await p.locator('.handles').focus();
             await p.keyboard.press('End');
@@ -268,6 +271,7 @@ export default {
         await p.waitForFunction((n) => Math.abs(+document.querySelector('.pull-words output').innerText.replace(/\D/g, '') - n) > 200, first);
         check(true, 'the first screen moves');
         await p.locator('.pull-words button', { hasText: 'Stop' }).click();
+        await drawn(p);
         const rests = await at();
         await p.waitForTimeout(250);
         check((await at()) === rests, 'and can be stopped', rests);
