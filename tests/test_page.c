@@ -44,8 +44,8 @@ static void fill_gaps(void) {
         int filled, head_dim, train_ctx;
         double theta;
     } cases[] = {{whole, 0, 64, 8192, 5e5},
-                 {bare, HEAD_DIM | THETA, 128, 2048, 1e4},
-                 {alone, HEAD_DIM | TRAIN_CTX, 128, 4096, 2e4},
+                 {bare, FILLED_HEAD_DIM | FILLED_THETA, 128, 2048, 1e4},
+                 {alone, FILLED_HEAD_DIM | FILLED_TRAIN_CTX, 128, 4096, 2e4},
                  {bad, -1, 0, 0, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[400];
@@ -55,7 +55,8 @@ static void fill_gaps(void) {
         check(good == (cases[i].filled >= 0), "%s: %s", text,
               page ? page_error(page) : "no memory");
         if (good) {
-            check(page->filled == cases[i].filled, "%s: %d were filled", text, page->filled);
+            check((int)page->said.filled == cases[i].filled, "%s: %d were filled", text,
+                  (int)page->said.filled);
             check(page->said.rope.rotary_dim == cases[i].head_dim &&
                       page->said.rope.train_ctx == cases[i].train_ctx &&
                       page->said.rope.theta == cases[i].theta,
