@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../kinds/rules.h"
+#include "../decoder/rules.h"
 #include "publish.h"
 #include "publish_block.h"
 
@@ -78,10 +78,10 @@ static unsigned features_of(const Publication *p) {
         {field_value(p->model, "router_bias") > 0, FEATURE_ROUTER_BIAS},
         {field_value(p->model, "expert_bias") > 0, FEATURE_EXPERT_BIAS},
         {c->extra->feed_forward.activation == ACTIVATION_CLAMPED, FEATURE_CLAMPED},
-        {c->extra->stream.embedding_scale != 0, FEATURE_EMBEDDING_SCALE},
+        {c->extra->residual.embedding_scale != 0, FEATURE_EMBEDDING_SCALE},
         {c->extra->feed_forward.activation == ACTIVATION_GELU, FEATURE_GELU},
-        {c->extra->stream.norm_place == NORM_AFTER, FEATURE_NORMS_AFTER},
-        {c->extra->stream.norm_place == NORM_BOTH, FEATURE_NORMS_BOTH},
+        {c->extra->residual.norm_place == NORM_AFTER, FEATURE_NORMS_AFTER},
+        {c->extra->residual.norm_place == NORM_BOTH, FEATURE_NORMS_BOTH},
         {c->extra->attention.qk_norm == QK_NORM_HEAD, FEATURE_HEAD_NORMS},
         {c->extra->attention.qk_norm == QK_NORM_WHOLE, FEATURE_WHOLE_NORMS},
         {field_value(p->model, "n_experts") > 0, FEATURE_EXPERTS},

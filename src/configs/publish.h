@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../base/settings.h"
-#include "../kinds/kinds.h"
+#include "../kinds/all.h"
 #include "rope_config.h"
 
 // What is published: a plan, and what a config needs to know beside it.

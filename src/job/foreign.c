@@ -154,5 +154,5 @@ static bool check_native(const char *path, Error *err) {
 }
 
 bool open_model(const char *path, Model *model, Error *err) {
-    return check_native(path, err) && model_open(path, model, err);
+    return check_native(path, err) && model_open(path, &kinds, model, err);
 }

@@ -15,9 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../kinds/experts.h"
+
 // The story that is read when no FILE is given.
 static const char prose[] =
 #include "prose.inc"
+
     ;
 
 enum { ROUNDS_BELOW = 3 };          // for a length below one that fails

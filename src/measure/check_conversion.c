@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../kinds/rules.h"
+#include "../decoder/rules.h"
+#include "../kinds/experts.h"
 
 enum {
     MISTAKE_TOKENS = 128,  // of a text that is read with each mistake, at most
@@ -197,8 +198,8 @@ static void change_norm(float change, Arena *arena, int64_t n, const float **nor
 static void change_norms(float change, Arena *arena, const ModelConfig *c, Layer *layer) {
     const bool is_whole = c->extra->attention.qk_norm == QK_NORM_WHOLE;
     const int64_t head_dim = layer->extra->shape.head_dim;
-    const float **of_stream[] = {&layer->attention_norm, &layer->extra->stream.attention_after,
-                                 &layer->ffn_norm, &layer->extra->stream.ffn_after};
+    const float **of_stream[] = {&layer->attention_norm, &layer->extra->residual.attention_after,
+                                 &layer->ffn_norm, &layer->extra->residual.ffn_after};
     for (int i = 0; i < 4; i++) change_norm(change, arena, c->dim, of_stream[i]);
     change_norm(change, arena, is_whole ? layer->wq.rows : head_dim,
                 &layer->extra->attention.q_norm);

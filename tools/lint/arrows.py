@@ -6,7 +6,7 @@ import re
 
 # The arrows, low to high. A place is a file without its ending or a folder; it may include itself and what stands here.
 GROUND = ['src/base', 'src/weights', 'src/tokens']
-CORE = ['rope', *GROUND, 'src/llama', 'src/kinds']
+CORE = ['rope', *GROUND, 'src/llama', 'src/decoder', 'src/kinds']
 READING = ['src/configs', 'src/engines', 'src/settings']
 HIGH = CORE + ['src/fast', *READING, 'src/job', 'src/measure']
 ARROWS = {
@@ -15,7 +15,8 @@ ARROWS = {
     'src/weights': ['src/base'],
     'src/tokens': ['src/base'],
     'src/llama': ['rope', *GROUND],
-    'src/kinds': ['rope', *GROUND, 'src/llama'],
+    'src/decoder': ['rope', *GROUND, 'src/llama'],
+    'src/kinds': ['rope', *GROUND, 'src/llama', 'src/decoder'],
     'src/fast': CORE,
     'src/configs': CORE,
     'src/engines': CORE + ['src/configs'],

@@ -20,8 +20,6 @@ from c_source import ROOT, c_files, code_of, functions, tokens, without_comments
 
 COLUMNS, TOKENS, BRANCHES, WIDE = 100, 12, 13, 3  # WIDE: lines of more than COLUMNS, percent of all
 PAST = 1.1  # limits are reports with room: nothing fails up to a tenth over them
-# What ties the kinds of models: each of these is included by those that it lists.
-TABLES = ['src/llama/kind', 'src/kinds/kinds', 'src/fast/kind', 'src/fast/kinds']
 ROW = re.compile(r'\s*\{.*\},\s*')
 BRANCH = r'\b(?:if|for|while|case)\b|\?|&&'
 
@@ -184,7 +182,7 @@ def uses(c):
             inside = [item for item in declaration if is_list(item, '{')]
             called = set(mentioned(inside, not is_function(declaration))) - set(names[path])
             targets.update(defined[name] for name in called if name in defined)
-    return {path: {target for target in targets if target in arrows and target != path and target not in TABLES}
+    return {path: {target for target in targets if target in arrows and target != path}
             for path, targets in arrows.items()}
 
 

@@ -1,16 +1,15 @@
-// The feed-forward layer otherwise than a Llama has it: GELU in place of SiLU (Gemma 3), a clamped
+// The feed-forward network as it may differ from a Llama's: GELU in place of SiLU (Gemma 3), a clamped
 // SwiGLU (gpt-oss), no gate (Arcee, Apertus), biases.
 #include "feed_forward.h"
 
 #include "../llama/arithmetic.h"
 #include "curves.h"
-#include "kinds.h"
 #include "rules.h"
 
 static const Field fields_of_feed_forward[] = {
-    {"activation", 380, U32, 0, N_ACTIVATIONS - 1, EXTRA(feed_forward.activation),
+    {"activation", 380, U32, 0, N_ACTIVATIONS - 1, IN_DECODER(feed_forward.activation),
      .version_6 = ACTIVATION_RELU2},
-    {"ffn_bias", 592, U32, 0, 1, EXTRA(feed_forward.bias)},
+    {"ffn_bias", 592, U32, 0, 1, IN_DECODER(feed_forward.bias)},
 };
 
 bool is_gated(const ModelConfig *c) {
@@ -29,7 +28,7 @@ static void list_feed_forward(Model *m, Layer *w, Tensors *t) {
         {360, &to->b2, FLOATS, .rows = f->bias, .cols = dim},
         {370, &to->xielu, FLOATS, .rows = f->activation == ACTIVATION_XIELU, .cols = 4},
     };
-    add_tensors(t, rows, 4);
+    insert_tensors(t, rows, 4);
     if (!gated) tensor_at(t, &w->w1)->rows = 0;
 }
 
@@ -38,7 +37,7 @@ FeedForward dense_of(const Layer *w) {
     return (FeedForward){w->w1, w->w3, w->w2, own->b1, own->b3, own->b2};
 }
 
-// What a gate makes of the number beside it.
+// act(gate) * up, of one element.
 static float times_gate(int activation, float gate, float up) {
     if (activation == ACTIVATION_CLAMPED) return clamped_swiglu(gate, up);
     float factor = activation == ACTIVATION_GELU ? gelu(gate) : silu(gate);
@@ -59,29 +58,8 @@ void feed_forward_of(const Plain *p, const FeedForward *w, const float *x, float
     matmul_biased(out, &w->w2, up, w->b2, p->row);
 }
 
-void read_for_feed_forward(Plain *p, const float *x) {
-    bool is_parallel = p->model->config.extra->stream.norm_place == NORM_PARALLEL;
-    if (!is_parallel) read_normed(p, x, p->w->ffn_norm);
-}
-
-static void feed_feed_forward(Plain *p, float *x) {
-    FeedForward w = dense_of(p->w);
-    read_for_feed_forward(p, x);
-    feed_forward_of(p, &w, p->normed, p->added);
-    add_normed(p, x, p->w->extra->stream.ffn_after);
-}
-
-static bool has_feed_forward(const Plain *p, const Layer *layer) {
-    const ModelConfig *m = &p->model->config;
-    const FeedForwardConfig *f = &m->extra->feed_forward;
-    return f->activation || f->bias || stream_differs(m) ||
-           layer->extra->shape.hidden_dim != m->hidden_dim;
-}
-
 const Kind feed_forward_kind = {
     .fields = fields_of_feed_forward,
     .n_fields = sizeof fields_of_feed_forward / sizeof fields_of_feed_forward[0],
     .add_tensors = list_feed_forward,
-    .has = has_feed_forward,
-    .feed = feed_feed_forward,
 };

@@ -1,11 +1,10 @@
-// Files of llama2.c, versions 0, 1 and 2, and what older versions of this program wrote behind the
-// tensors. Their models are plain Llamas; only the file is another one: a header of seven numbers, and
+// Files of llama2.c, versions 0, 1 and 2, and the note that older versions of this program wrote after
+// the tensors. Their models are plain Llamas; only the file is another one: a header of seven numbers, and
 // one tensor of all layers, then the next.
 #include <stdlib.h>
 #include <string.h>
 
-#include "kinds.h"
-#include "rules.h"
+#include "model.h"
 
 enum { V0_BYTES = 28, V2_BYTES = 256 };  // of a header: of version 0, and of 1 and 2
 
@@ -19,7 +18,7 @@ static void take_header(Model *m, const uint8_t *p, int version) {
     int vocab_size = version == 0 && n[5] >= -MAX_VOCAB ? abs(n[5]) : n[5];
     ModelConfig *c = &m->config;
     c->magic = MAGIC;
-    c->version = 1;  // which any value may stand in
+    c->version = 1;  // which has no fields of later versions
     c->dim = n[0];
     c->hidden_dim = n[1];
     c->n_layers = n[2];
@@ -38,25 +37,20 @@ static void take_header(Model *m, const uint8_t *p, int version) {
     m->rope = (RopeConfig){.theta = 10000, .train_ctx = n[6], .truncate = true};
 }
 
-static const char *read_old_header(Model *m, uint8_t *header, int *version, uint64_t *bytes) {
+const char *old_header(Model *m, int *version, uint64_t *bytes) {
     const uint8_t *file = m->file.data;
-    FieldTable tables[MAX_TABLES];
-    int n = model_fields(m, tables);
     int32_t start[2];
     memcpy(start, file, sizeof start);
     bool has_magic = start[0] == MAGIC;  // version 0 has none
     if (has_magic && start[1] != 1 && start[1] != 2) return NULL;
     *version = has_magic ? start[1] : 0;
     *bytes = has_magic ? V2_BYTES : V0_BYTES;
-    if (m->file.size >= *bytes) {
-        take_header(m, has_magic ? file + 8 : file, *version);
-        fields_write(tables, n, header);
-    }
+    if (m->file.size >= *bytes) take_header(m, has_magic ? file + 8 : file, *version);
     return has_magic ? "" : "not a model file: no ak42 magic, and as llama2.c's version 0 an ";
 }
 
 // Heads fill the model, and version 2's groups every tensor exactly, as in what llama2.c exports.
-static bool check_old(Model *m, Error *err) {
+bool old_header_holds(const Model *m, Error *err) {
     const ModelConfig *c = &m->config;
     int64_t d = c->dim;
     int64_t kv_rows = c->n_kv_heads * c->head_dim;
@@ -71,45 +65,20 @@ static bool check_old(Model *m, Error *err) {
 
 // ---- tensors ----
 
-// Version 0 has a table of cosines and sines, which nothing reads.
-static void list_angles(Model *m, Layer *w, Tensors *t) {
-    const ModelConfig *c = &m->config;
-    int64_t rows = c->version == 0 ? c->seq_len : 0;
-    const Tensor angles = {910, &m->config.extra->angles, FLOATS, .rows = rows,
-                           .cols = c->head_dim};
-    (void)w;
-    add_tensors(t, &angles, 1);
-}
-
-// Tensors in the order of version 0, and of versions 1 and 2, by their places in later ones (model.c).
-enum { N_PLACES = 13 };
+// Tensors in the order of version 0, and of versions 1 and 2, by their places in later ones (tensors.c).
+enum { N_PLACES = 14 };
 static const int orders[2][N_PLACES] = {
-    {10, 100, 130, 160, 170, 200, 300, 310, 350, 330, 900, 910, 920},
-    {100, 300, 900, 10, 130, 160, 170, 200, 310, 350, 330, 920},
+    {10, 100, 130, 160, 170, 200, 300, 310, 350, 330, 900, 910, 920, 0},
+    {100, 300, 900, 10, 130, 160, 170, 200, 310, 350, 330, 920, 0},
 };
 
-static bool visit_by_tensor(Model *m, TensorVisitor *visit, void *whose) {
-    const ModelConfig *c = &m->config;
-    if (c->version >= 3) return false;
-    const int *order = orders[c->version > 0];
-    for (int i = 0; i < N_PLACES && order[i]; i++) {
-        int place = order[i];
-        int n = place >= OF_LAYERS && place < BEHIND_LAYERS ? c->n_layers : 1;
-        for (int l = 0; l < n; l++) visit_places(m, &m->layers[l], place, place + 1, visit, whose);
-    }
-    return true;
+const int *old_order(const Model *m) {
+    int version = m->config.version;
+    return version < 3 ? orders[version > 0] : NULL;
 }
 
-// A note of 32 bytes, which nothing reads.
-static bool is_note(const Model *m, uint64_t offset) {
+// 32 bytes, which nothing reads.
+bool old_note_follows(const Model *m, uint64_t offset) {
     return m->config.version >= 3 && m->file.size == offset + 32 &&
            memcmp(m->file.data + offset, "ANCR", 4) == 0;
 }
-
-const Kind old_files_kind = {
-    .old_header = read_old_header,
-    .check = check_old,
-    .add_tensors = list_angles,
-    .visit = visit_by_tensor,
-    .may_follow = is_note,
-};

@@ -1,20 +1,23 @@
-// What kinds share: where a field of a header goes, rules that two fields keep, and the rows of
-// tensors that a kind adds or changes.
+// What all parts of a model beyond a Llama share: the place of a field of the header, rules that two
+// fields keep, and the rows of tensors that a part adds or changes.
 #pragma once
 
-#include "../llama/kind.h"
+#include "../llama/hooks.h"
 
-// The place and the bytes of a member of a ModelExtra.
-#define EXTRA(member)                                                                              \
+// The place and the bytes of a member of a ModelExtra (decoder.h).
+#define IN_DECODER(member)                                                                         \
     .place = offsetof(struct ModelExtra, member), .bytes = sizeof((struct ModelExtra *)0)->member
+
+// The place and the bytes of a member of a kind's part of a model (ExpertsConfig and so on).
+#define IN_PART(type, member) .place = offsetof(type, member), .bytes = sizeof((type *)0)->member
 
 enum { MAX_SCALE = 1000000 };  // of a factor
 
-// What a model's header has in a field of any kind, by its name; 0: nothing, or there is none.
+// The value of a field of a model's header, by its name; 0: that, or there is no such field.
 double field_value(const Model *model, const char *name);
 
 // Where one of the first fields is not 0, NEEDS: none of the others is 0; EXCLUDES: all of them are.
-// Names stand with spaces between.
+// Names are separated by spaces.
 typedef struct {
     const char *fields;
     enum { NEEDS, EXCLUDES } bond;
@@ -27,6 +30,6 @@ bool check_rules(const Model *model, const Rule *rules, int n, Error *err);
     check_rules(model, rules, (int)(sizeof(rules) / sizeof *(rules)), err)
 
 // Adds rows, each in its place.
-void add_tensors(Tensors *tensors, const Tensor *rows, int n);
+void insert_tensors(Tensors *tensors, const Tensor *rows, int n);
 // The row of a tensor that is there, by its member.
 Tensor *tensor_at(Tensors *tensors, const void *member);

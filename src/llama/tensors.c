@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kind.h"
+#include "../base/settings.h"
+#include "hooks.h"
 
 // ---- which tensors ----
 
@@ -28,6 +29,7 @@ static void list_llama(Model *m, Layer *w, Tensors *t) {
         {330, &w->w3, FEED_FORWARD, .rows = hidden, .cols = dim},
         {350, &w->w2, FEED_FORWARD, .rows = dim, .cols = hidden},
         {900, &m->final_norm, FLOATS, .rows = 1, .cols = dim},
+        {910, &m->angles, FLOATS, .rows = c->version == 0 ? c->seq_len : 0, .cols = c->head_dim},
         {920, &m->classifier, CLASSIFIER, .rows = own, .cols = dim},
     };
     memcpy(t->rows, rows, sizeof rows);
@@ -37,18 +39,23 @@ static void list_llama(Model *m, Layer *w, Tensors *t) {
 void visit_places(Model *m, Layer *w, int first, int end, TensorVisitor *visit, void *whose) {
     Tensors t;
     list_llama(m, w, &t);
-    EACH_KIND_THAT (add_tensors, k) (*k)->add_tensors(m, w, &t);
+    EACH_KIND_THAT (add_tensors, k, m) (*k)->add_tensors(m, w, &t);
     for (const Tensor *row = t.rows; row < t.rows + t.n; row++)
         if (row->place >= first && row->place < end && row->rows > 0) visit(whose, row);
 }
 
 void model_visit(Model *m, TensorVisitor *visit, void *whose) {
-    EACH_KIND_THAT (visit, k)
-        if ((*k)->visit(m, visit, whose)) return;
+    const int *order = old_order(m);  // one tensor of all layers, then the next
+    for (; order && *order; order++) {
+        int n = *order >= OF_LAYERS && *order < AFTER_LAYERS ? m->config.n_layers : 1;
+        for (int l = 0; l < n; l++)
+            visit_places(m, &m->layers[l], *order, *order + 1, visit, whose);
+    }
+    if (order) return;
     visit_places(m, m->layers, 0, OF_LAYERS, visit, whose);
     for (int l = 0; l < m->config.n_layers; l++)
-        visit_places(m, &m->layers[l], OF_LAYERS, BEHIND_LAYERS, visit, whose);
-    visit_places(m, m->layers, BEHIND_LAYERS, INT_MAX, visit, whose);
+        visit_places(m, &m->layers[l], OF_LAYERS, AFTER_LAYERS, visit, whose);
+    visit_places(m, m->layers, AFTER_LAYERS, INT_MAX, visit, whose);
 }
 
 // ---- where they lie ----
@@ -89,8 +96,10 @@ static bool take_tables(Mapping *r, Error *err) {
     int n_matrices = 0;
     m->rope.short_factors = cursor_take(&r->at, m->config.n_longrope, sizeof(double));
     m->rope.long_factors = cursor_take(&r->at, m->config.n_longrope, sizeof(double));
-    EACH_KIND_THAT (read_tables, k)
+    EACH_KIND_THAT (read_tables, k, m)
         if (!(*k)->read_tables(m, &r->at, err)) return false;
+    EACH_KIND_THAT (check_layers, k, m)
+        if (!(*k)->check_layers(m, err)) return false;
     if (m->config.has_types) model_visit(m, count_matrix, &n_matrices);
     return cursor_take_now(&r->at, n_matrices, &r->types, err) &&
            weights_check_codes(r->types, n_matrices, m->config.group_size, err);
@@ -107,35 +116,63 @@ static bool take_tensors(Mapping *r, Error *err) {
     if (r->at.offset > INT64_MAX)
         return fail(err, "impossible header: the tensors' sizes overflow");
     if (!r->is_good) return false;
-    EACH_KIND_THAT (may_follow, k)
-        if ((*k)->may_follow(m, r->at.offset)) return true;
+    if (old_note_follows(m, r->at.offset)) return true;
     return r->at.offset == size || fail(err, "%s (%zu bytes found, %llu expected from the header)",
                                         r->at.offset > size ? "truncated" : "too long", size,
                                         (unsigned long long)r->at.offset);
 }
 
+static size_t aligned(size_t bytes) { return (bytes + 15) / 16 * 16; }
+
+size_t added_bytes(const Kinds *known, AddedTo whole) {
+    size_t bytes = aligned(known->extra[whole]) + aligned(known->pointers[whole]);
+    for (int k = 0; k < known->n; k++) bytes += aligned(known->rows[k]->parts[whole].bytes);
+    return bytes;
+}
+
+void *added_divide(const Kinds *known, AddedTo whole, void *block) {
+    uint8_t *pointers = (uint8_t *)block + aligned(known->extra[whole]);
+    uint8_t *at = pointers + aligned(known->pointers[whole]);
+    for (int k = 0; k < known->n; k++) {
+        const KindPart *part = &known->rows[k]->parts[whole];
+        if (part->bytes) memcpy(pointers + part->place, &at, sizeof at);
+        at += aligned(part->bytes);
+    }
+    return pointers;
+}
+
+// Memory for what other kinds add to the model.
+static bool make_extra(Model *m, Error *err) {
+    m->config.extra = alloc_array(1, added_bytes(m->known, OF_MODEL), "a model", err);
+    if (m->config.extra) m->config.kinds = added_divide(m->known, OF_MODEL, m->config.extra);
+    return m->config.extra;
+}
+
 // Memory for the layers, and for what other kinds add to them.
 static bool make_layers(Model *m, Error *err) {
     int n = m->config.n_layers;
+    size_t bytes = added_bytes(m->known, OF_LAYER);
     m->layers = alloc_array(n, sizeof *m->layers, "layers", err);
-    uint8_t *extra = m->layers ? alloc_array(n, kinds.layer_bytes, "layers", err) : NULL;
-    for (int l = 0; extra && l < n; l++)
-        m->layers[l].extra = (struct LayerExtra *)(void *)(extra + l * kinds.layer_bytes);
+    uint8_t *extra = m->layers ? alloc_array(n, bytes, "layers", err) : NULL;
+    for (int l = 0; extra && l < n; l++, extra += bytes) {
+        m->layers[l].extra = (struct LayerExtra *)(void *)extra;
+        m->layers[l].kinds = added_divide(m->known, OF_LAYER, extra);
+    }
     return extra;
 }
 
 static bool read_model(Model *m, Error *err) {
     Mapping r = {m, .at = {.file = &m->file, .alignment = 1}, .err = err, .is_good = true};
-    m->config.extra = alloc_array(1, kinds.model_bytes, "a model", err);
-    if (!m->config.extra) return false;
-    bool good = header_read(m, &r.at.offset, err) && make_layers(m, err) && take_tables(&r, err) &&
-                take_tensors(&r, err);
+    bool good = make_extra(m, err) && header_read(m, &r.at.offset, err) && make_layers(m, err) &&
+                take_tables(&r, err) && take_tensors(&r, err);
     return good && (settings_check(&m->rope, m->config.seq_len, err) ||
                     fail(err, "impossible header: %s", err->text));
 }
 
-bool model_open(const char *path, Model *m, Error *err) {
-    *m = (Model){.config = {0}};
+bool model_open(const char *path, const Kinds *known, Model *m, Error *err) {
+    static const Kind *const no_rows[1];
+    static const Kinds none = {.rows = no_rows};
+    *m = (Model){.known = known ? known : &none};
     if (!map_file(path, &m->file, err)) return false;
     if (read_model(m, err)) return true;
     model_close(m);

@@ -36,7 +36,7 @@ bool check_rules(const Model *m, const Rule *rules, int n, Error *err) {
     return true;
 }
 
-void add_tensors(Tensors *t, const Tensor *rows, int n) {
+void insert_tensors(Tensors *t, const Tensor *rows, int n) {
     for (int i = 0; i < n; i++) {
         int at = t->n++;
         for (; at > 0 && t->rows[at - 1].place > rows[i].place; at--) t->rows[at] = t->rows[at - 1];

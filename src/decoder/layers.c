@@ -1,9 +1,8 @@
-// What may differ from layer to layer: the tables behind the header, and what they must not say.
+// What may differ from layer to layer: the tables after the header, and their checks.
 #include "layers.h"
 
 #include <string.h>
 
-#include "kinds.h"
 #include "rules.h"
 
 // ---- what follows from the header ----
@@ -30,23 +29,23 @@ int64_t layer_value_dim(const ModelConfig *c, const Layer *layer) {
 // ---- the header ----
 
 static const Field fields_of_layers[] = {
-    {"layer_table", 232, U32, 0, 1, EXTRA(layers.has_flags)},
-    {"sliding_rope", 256, U32, 0, 1, EXTRA(layers.sliding_rope)},
-    {"sliding_method", 260, U32, 0, MOST, EXTRA(layers.sliding.method)},
-    {"sliding_theta", 264, F64, 0, ANY, EXTRA(layers.sliding.theta)},
-    {"sliding_factor", 272, F64, 0, ANY, EXTRA(layers.sliding.factor)},
-    {"sliding_train_ctx", 280, U32, 0, MOST, EXTRA(layers.sliding.train_ctx)},
-    {"sliding_ramp", 284, U32, 0, ROPE_RAMP_TURNS, EXTRA(layers.sliding.ramp)},
-    {"sliding_truncate", 288, U32, 0, 1, EXTRA(layers.sliding.truncate)},
-    {"sliding_rotary_dim", 292, U32, 0, ROPE_MAX_HEAD_DIM, EXTRA(layers.sliding_rotary_dim)},
-    {"sliding_beta_fast", 296, F64, 0, ANY, EXTRA(layers.sliding.beta_fast)},
-    {"sliding_beta_slow", 304, F64, 0, ANY, EXTRA(layers.sliding.beta_slow)},
-    {"sliding_attention_factor", 312, F64, 0, ANY, EXTRA(layers.sliding.attention_factor)},
-    {"sliding_mscale", 320, F64, 0, ANY, EXTRA(layers.sliding.mscale)},
-    {"sliding_mscale_all_dim", 328, F64, 0, ANY, EXTRA(layers.sliding.mscale_all_dim)},
-    {"sliding_low_freq_factor", 336, F64, 0, ANY, EXTRA(layers.sliding.low_freq_factor)},
-    {"sliding_high_freq_factor", 344, F64, 0, ANY, EXTRA(layers.sliding.high_freq_factor)},
-    {"layer_shapes", 512, U32, 0, 1, EXTRA(layers.has_shapes)},
+    {"layer_table", 232, U32, 0, 1, IN_DECODER(layers.has_flags)},
+    {"sliding_rope", 256, U32, 0, 1, IN_DECODER(layers.sliding_rope)},
+    {"sliding_method", 260, U32, 0, MOST, IN_DECODER(layers.sliding.method)},
+    {"sliding_theta", 264, F64, 0, ANY, IN_DECODER(layers.sliding.theta)},
+    {"sliding_factor", 272, F64, 0, ANY, IN_DECODER(layers.sliding.factor)},
+    {"sliding_train_ctx", 280, U32, 0, MOST, IN_DECODER(layers.sliding.train_ctx)},
+    {"sliding_ramp", 284, U32, 0, ROPE_RAMP_TURNS, IN_DECODER(layers.sliding.ramp)},
+    {"sliding_truncate", 288, U32, 0, 1, IN_DECODER(layers.sliding.truncate)},
+    {"sliding_rotary_dim", 292, U32, 0, ROPE_MAX_HEAD_DIM, IN_DECODER(layers.sliding_rotary_dim)},
+    {"sliding_beta_fast", 296, F64, 0, ANY, IN_DECODER(layers.sliding.beta_fast)},
+    {"sliding_beta_slow", 304, F64, 0, ANY, IN_DECODER(layers.sliding.beta_slow)},
+    {"sliding_attention_factor", 312, F64, 0, ANY, IN_DECODER(layers.sliding.attention_factor)},
+    {"sliding_mscale", 320, F64, 0, ANY, IN_DECODER(layers.sliding.mscale)},
+    {"sliding_mscale_all_dim", 328, F64, 0, ANY, IN_DECODER(layers.sliding.mscale_all_dim)},
+    {"sliding_low_freq_factor", 336, F64, 0, ANY, IN_DECODER(layers.sliding.low_freq_factor)},
+    {"sliding_high_freq_factor", 344, F64, 0, ANY, IN_DECODER(layers.sliding.high_freq_factor)},
+    {"layer_shapes", 512, U32, 0, 1, IN_DECODER(layers.has_shapes)},
 };
 
 static const Rule rules_of_layers[] = {
@@ -74,16 +73,16 @@ static bool check_layers(Model *m, Error *err) {
     return settings_turn(&l->sliding, "sliding_rotary_dim", turning, (int)c->head_dim, err);
 }
 
-// ---- the tables behind it ----
+// ---- the tables after it ----
 
-// Whether what turns has its place in a layer's heads, and values theirs in keys.
+// Whether what rotates has its place in a layer's heads, and values theirs in keys.
 static bool check_heads(const Model *m, int l, Error *err) {
     const ModelConfig *c = &m->config;
     const Layer *layer = &m->layers[l];
     int flags = layer->extra->flags;
     const RopeConfig *rope = layer_rope(layer, &m->rope, &c->extra->layers.sliding);
     int head_dim = layer->extra->shape.head_dim;
-    bool turns = field_value(m, "encoding") == 0 && !(flags & LAYER_NOPE);
+    bool turns = c->extra->rope_layers.encoding == ENCODING_ROPE && !(flags & LAYER_NOPE);
     bool counts_all = rope->method == ROPE_PROPORTIONAL;
     if (turns && (counts_all ? head_dim != rope->rotary_dim : head_dim < rope->rotary_dim))
         return fail(err, "impossible header: head_dim of layer %d is %d, and %d elements turn%s", l,
@@ -151,26 +150,42 @@ static bool read_shapes(Model *m, const uint8_t *shapes, Error *err) {
     return true;
 }
 
-// Of what may stand in a layer's sum, NOPE and SLIDING exclude one another, and a state all but
-// DENSE.
+// The sum of a layer's flags. NOPE and SLIDING exclude one another, and STATE all but DENSE.
 static bool read_flags(Model *m, const uint8_t *flags, Error *err) {
     const ModelConfig *c = &m->config;
-    bool has_states = field_value(m, "state_kind") > 0;
     int most = LAYER_SEES_ALL | (c->extra->layers.sliding_rope ? LAYER_SLIDING : LAYER_NOPE);
-    int more_bits = field_value(m, "n_experts") > 0 ? LAYER_DENSE : 0;
-    if (c->version >= 6) more_bits |= LAYER_WITHOUT_SINKS;
-    if (c->version >= 6 && field_value(m, "kv_rank") == 0) more_bits |= LAYER_KEYS_ARE_VALUES;
+    int more_bits = LAYER_DENSE;
+    if (c->version >= 6) more_bits |= LAYER_WITHOUT_SINKS | LAYER_KEYS_ARE_VALUES;
     for (int l = 0; flags && l < c->n_layers; l++) {
-        int others = flags[l];
         m->layers[l].extra->flags = flags[l];
-        if (has_states && (others & ~LAYER_DENSE) == LAYER_STATE) others &= LAYER_DENSE;
-        if ((others & ~more_bits) <= most) continue;
-        const char *more = c->version >= 6 ? ", or 8, 16 or 32 more; or 64 with state_kind"
-                           : more_bits     ? ", or 8 more"
-                                           : "";
+        if ((flags[l] & ~LAYER_DENSE) == LAYER_STATE || (flags[l] & ~more_bits) <= most) continue;
         return fail(err, "impossible header: layer_table has %d for layer %d (expected 0 to %d%s)",
-                    flags[l], l, most, more);
+                    flags[l], l, most,
+                    c->version >= 6 ? ", or 8, 16 or 32 more; or 64" : ", or 8 more");
     }
+    return true;
+}
+
+bool check_no_layer_has(const Model *m, int flag, const char *field, Error *err) {
+    for (int l = 0; l < m->config.n_layers; l++)
+        if (m->layers[l].extra->flags & flag)
+            return fail(err,
+                        "impossible header: layer_table has %d for layer %d, where %d needs %s "
+                        "(expected it without %d)",
+                        m->layers[l].extra->flags, l, flag, field, flag);
+    return true;
+}
+
+// Both halves of a layer read one norm: that of the first half.
+static bool check_halves(const Model *m, Error *err) {
+    if (m->config.extra->residual.norm_place != NORM_PARALLEL) return true;
+    for (int l = 0; l < m->config.n_layers; l++)
+        if (!layer_mixes(&m->layers[l]))
+            return fail(
+                err,
+                "impossible header: layer_shapes has n_heads 0 for layer %d with norm_place %d "
+                "(expected 1 or more)",
+                l, NORM_PARALLEL);
     return true;
 }
 
@@ -190,6 +205,11 @@ static bool read_tables(Model *m, Cursor *file, Error *err) {
 
 // ---- tensors ----
 
+static void leave_out(Tensors *t, int from, int to) {
+    for (int i = 0; i < t->n; i++)
+        if (t->rows[i].place >= from && t->rows[i].place < to) t->rows[i].rows = 0;
+}
+
 // Heads and widths of the layer in place of the header's.
 static void list_shapes(Model *m, Layer *w, Tensors *t) {
     const LayerShape *of = &w->extra->shape;
@@ -206,7 +226,23 @@ static void list_shapes(Model *m, Layer *w, Tensors *t) {
     tensor_at(t, &w->w2)->cols = of->hidden_dim;
 }
 
+// Places of tensors in a file: those of the first half of a layer, of the second, and after these.
+enum { FIRST_HALF = 100, SECOND_HALF = 300, AFTER_HALVES = 510 };
+
+// A half that a layer lacks has no tensors.
+static void leave_out_halves(Model *m, Layer *w, Tensors *t) {
+    (void)m;
+    if (!layer_mixes(w)) leave_out(t, FIRST_HALF, SECOND_HALF);
+    if (!layer_feeds(w)) leave_out(t, SECOND_HALF, AFTER_HALVES);
+}
+
 // ---- what others ask of a layer ----
+
+bool layer_mixes(const Layer *layer) {
+    return layer->extra->shape.n_heads > 0 || layer->extra->flags & LAYER_STATE;
+}
+
+bool layer_feeds(const Layer *layer) { return layer->extra->shape.hidden_dim > 0; }
 
 bool layer_attends(const Layer *layer) {
     return layer->extra->shape.n_heads > 0 && !(layer->extra->flags & LAYER_STATE);
@@ -228,18 +264,16 @@ int last_own_layer(const Model *m) {
     return l;
 }
 
-bool layer_is_usual(const Model *m, const Layer *layer) {
-    const ModelConfig *c = &m->config;
-    const LayerShape *of = &layer->extra->shape;
-    return layer->extra->flags == 0 && of->n_heads == c->n_heads &&
-           of->n_kv_heads == c->n_kv_heads && of->head_dim == c->head_dim &&
-           of->hidden_dim == c->hidden_dim && of->kv_layer == layer - m->layers;
-}
-
 const Kind layers_kind = {
     .fields = fields_of_layers,
     .n_fields = sizeof fields_of_layers / sizeof fields_of_layers[0],
     .check = check_layers,
     .read_tables = read_tables,
+    .check_layers = check_halves,
     .add_tensors = list_shapes,
+};
+
+// After all others, whose tensors it leaves out.
+const Kind halves_kind = {
+    .add_tensors = leave_out_halves,
 };

@@ -22,42 +22,79 @@
 // (team_wait), so the next line can read what all have made. What one thread does for all stands
 // behind `team->number == 0`. All other functions belong to the thread that calls them. pace.h says
 // how many threads a step gets; a small read runs on the caller alone.
-#include "transformer.h"
+#include "forward.h"
 
-#include "kind.h"
+#include <string.h>
+
+#include "attention_layer.h"
+#include "feed_forward.h"
+#include "hooks.h"
 #include "machine.h"
 #include "process.h"
+#include "rope_layers.h"
 
 // reads with fewer multiplications are done before other threads have woken
 enum { WORTH_A_TEAM = 1 << 20 };
 
-Input rmsnorm_of(const Transformer *t, const float *x, int n, const float *weight) {
-    float eps = (float)t->model->config.norm_eps;
-    return (Input){.x = x, .n = n, .norm = weight, .eps = eps, .centers = t->centers};
+// ---- a layer ----
+
+void mix_half_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
+    const Watch *watch = &t->config->watch;
+    const LayerShape *of = &t->model->layers[index].extra->shape;
+    LayerStep *other = t->steps[index].mix;
+    if (other) {  // a state (Qwen3-Next, LFM2), latent attention (DeepSeek)
+        other(team, t, index, n_wanted);
+        return;
+    }
+    project_heads_by_team(team, t, index, n_wanted);
+    if (n_wanted == 0) return;
+    attend_by_team(team, t, index, t->q, n_wanted, t->mixed);
+    bool is_watched = watch->scores && index == watch->layer;
+    if (is_watched && watch->query && team->number == 0) {
+        const float *heads = t->q + (int64_t)(t->n - 1) * of->n_heads * of->head_dim;
+        memcpy(watch->query, heads + watch->head * of->head_dim, of->head_dim * sizeof *heads);
+    }
+    add_mixed_by_team(team, t, index, n_wanted);
 }
 
-void rows_to_store(const Team *team, const Transformer *t, int *begin, int *end) {
-    int block = t->first / KV_BLOCK;
-    int n_blocks = (t->first + t->n - 1) / KV_BLOCK - block + 1;
-    int from = (block + team_first(team, n_blocks)) * KV_BLOCK - t->first;
-    int to = (block + team_end(team, n_blocks)) * KV_BLOCK - t->first;
-    *begin = from > 0 ? from : 0;
-    *end = to < t->n ? to : t->n;
+// Whether both halves of a layer read one norm (Cohere 2).
+static bool has_one_norm(const Transformer *t) {
+    return t->model->config.extra->residual.norm_place == NORM_PARALLEL;
+}
+
+void feed_half_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
+    const Layer *layer = &t->model->layers[index];
+    LayerStep *other = t->steps[index].feed;
+    if (other) {  // experts (Mixtral, gpt-oss)
+        other(team, t, index, n_wanted);
+        return;
+    }
+    if (!has_one_norm(t)) start_feed_forward_by_team(team, t, index, n_wanted, layer->ffn_norm);
+    end_feed_forward_by_team(team, t, index, n_wanted);
 }
 
 // One layer for the n rows of the chunk. All rows get keys and values. The rest is done for the
 // last n_wanted rows: from the last layer with keys of its own on those whose logits are wanted, in
 // the layers before it every row.
 static void run_layer_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
-    EACH_FAST_KIND (k)
-        if ((*k)->begin_layer_by_team && n_wanted > 0)
-            (*k)->begin_layer_by_team(team, t, index, n_wanted);
-    t->steps[index].mix(team, t, index, n_wanted);  // attention
+    const Layer *layer = &t->model->layers[index];
+    bool feeds = layer_feeds(layer) && n_wanted > 0;  // a half may be missing (Nemotron-H)
+    LayerStep *other = t->steps[index].layer;
+    if (other) {  // streams beside the residual stream (Gemma 3n)
+        other(team, t, index, n_wanted);
+        return;
+    }
+    // With one norm for both halves, feed-forward begins before attention adds to x.
+    if (feeds && has_one_norm(t))
+        start_feed_forward_by_team(team, t, index, n_wanted, layer->attention_norm);
+    if (layer_mixes(layer)) mix_half_by_team(team, t, index, n_wanted);
     if (n_wanted == 0) return;
-    t->steps[index].feed(team, t, index, n_wanted);  // feed_forward
-    EACH_FAST_KIND (k)
-        if ((*k)->end_layer_by_team) (*k)->end_layer_by_team(team, t, index, n_wanted);
+    if (feeds) feed_half_by_team(team, t, index, n_wanted);
+    EACH_FAST_KIND_THAT (end_layer_by_team, k, t->known)
+        (*k)->end_layer_by_team(team, t, index, n_wanted);
 }
+
+// ---- the pass ----
 
 // t->fault.row becomes the first row of x, from `first` on, that has a NaN or an infinity.
 static void check_finite_by_team(const Team *team, Transformer *t, int first) {
@@ -72,20 +109,23 @@ static void check_finite_by_team(const Team *team, Transformer *t, int first) {
     team_wait(team);
 }
 
-// x becomes the embeddings of the chunk's tokens.
+// x (n, dim) = the rows of the embedding of the chunk's tokens, normed, times a scale (Gemma, Granite).
 static void embed(Transformer *t, const int32_t *tokens) {
-    int64_t dim = t->model->config.dim;
-    for (int i = 0; i < t->n; i++)
-        matrix_row(&t->model->embedding, tokens[i], 0, dim, t->x + i * dim);
-    EACH_FAST_KIND (k)
-        if ((*k)->embed) (*k)->embed(t);
+    const ModelConfig *m = &t->model->config;
+    const ResidualConfig *r = &m->extra->residual;
+    for (int i = 0; i < t->n; i++) {
+        float *x = t->x + i * m->dim;
+        matrix_row(&t->model->embedding, tokens[i], 0, m->dim, x);
+        if (r->embedding_norm) rmsnorm_fast(x, x, NULL, m->dim, (float)m->norm_eps);
+    }
+    if (r->embedding_scale > 0) scale_by(t->x, (float)r->embedding_scale, t->n * m->dim);
 }
 
-// What stands before the first layer: positions, as angles or otherwise.
-static void place_by_team(const Team *team, Transformer *t, const int32_t *tokens, int length) {
+// What comes before the first layer: kinds' own embeddings, and the angles.
+static void begin_by_team(const Team *team, Transformer *t, const int32_t *tokens, int length) {
     check_finite_by_team(team, t, 0);
-    EACH_FAST_KIND (k)
-        if ((*k)->place_by_team) (*k)->place_by_team(team, t, tokens, length);
+    EACH_FAST_KIND_THAT (embed_by_team, k, t->known) (*k)->embed_by_team(team, t, tokens);
+    prepare_angles_by_team(team, t, length);
 }
 
 Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int first, int length,
@@ -101,6 +141,7 @@ Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int firs
     t->n = n;
     t->first = first;
     t->fault = (Fault){n, -1};
+    if (first == 0 && t->n_kept) memset(t->kept, 0, t->n_kept * sizeof *t->kept);
     embed(t, tokens);
     for (int l = 0; l < m->n_layers && t->fault.row == n; l += layers) {
         double start = now_seconds();
@@ -108,7 +149,7 @@ Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int firs
 #pragma omp parallel num_threads(is_worth_it ? pace_threads(pace) : 1)
         {
             Team team = team_join(&t->team);
-            if (l == 0) place_by_team(&team, t, tokens, length);
+            if (l == 0) begin_by_team(&team, t, tokens, length);
             for (int i = l; i < l + layers && t->fault.row == n; i++) {
                 int n_wanted = i < t->last_own ? n : n_logits;
                 run_layer_by_team(&team, t, i, n_wanted);
@@ -122,6 +163,22 @@ Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int firs
             pace_step(pace, work * layers, now_seconds() - start, processor_seconds);
     }
     return t->fault;
+}
+
+// logits (n_rows, vocab_size) times a scale (Granite, Cohere), capped (Gemma 2). A thread's share is
+// columns.
+static void scale_logits_by_team(const Team *team, const Transformer *t, float *logits,
+                                 int n_rows) {
+    const ModelConfig *m = &t->model->config;
+    const ResidualConfig *r = &m->extra->residual;
+    int first = team_first(team, m->vocab_size);
+    int n = team_end(team, m->vocab_size) - first;
+    for (int row = 0; row < n_rows; row++) {
+        float *some = logits + (int64_t)row * m->vocab_size + first;
+        if (r->logit_scale > 0) scale_by(some, (float)r->logit_scale, n);
+        if (r->logit_cap > 0) cap_all(some, (float)r->logit_cap, n);
+    }
+    team_wait(team);
 }
 
 void transformer_logits(Transformer *t, const float *x, int n_rows, float *logits) {
@@ -140,7 +197,6 @@ void transformer_logits(Transformer *t, const float *x, int n_rows, float *logit
     {
         Team team = team_join(&t->team);
         matmul_by_team(&team, &classifier, 1, &input, t->workspace);
-        EACH_FAST_KIND (k)
-            if ((*k)->end_by_team) (*k)->end_by_team(&team, t, logits, n_rows);
+        scale_logits_by_team(&team, t, logits, n_rows);
     }
 }
