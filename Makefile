@@ -42,7 +42,7 @@ STRICT = $(if $(WERROR),-Werror)
 OPENMP := $(call accepts,-fopenmp)
 
 # The tiny program of a Llama alone, with what it needs, and of all kinds of models.
-LLAMA = rope.c $(wildcard $(patsubst %,src/%/*.c,base weights tokens llama))
+LLAMA = rope.c src/rope_settings.c $(wildcard $(patsubst %,src/%/*.c,base weights tokens llama))
 CORE = $(filter-out src/llama/main.c,$(LLAMA)) $(wildcard src/decoder/*.c src/kinds/*.c)
 SOURCES = run.c $(sort $(filter-out src/llama/main.c src/kinds/main.c,$(CORE) $(wildcard src/*.c src/*/*.c)))
 OBJECTS = $(SOURCES:%.c=build/%.o)

@@ -275,6 +275,12 @@ void rope_frequencies(const RopeConfig *c, int length, RopeFreqs *f) {
     }
 }
 
+double pair_speed(const RopeConfig *c, const RopeFreqs *f, int pair, int position) {
+    bool has_lists = rope_methods[c->method].flags & ROPE_USES_LISTS;
+    bool unscaled = has_lists && position < c->unscaled_positions;
+    return unscaled ? rope_plain(c, pair) : f->inv_freq[pair];
+}
+
 // The angle is taken in double: at position 2^20 a float would be wrong by whole degrees.
 void rope_cos_sin(double speed, double distance, double factor, float *cosine, float *sine) {
     double angle = distance * speed;

@@ -51,12 +51,12 @@ typedef struct {
     int window;  // W: a query sees the last W positions, its own included; 0: all
     int sinks;   // K: and the first K positions
     bool logn;   // see rope_logn
-    double temperature_beta;    // see query_temperature in src/kinds/turns.h
-    int temperature_length;     // positions after which it grows; 0: L
-    int temperature_early;      // it grows this many positions early, a slip of ik_llama.cpp's
-    bool temperature_unturned;  // for a forward pass: it is for layers without RoPE, from 1 on
-    bool all_slide;             // likewise: the window is for every layer
-    bool mscale_in_scores;      // likewise: mscale_all_dim scales the scores
+    bool all_slide;             // the window is for layers that see all positions, too
+    double temperature_beta;    // see query_temperature; 0: queries do not grow
+    int temperature_length;     // positions after which they grow; 0: L
+    int temperature_early;      // they grow this many positions early, as in ik_llama.cpp
+    bool temperature_unturned;  // they count positions from 1, in layers without RoPE alone
+    bool mscale_in_scores;      // mscale_all_dim scales the scores, see score_growth
 } RopeConfig;
 
 // One pair, as a method sees it.
@@ -139,14 +139,14 @@ bool rope_sees(const RopeConfig *config, int i, int j);
 // so that attention over more keys than in training stays as sharp. kexue.fm 8823.
 double rope_logn(const RopeConfig *config, int position);
 
-// What the query at `position` is multiplied by: 1 + temperature_beta ln(1 + floor(position / L)), 1
-// up to L. So scores grow in steps of L positions, and attention over more keys than in training
-// stays as sharp. Llama 4 and Ministral 3 were trained with it (0.1).
-double query_temperature(const RopeConfig *rope, int position);
+// The factor of the query at `position`: 1 + temperature_beta ln(1 + floor(position / L)), which is
+// 1 up to L. Scores grow in steps of L positions, so that attention over more keys than in training
+// stays as sharp. Llama 4 and Ministral 3 were trained with it (beta 0.1).
+double query_temperature(const RopeConfig *config, int position);
 
-// What scores are multiplied by besides, with mscale_in_scores and yarn: (0.1 mscale_all_dim ln s +
-// 1)^2, as DeepSeek's attention has it. Else 1.
-double score_growth(const RopeConfig *rope);
+// The factor of all scores: with mscale_in_scores and yarn (0.1 mscale_all_dim ln s + 1)^2, as in
+// DeepSeek's attention; else 1.
+double score_growth(const RopeConfig *config);
 
 // What YaRN adds to an attention factor of 1 at scale s: 0.1 ln s, and nothing up to s = 1.
 // arXiv 2309.00071.
@@ -165,6 +165,10 @@ double rope_plain(const RopeConfig *config, int pair);
 
 // The frequencies and the attention factor for a text of `length` positions.
 void rope_frequencies(const RopeConfig *config, int length, RopeFreqs *freqs);
+
+// Radians per position of a pair at one position: its frequency, or that of plain RoPE where longrope
+// leaves the position unscaled.
+double pair_speed(const RopeConfig *config, const RopeFreqs *freqs, int pair, int position);
 
 // factor times the cosine and sine of speed * distance, right to 1e-6 even past 2^20 positions.
 void rope_cos_sin(double speed, double distance, double factor, float *cosine, float *sine);

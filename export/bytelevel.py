@@ -9,13 +9,14 @@ import unicodedata
 from base64 import b64decode
 from typing import Any, BinaryIO, Dict, List, Optional, Tuple
 
-from .common import Job, Keys, Problem, read_small
+from .common import REFUSED, Job, Keys, Problem, read_small
 from .sentencepiece import CONTROL, MAX_PIECE, NORMAL, UNUSED, USER_DEFINED, Token, Tokenizer, shown
 from .unicode_runs import CAPITALS, COMPATIBLE, MARKS, NORMALIZED, SMALL_LETTERS, code_points
 
 # The split patterns of src/tokens/split.c.
 LLAMA3, GPT2, DIGITS_GPT2, QWEN2, GPT4O, TEKKEN, DEEPSEEK, QWEN35, KIMI = range(1, 10)
-PREFIX, BYTE_FALLBACK, PREFIX_UNLESS_SPACE, IGNORE_MERGES, HIDE_UNUSED, BY_PARTS, NFC, NFKC = (1 << i for i in range(8))
+(PREFIX, BYTE_FALLBACK, PREFIX_UNLESS_SPACE, IGNORE_MERGES, HIDE_UNUSED, BY_PARTS, NFC, NFKC,
+ SYSTEM_PROMPT) = (1 << i for i in range(9))
 FORMS = {'NFC': NFC, 'NFKC': NFC + NFKC}  # Unicode's normalization forms, by their names in tokenizer.json
 TAKES_SPACES, AS_SYMBOLS = 16, 32  # beside a token's type
 
@@ -148,12 +149,21 @@ def read_kimi(job: Job, path: str, added: List[Tuple[int, bytes, bool]]) -> Toke
     return by_ranks(path, ranks, control, KIMI, -1, ends)
 
 
-LLAMA3_NAMES = 'llama-bpe', 'llama3', 'llama-v3', 'lfm2'
+# Which pattern each name of tokenizer.ggml.pre has in llama.cpp (llama-vocab.cpp, August 2026).
+LLAMA3_NAMES = 'llama-bpe', 'llama3', 'llama-v3', 'lfm2', 'falcon3', 'falcon-h1', 'pixtral', 'midm-2.0'
 WHOLE_WORDS = (*LLAMA3_NAMES, 'tekken')  # for which llama.cpp ignores merges and adds a BOS
-GGUF_SPLITS = {**dict.fromkeys(LLAMA3_NAMES, LLAMA3), 'smaug-bpe': LLAMA3, 'dbrx': LLAMA3, 'gpt-2': GPT2,
-               'glm4': LLAMA3, 'chatglm-bpe': LLAMA3, 'kimi-k2': KIMI, 'exaone4': GPT2, 'smollm': DIGITS_GPT2,
-               'qwen2': QWEN2, 'qwen35': QWEN35, 'deepseek-r1-qwen': QWEN2, 'gpt-4o': GPT4O, 'tekken': TEKKEN,
-               'deepseek-v3': DEEPSEEK}
+GGUF_SPLITS = {name: split for split, names in {
+    LLAMA3: (*LLAMA3_NAMES, 'smaug-bpe', 'dbrx', 'glm4', 'chatglm-bpe'),
+    GPT2: ('gpt-2', 'exaone4', 'olmo', 'phi-2', 'mpt', 'jais', 'gigachat', 'a.x-4.0', 'mellum', 'trillion',
+           'granite-docling'),
+    DIGITS_GPT2: ('smollm', 'starcoder', 'refact', 'command-r', 'codeshell', 'exaone', 'minerva-7b', 'mellum2'),
+    QWEN2: ('qwen2', 'deepseek-r1-qwen', 'megrez', 'kormo', 'stablelm2', 'hunyuan', 'solar-open', 'grok-2'),
+    QWEN35: ('qwen35',),
+    GPT4O: ('gpt-4o', 'llama4', 'kanana2', 'minimax-m2'),
+    TEKKEN: ('tekken',),
+    DEEPSEEK: ('deepseek-v3', 'hunyuan-dense', 'joyai-llm'),
+    KIMI: ('kimi-k2',)}.items() for name in names}
+UNDEFINED, UNKNOWN_TOKEN = 0, 2  # types that some writers give to ordinary and to control tokens
 
 
 def read_gguf(job: Job, path: str, values: Dict[str, Any]) -> Tokenizer:
@@ -161,8 +171,14 @@ def read_gguf(job: Job, path: str, values: Dict[str, Any]) -> Tokenizer:
     keys = Keys(job, path, values, 'tokenizer.ggml.')
     pre = keys.get('pre', lambda v: v in GGUF_SPLITS, 'one of ' + ', '.join(GGUF_SPLITS))
     texts, kinds, pairs = (keys.get(key, lambda v: isinstance(v, list) and all(isinstance(x, kind) for x in v),
-                                    'a list')
-                           for key, kind in (('tokens', bytes), ('token_type', int), ('merges', bytes)))
+                                    'a list', default)
+                           for key, kind, default in (('tokens', bytes, REFUSED), ('token_type', int, None),
+                                                      ('merges', bytes, REFUSED)))
+    ends = [keys.token(key, len(texts), -1) for key in ('eos_token_id', 'eot_token_id', 'eom_token_id')]
+    bos_id = keys.token('bos_token_id', len(texts), -1)
+    if kinds is None:
+        kinds = [CONTROL if id in (bos_id, *ends) else NORMAL for id in range(len(texts))]
+    kinds = [{UNDEFINED: NORMAL, UNKNOWN_TOKEN: CONTROL}.get(kind, kind) for kind in kinds]
     if len(texts) != len(kinds) or not texts:
         raise Problem(path, 'tokenizer.ggml.tokens and token_type do not fit (found %d and %d)'
                       % (len(texts), len(kinds)))
@@ -186,11 +202,10 @@ def read_gguf(job: Job, path: str, values: Dict[str, Any]) -> Tokenizer:
     if missing_bytes(tokens):
         job.note('%s has no tokens for %d bytes: they are left out of texts, as by llama.cpp'
                  % (path, missing_bytes(tokens)))
-    ends = [keys.integer(key, len(tokens) - 1, -1, -1, 0) for key in ('eos_token_id', 'eot_token_id', 'eom_token_id')]
     # The flags as llama.cpp takes them.
     return {'kind': 1, 'tokens': tokens, 'flags': IGNORE_MERGES * (pre in WHOLE_WORDS),
-            'bos_id': keys.integer('bos_token_id', len(tokens) - 1, -1, -1, 0), 'unk_id': -1,
-            'eos_ids': list(dict.fromkeys(id for id in ends if id >= 0)), 'split': GGUF_SPLITS[pre],
+            'bos_id': bos_id, 'unk_id': -1, 'split': GGUF_SPLITS[pre],
+            'eos_ids': list(dict.fromkeys(id for id in ends if id >= 0)),
             'merges': list(merges)}
 
 
@@ -219,6 +234,16 @@ def case_rules():
     return ((code, -6, kinds[code]) for code in sorted(kinds) if code >= 0x80)
 
 
+def flags_of(tokenizer: Tokenizer) -> int:
+    return tokenizer['flags'] | SYSTEM_PROMPT * bool(tokenizer.get('system_prompt'))
+
+
+def last_words(tokenizer: Tokenizer) -> bytes:
+    """What a trailer ends with: the system prompt of the model's template, if it has one."""
+    text = tokenizer.get('system_prompt', '').encode('utf-8', 'replace')
+    return struct.pack('<I', len(text) + 1) + text + bytes(1) if text else b''
+
+
 def kinds_of(tokenizer: Tokenizer) -> bytes:
     """The types of the tokens, with what else is said beside them."""
     takes, symbols = (tokenizer.get(key, ()) for key in ('takes_spaces', 'as_symbols'))
@@ -234,10 +259,11 @@ def write_bytelevel_tokenizer(file: BinaryIO, tokenizer: Tokenizer) -> None:
     file.write(struct.pack('<i', max(len(text) for text, _, _ in tokens)))
     for text, score, _ in tokens:
         file.write(struct.pack('<fi', score, len(text)) + text)
-    file.write(struct.pack('<4s2I2i3I', b'TKT1', 1, tokenizer['flags'], tokenizer['bos_id'], tokenizer['unk_id'],
+    file.write(struct.pack('<4s2I2i3I', b'TKT1', 1, flags_of(tokenizer), tokenizer['bos_id'], tokenizer['unk_id'],
                            len(eos_ids), tokenizer['split'], len(merges)))
     file.write(struct.pack('<I', len(rules)) if rules else b'')
     file.write(struct.pack('<%di' % len(eos_ids), *eos_ids) + kinds_of(tokenizer))
     for triple in merges + rules:
         file.write(struct.pack('<3i', *triple))
+    file.write(last_words(tokenizer))
     file.flush()

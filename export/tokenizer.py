@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 import re
 import struct
-from contextlib import contextmanager
+from functools import wraps
 from typing import Any, BinaryIO, Dict, Optional
 
 from . import bytelevel
-from .common import PROGRAM, Job, Keys, Problem, read_json, read_small
+from .chat_template import default_system_prompt, template_of_folder
+from .common import PROGRAM, REFUSED, Job, Keys, Problem, read_json, read_small
 from .model import Model
-from .sentencepiece import (BYTE, CONTROL, MAX_PIECE, NORMAL, UNUSED, USER_DEFINED, Tokenizer, checked_tokens,
-                            demand_bytes, read_sentencepiece, shown, unknown_token)
+from .sentencepiece import (BYTE, CONTROL, MAX_PIECE, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, Tokenizer,
+                            checked_tokens, demand_bytes, read_sentencepiece, shown, unknown_token)
 from .tokenizer_json import read_tokenizer_json
 
 
 KIMIS = 'tiktoken.model'  # which folders of Kimi have in place of tokenizer.json
+BYTE_SPELLING = re.compile(rb'<0x[0-9A-F]{2}>')
 
 
 def read_tokenizer(job: Job, path: str) -> Tokenizer:
@@ -29,18 +31,21 @@ def read_tokenizer(job: Job, path: str) -> Tokenizer:
     return read_sentencepiece(job, path)
 
 
-@contextmanager
-def or_without():
-    """Adds to what is wrong with a model's tokenizer what can be done without it."""
-    try:
-        yield
-    except Problem as problem:
-        problem.args = ('%s; --no-tokenizer writes the model alone: %s reads token ids then, by --ppl FILE --ids'
-                        % (problem, PROGRAM),)
-        raise
+def or_without(read):
+    """A reader of a model's tokenizer that returns None where one is refused, and notes why: the model is of use
+    without it."""
+    @wraps(read)
+    def read_or_note(job, *arguments):
+        try:
+            return read(job, *arguments)
+        except Problem as problem:
+            job.note('warning: no tokenizer written: %s; without one %s reads token ids (--ppl FILE --ids), and '
+                     '--explain, --engines, --rope-json, --bench and --check --settings need none' % (problem, PROGRAM))
+            return None
+    return read_or_note
 
 
-@or_without()
+@or_without
 def read_folder_tokenizer(job: Job, folder: str, model: Model) -> Optional[Tokenizer]:
     """The tokenizer of a folder, or None and a note."""
     found = [name for name in ('tokenizer.model', 'tokenizer.json', KIMIS)
@@ -55,9 +60,28 @@ def read_folder_tokenizer(job: Job, folder: str, model: Model) -> Optional[Token
     if found[0] == 'tokenizer.model' and not tokenizer.get('kind'):
         complete(job, folder, path, tokenizer, model)
     else:  # the others bring their added tokens along
+        if found[0] == 'tokenizer.json' and tokenizer['bos_id'] < 0:
+            tokenizer['bos_id'] = added_bos(job, folder, tokenizer['tokens'])
         fill_up(job, path, tokenizer, model.vocab_size)
     tokenizer['eos_ids'] = model.eos_ids or tokenizer['eos_ids']
+    tokenizer['system_prompt'] = default_system_prompt(template_of_folder(job, folder))
     return tokenizer
+
+
+def added_bos(job, folder, tokens):
+    """The BOS that tokenizer_config.json asks for by add_bos_token, whatever post_processor tokenizer.json has: the
+    classes of Llama and Gemma put it. -1: none."""
+    path = os.path.join(folder, 'tokenizer_config.json')
+    config = read_json(job, path) if os.path.exists(path) else Keys(job, path, {})
+    if not config.flag('add_bos_token', False, False):
+        return -1
+    bos = config.values.get('bos_token')
+    text = bos.get('content') if isinstance(bos, dict) else bos
+    named = [id for id, (spelling, _, kind) in enumerate(tokens)
+             if kind == CONTROL and isinstance(text, str) and spelling == text.encode('utf-8', 'replace')]
+    if not named:
+        config.refuse('bos_token', 'a special token of tokenizer.json, since add_bos_token is true')
+    return named[0]
 
 
 def kimi_tokenizer(job: Job, folder: str, path: str) -> Tokenizer:
@@ -138,7 +162,7 @@ def added_tokens(folder, config):
                   for id, text, special in found)
 
 
-@or_without()
+@or_without
 def read_gguf_tokenizer(job: Job, path: str, metadata: Dict[str, Any], model: Model) -> Optional[Tokenizer]:
     """The tokenizer that a GGUF file brings along, or None and a note."""
     keys = Keys(job, path, {key[15:]: value for key, value in metadata.items() if key.startswith('tokenizer.ggml.')},
@@ -159,27 +183,57 @@ def read_gguf_tokenizer(job: Job, path: str, metadata: Dict[str, Any], model: Mo
     if keys.flag('add_eos_token', False):
         job.note('tokenizer.ggml.add_eos_token is not used: a prompt is never ended')
     tokenizer['eos_ids'] = model.eos_ids or tokenizer['eos_ids']
+    template = metadata.get('tokenizer.chat_template')
+    template = template.decode('utf-8', 'replace') if isinstance(template, bytes) else template
+    tokenizer['system_prompt'] = default_system_prompt(template) if isinstance(template, str) else ''
     return tokenizer
 
 
 def sentencepiece_of_gguf(path, keys):
-    texts, scores, kinds = (keys.get(key, lambda v: isinstance(v, list) and v and isinstance(v[0], kind), 'a list', [])
-                            for key, kind in (('tokens', bytes), ('scores', float), ('token_type', int)))
-    if not len(texts) == len(scores) == len(kinds) > 0:
+    """The tokenizer of kind `llama`. What the file leaves out is what llama.cpp takes in its place."""
+    texts, scores, kinds = (keys.get(key, lambda v: isinstance(v, list) and v and isinstance(v[0], kind), 'a list',
+                                     default)
+                            for key, kind, default in (('tokens', bytes, REFUSED), ('scores', (float, int), None),
+                                                       ('token_type', int, None)))
+    n = len(texts)
+    scores = [0.0] * n if scores is None else scores
+    bos_id, eos_id = keys.token('bos_token_id', n, 1), keys.token('eos_token_id', n, 2)
+    if kinds is None:
+        kinds = [CONTROL if id in (bos_id, eos_id) else NORMAL for id in range(n)]
+    if not n == len(scores) == len(kinds):
         raise Problem(path, 'tokenizer.ggml.tokens, scores and token_type do not fit together (found %d, %d and %d)'
-                      % (len(texts), len(scores), len(kinds)))
-    keys.only('remove_extra_whitespaces', False)
+                      % (n, len(scores), len(kinds)))
+    if keys.flag('remove_extra_whitespaces', False):
+        keys.job.note('tokenizer.ggml.remove_extra_whitespaces is not used, as in llama.cpp')
+    # Empty texts are named as llama.cpp names them: no text has such a token.
+    pieces = [(text, score, kind) if text else (b'[EMPTY_%d]' % id, score, UNUSED)
+              for id, (text, score, kind) in enumerate(zip(texts, scores, told_kinds(keys, texts, kinds)))]
     # llama.cpp's converter unescapes the spaces of user-defined tokens, which are sought in the text as it stands.
-    tokens, _ = checked_tokens(path, zip(texts, scores, kinds), (CONTROL, USER_DEFINED, UNUSED))
-    fallback = any(kind == BYTE for kind in kinds)
+    tokens, _ = checked_tokens(path, pieces, (CONTROL, USER_DEFINED, UNUSED))
+    fallback = any(token[2] == BYTE for token in tokens)
     demand_bytes(path, tokens, fallback, 'tokenizer.ggml.token_type')
     phi = any(token[0] == b'<|assistant|>' and token[2] == CONTROL for token in tokens)
     takes = [id for id, (text, _, kind) in enumerate(tokens) if phi and kind in (CONTROL, USER_DEFINED) and
              text not in (b'<s>', b'<|endoftext|>')]  # which the file does not say: as llama.cpp does it
     flags = keys.flag('add_space_prefix', True) + 2 * fallback + bytelevel.BY_PARTS * phi
-    return {'tokens': tokens, 'flags': flags, 'takes_spaces': takes,
-            'bos_id': keys.integer('bos_token_id', len(tokens) - 1, 1, low=0), 'unk_id': unknown_token(path, tokens),
-            'eos_ids': [keys.integer('eos_token_id', len(tokens) - 1, 2, low=0)]}
+    return {'tokens': tokens, 'flags': flags, 'takes_spaces': takes, 'bos_id': bos_id,
+            'unk_id': unknown_token(path, tokens), 'eos_ids': [eos_id]}
+
+
+def told_kinds(keys, texts, kinds):
+    """The types of the tokens, where llama.cpp goes by something else: bytes by their spelling, and the unknown token
+    by its id, which in Gemma's files has the type of a control token."""
+    kinds = [NORMAL if kind == bytelevel.UNDEFINED else kind for kind in kinds]
+    spelled = [id for id, text in enumerate(texts) if BYTE_SPELLING.fullmatch(text)]
+    if BYTE not in kinds and len(spelled) == 256:
+        kinds = [BYTE if BYTE_SPELLING.fullmatch(text) else kind for text, kind in zip(texts, kinds)]
+    typed = [id for id, kind in enumerate(kinds) if kind == UNKNOWN]
+    unk_id = keys.token('unknown_token_id', len(texts), -1)
+    if unk_id < 0:
+        unk_id = typed[0] if len(typed) == 1 else texts.index(b'<unk>') if b'<unk>' in texts else 0
+    kinds = [CONTROL if kind == UNKNOWN else kind for kind in kinds]
+    kinds[unk_id] = UNKNOWN
+    return kinds
 
 
 def write_tokenizer(file: BinaryIO, tokenizer: Tokenizer) -> None:
@@ -189,7 +243,7 @@ def write_tokenizer(file: BinaryIO, tokenizer: Tokenizer) -> None:
     file.write(struct.pack('<i', max(len(text) for text, _, _ in tokens)))
     for text, score, _ in tokens:
         file.write(struct.pack('<fi', score, len(text)) + text)
-    file.write(struct.pack('<4s2I2iI%di' % len(eos_ids), b'TKT1', 0, tokenizer['flags'], tokenizer['bos_id'],
-                           tokenizer['unk_id'], len(eos_ids), *eos_ids))
-    file.write(bytelevel.kinds_of(tokenizer))
+    file.write(struct.pack('<4s2I2iI%di' % len(eos_ids), b'TKT1', 0, bytelevel.flags_of(tokenizer),
+                           tokenizer['bos_id'], tokenizer['unk_id'], len(eos_ids), *eos_ids))
+    file.write(bytelevel.kinds_of(tokenizer) + bytelevel.last_words(tokenizer))
     file.flush()

@@ -8,7 +8,8 @@ import re
 import struct
 from typing import List, Optional, Tuple
 
-from .bytelevel import AS_SYMBOLS, BY_CASE, BYTE_FALLBACK, BY_PARTS, DIGITS_GPT2, NFC, PREFIX, SPLITS, TAKES_SPACES
+from .bytelevel import (AS_SYMBOLS, BY_CASE, BYTE_FALLBACK, BY_PARTS, DIGITS_GPT2, NFC, PREFIX, SPLITS, SYSTEM_PROMPT,
+                        TAKES_SPACES)
 from .common import MAX_EOS, TEXT_LIMIT, Job, Problem, read_small
 from .sentencepiece import BYTE, CONTROL, MAX_PIECE, NORMAL, UNKNOWN, USER_DEFINED, Tokenizer
 
@@ -88,9 +89,13 @@ def parse(path, data, vocab_size):
     at += 4 * n_eos
     types = data[at:at + vocab_size]
     at += vocab_size
-    if n_merges > MAX_TRIPLES or len(data) != at + 12 * (n_merges + n_rules):
-        raise Problem(path, 'has a trailer of the wrong size (found %d bytes, expected %d)'
-                      % (len(data), at + 12 * (n_merges + n_rules)))
+    end, words = at + 12 * (n_merges + n_rules), b''
+    if flags & SYSTEM_PROMPT and end + 4 <= len(data):
+        length, = struct.unpack_from('<I', data, end)
+        words = data[end + 4:end + 4 + length]
+        end += 4 + length
+    if n_merges > MAX_TRIPLES or len(data) != end or flags & SYSTEM_PROMPT and words.find(0) != len(words) - 1:
+        raise Problem(path, 'has a trailer of the wrong size (found %d bytes, expected %d)' % (len(data), end))
     merges = list(struct.iter_unpack('<3i', data[at:at + 12 * n_merges]))
     ids = [id for merge in merges for id in merge] + eos_ids + [id for id in (bos_id, unk_id) if id != -1]
     if not all(0 <= id < vocab_size for id in ids) or kind and split not in (*SPLITS.values(), DIGITS_GPT2):
@@ -104,9 +109,11 @@ def parse(path, data, vocab_size):
         a, b, both = (tokens[id] for id in merge)
         if a[0] + b[0] != both[0] or any(token[2] not in (NORMAL, USER_DEFINED) for token in (a, b, both)):
             raise Problem(path, 'has a merge that does not make what its halves spell (found %d, %d, %d)' % merge)
-    return {'kind': kind, 'tokens': tokens, 'flags': flags, 'bos_id': bos_id, 'unk_id': unk_id, 'eos_ids': eos_ids,
+    return {'kind': kind, 'tokens': tokens, 'flags': flags & ~SYSTEM_PROMPT, 'bos_id': bos_id, 'unk_id': unk_id,
+            'eos_ids': eos_ids,
             'takes_spaces': {id for id, byte in enumerate(types) if byte & TAKES_SPACES},
             'as_symbols': {id for id, byte in enumerate(types) if byte & AS_SYMBOLS},
+            'system_prompt': words[:-1].decode('utf-8', 'replace'),
             **({'split': split, 'merges': merges} if kind else {})}
 
 

@@ -47,7 +47,7 @@ SEE = {room: words.split() for room, words in {
     'fast': FORWARD + ' pace large cli', 'kinds': FORWARD + ' family_formats',
     'weights': FORWARD + ' not_finite export_out',
     'tokens': 'tokenizer bytelevel chat cli export_tokenizer', 'configs': 'readings rope_config engines export',
-    'engines': 'engines readings probe_against', 'settings': 'cli tables rope measure chat next',
+    'engines': 'engines readings probe_against', 'options': 'cli tables rope measure chat next',
     'measure': 'measure next tables search probe_tasks', 'check': 'check check_damages search shipped',
     'export in': INTO + ' hostile_sources blocks export_out',
     'export out': 'export_out family_formats export_existing bytelevel export ' + INTO,

@@ -9,6 +9,7 @@ import resource
 import shlex
 import struct
 import subprocess
+import sys
 
 from common import (ROOT, check, config, good, in_work, main, one_line, run, shapes, skip, tiny_model, write,
                     write_model, write_tokenizer)
@@ -403,11 +404,79 @@ def test_run():
     done = good(model, '-z', path, '-m', 'chat', '-y', '', '-n', '300', '-t', '1', '-s', '4',
                 stdin=b'Hello\nAnd again\n')
     check(done.out.count('Assistant: ') >= 1, 'a chat with a byte-level tokenizer', done)
-    for what, said, hinted in (((), b'Hello\n', True), ((), b'Hello\nYou\n', False), (('-y', ''), b'Hello\n', False),
-                               (('-i', 'You'), b'Hello\n', False), ((), b'', False)):
-        done = good(model, '-z', path, '-m', 'chat', *what, '-n', '300', '-t', '1', '-s', '4', stdin=said)
-        check(('nothing was asked' in done.err) == hinted and ('Assistant' in done.out) != (hinted or not said),
-              'one line alone is a system prompt, which is said: %s %r' % (what, said), done.err)
+    for what, said, turns in (((), b'Hello\n', 1), ((), b'Hello\nYou\n', 2), (('-y', ''), b'Hello\n', 1),
+                              (('-i', 'You'), b'Hello\n', 2), ((), b'', 0)):
+        done = good(parrot('ends.bin', vocab_size, 400, dict.fromkeys(range(400), EOT)), '-z', path, '-m', 'chat',
+                    *what, '-n', '300', '-t', '0', stdin=said)
+        check(done.out.count('Assistant') == turns, 'in a pipe every line is a message: %s %r' % (what, said), done)
+
+
+SYSTEM = 'You are "Poll\u00ff", a parrot.'
+
+
+def with_system_prompt(path, text, tail=b'', length=None):
+    """The tokenizer with this system prompt at the end of its trailer."""
+    with open(path, 'rb') as file:
+        data = bytearray(file.read())
+    at = data.index(b'TKT1') + 8
+    struct.pack_into('<I', data, at, struct.unpack_from('<I', data, at)[0] | 256)
+    words = text.encode() + bytes(1)
+    out = in_work('prompted.bin')
+    write(out, bytes(data) + struct.pack('<I', len(words) if length is None else length) + words + tail)
+    return out
+
+
+def test_default_system_prompt():
+    """The template's own is used where none is given: what is read is then as if -y had said it."""
+    path, vocab_size = llama3_tokenizer()
+    prompted = with_system_prompt(path, SYSTEM)
+    model = tiny_model('prompted.model.bin', vocab_size=vocab_size)
+
+    def chat(tokenizer, *options):
+        return good(model, '-z', tokenizer, '-m', 'chat', '-i', 'Hi', '-n', '300', '-t', '1', '-s', '4', *options)
+    usual, given, none = chat(prompted), chat(path, '-y', SYSTEM), chat(prompted, '-y', '')
+    check(usual.out == given.out != none.out and SYSTEM in usual.err, "the template's own system prompt",
+          (usual, given, none))
+    check(none.out == chat(path).out and SYSTEM not in none.err, "-y '' leaves it out", none)
+    for what, bad in (('bytes behind it', dict(tail=b'x')), ('too long', dict(length=100)), ('empty', dict(length=0)),
+                      ('a NUL inside', dict(text='a\0b')), ('no end', dict(text='ab', length=2))):
+        wrong = with_system_prompt(path, **{'text': SYSTEM, **bad})
+        one_line(run(model, '-z', wrong, '-i', 'x'), 2, 'a system prompt with ' + what, 'system prompt')
+    with open(prompted, 'rb') as file:
+        data = file.read()
+    for n in 1, 3, len(SYSTEM) + 2, len(SYSTEM.encode()) + 5:
+        write(prompted, data[:-n])
+        check(run(model, '-z', prompted, '-i', 'x').status == 2, 'a system prompt that lacks %d bytes' % n)
+
+
+def test_published_default_prompts():
+    """What a template puts where a chat has no system prompt, in the spellings of published ones."""
+    sys.path.insert(0, ROOT)
+    from export.chat_template import default_system_prompt
+    first = "{% if loop.first and messages[0]['role'] != 'system' %}"
+    for what, template, expected in (
+            ('SmolLM 2', "{% for message in messages %}" + first + "{{ '<|im_start|>system\nYou are a helpful AI "
+             "assistant named SmolLM, trained by Hugging Face<|im_end|>\n' }}{% endif %}{{'<|im_start|>' + "
+             "message['role'] + '\n' + message['content'] + '<|im_end|>'}}{% endfor %}",
+             'You are a helpful AI assistant named SmolLM, trained by Hugging Face'),
+            ('Qwen 2.5', "{%- if tools %}{{- '<|im_start|>system\\n' }}{{- messages[0]['content'] }}{%- else %}{{- "
+             "'<|im_start|>system\\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant.<|im_end|>\\n' }}",
+             'You are Qwen, created by Alibaba Cloud. You are a helpful assistant.'),
+            ('Qwen 2.5 Math', "{{- '<|im_start|>system\\nPlease reason step by step, and put your final answer within "
+             "\\\\boxed{}.<|im_end|>\\n' }}",
+             'Please reason step by step, and put your final answer within \\boxed{}.'),
+            ('Kimi K2', '{%- if loop.first and messages[0]["role"] != "system" -%}\n  <|im_system|>system<|im_middle|>'
+             'You are Kimi, an AI assistant created by Moonshot AI.<|im_end|>\n{%- endif -%}',
+             'You are Kimi, an AI assistant created by Moonshot AI.'),
+            ('Granite 4', "{%- set g4_default_system_message = 'You are a helpful assistant. Please ensure responses are "
+             "professional, accurate, and safe.' %}",
+             'You are a helpful assistant. Please ensure responses are professional, accurate, and safe.'),
+            ('an apostrophe', "{{ '<|im_start|>system\nDon\\'t lie.<|im_end|>' }}", "Don't lie."),
+            ('Qwen 3', "{{- '<|im_start|>system\\n' + messages[0].content + '<|im_end|>\\n' }}", ''),
+            ('an expression', '<|im_start|>system\n{{ system_message }}<|im_end|>', ''),
+            ('with a date', '{% set default_system_message = "Today is " + today %}', ''), ('none', '', '')):
+        check(default_system_prompt(template) == expected, 'default system prompt: ' + what,
+              default_system_prompt(template))
 
 
 def in_little_memory():

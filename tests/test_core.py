@@ -27,7 +27,7 @@ def core_files():
 
 
 def files_of(rooms):
-    return ['rope.c'] + sorted('src/%s/%s' % (room, name) for room in rooms
+    return ['rope.c', 'src/rope_settings.c'] + sorted('src/%s/%s' % (room, name) for room in rooms
                                for name in os.listdir(os.path.join(ROOT, 'src', room)) if name.endswith('.c'))
 
 
@@ -35,8 +35,8 @@ def sources(folder, rooms=ROOMS):
     """Copies rope.c, rope.h and the rooms of the core, and nothing else. The C files there."""
     for room in rooms:
         shutil.copytree(os.path.join(ROOT, 'src', room), os.path.join(folder, 'src', room))
-    for name in ('rope.c', 'rope.h'):
-        shutil.copy(os.path.join(ROOT, name), folder)
+    for name in ('rope.c', 'rope.h', 'src/rope_settings.c', 'src/rope_settings.h'):
+        shutil.copy(os.path.join(ROOT, name), os.path.join(folder, os.path.dirname(name)))
     return [os.path.join(folder, path) for path in (core_files() if rooms == ROOMS else files_of(rooms))]
 
 

@@ -4,6 +4,7 @@ and scores the same when it runs. The writers are in source_writers.py."""
 
 import json
 import os
+import shutil
 import struct
 
 import source_writers as w
@@ -63,16 +64,6 @@ def test_spellings_of_torch():
             check(read(place.out) == expected, 'torch.save, ' + what)
 
 
-def test_meta():
-    for shards, dtype, weight_type, by_rows in ((1, 'F32', F32, False), (2, 'BF16', BF16, False),
-                                                (2, 'F16', F16, True)):
-        place = Place()
-        w.write_meta(place.source, C, WEIGHTS, dtype, shards, by_rows)
-        same_model("%d of Meta's, %s" % (shards, 'embedding by rows' if by_rows else 'embedding by columns'), place,
-                   WEIGHTS, weight_type)
-        check('context: 4096, as in Llama 2' in place.lines, 'the context that was chosen is said', place.lines)
-
-
 def test_gguf():
     for dtype, weight_type, version in (('F32', F32, 3), ('F16', F16, 3), ('BF16', BF16, 2)):
         place = Place()
@@ -122,49 +113,6 @@ def test_llama2c_as_it_runs():
 
 
 # ---- settings ----
-
-def test_meta_settings():
-    for what, params, fields in (
-            ('Llama 1', {'norm_eps': 1e-6}, {'seq_len': 2048, 'train_ctx': 2048, 'theta': 10000.0, 'norm_eps': 1e-6}),
-            ('Llama 2', {'norm_eps': 1e-5}, {'seq_len': 4096, 'train_ctx': 4096}),
-            ('Code Llama', {'rope_theta': 1e6}, {'seq_len': 16384, 'theta': 1e6}),
-            ('Llama 3', {'rope_theta': 500000.0, 'vocab_size': 52},
-             {'seq_len': 8192, 'train_ctx': 8192, 'theta': 5e5, 'rope_method': 0}),
-            ('Llama 3.1', {'rope_theta': 500000.0, 'use_scaled_rope': True},
-             {'seq_len': 131072, 'train_ctx': 8192, 'rope_method': 5, 'factor': 8.0, 'low_freq_factor': 1.0,
-              'high_freq_factor': 4.0}),
-            ('a factor that is said', {'rope_theta': 500000.0, 'use_scaled_rope': True, 'rope_scaling_factor': 32},
-             {'rope_method': 5, 'factor': 32.0}),
-            ('not scaled', {'rope_theta': 500000.0, 'use_scaled_rope': False, 'ffn_dim_multiplier': 1.1,
-                            'n_kv_heads': 2}, {'rope_method': 0})):
-        place = Place()
-        w.write_meta(place.source, C, WEIGHTS, 'F32', 1, **params)
-        place.has(what, n_kv_heads=2, **fields)
-    place = Place()
-    w.write_meta(place.source, C, dict(WEIGHTS, classifier=WEIGHTS['embedding']), 'F32', 2, True, rope_theta=5e5,
-                 use_scaled_rope=True)
-    place.has('Llama 3.2', factor=32.0, shared_classifier=1)
-    check('as in Llama 3.2' in place.lines, "Llama 3.2's factor is said", place.lines)
-    place.arguments = None, '--context', '1000'
-    place.has('--context', seq_len=1000, train_ctx=8192)
-    place = Place()
-    w.write_meta(place.source, C, WEIGHTS, 'F32', 1)
-    place.arguments = None, '--context', '1000'
-    place.has('--context without scaling', seq_len=1000, train_ctx=1000)
-    full = config(dim=32, hidden_dim=96, n_heads=4, n_kv_heads=4, head_dim=8, vocab_size=52)
-    place = Place()
-    w.write_meta(place.source, full, exact_weights(full, 62), 'F32', 1, n_kv_heads=...)
-    place.has('no n_kv_heads', n_kv_heads=4)
-    wide = config(dim=32, hidden_dim=128, n_heads=4, n_kv_heads=2, head_dim=8, vocab_size=52)
-    place = Place()
-    w.write_meta(place.source, wide, exact_weights(wide, 62), 'F32', 1, ffn_dim_multiplier=1.3)
-    place.has('a stretched width', hidden_dim=128)
-    for what, arguments in (('0', ('--context', '0')), ('a word', ('--context', 'long')), ('nothing', ('--context',)),
-                            ('too much', ('--context', '9999999999')),
-                            ('with --tokenizer', ('--context', '5', '--tokenizer'))):
-        run = place.export(None, *arguments)
-        check(run.returncode == 2 and run.stderr.count('\n') == 1, '--context ' + what, run.stderr)
-
 
 def float32(x):
     return struct.unpack('<f', struct.pack('<f', x))[0]
@@ -279,20 +227,46 @@ def test_gguf_tokenizer():
     _, lines, made = exported('another kind', model=(STRING, 'bert'))
     check(made is None and 'no tokenizer written' in lines and 'bert' in lines,
           'a tokenizer of another kind is left out, and said', lines)
+    types, scores = [kind for _, _, kind in PIECES] + [5, 4], [score for _, score, _ in PIECES] + [-1000.0, -1000.0]
+    byte_less = [1 if kind == 6 else kind for kind in types]
+    empty = texts[:-2] + [b'', b'two words']
+    # What the file leaves out or spells otherwise is what llama.cpp takes in its place.
+    for what, expected, changes in (
+            ('no scores', {}, {'scores': ...}),
+            ('scores as whole numbers', {}, {'scores': (ARRAY, (I32, [int(s) for s in scores]))}),
+            ('no types', {'types': [1 if kind in (4, 5) else kind for kind in types] + [5]},
+             {'token_type': ..., 'tokens': (ARRAY, (STRING, texts[:-1] + [b'one']))}),
+            ('bytes as ordinary pieces', {}, {'token_type': (ARRAY, (I32, byte_less))}),
+            ('an undefined piece', {'types': types[:-2] + [1, 4, 5]},
+             {'token_type': (ARRAY, (I32, types[:-2] + [0, 4]))}),
+            ('an unknown control piece by its spelling', {}, {'token_type': (ARRAY, (I32, [3] + types[1:]))}),
+            ('an unknown control piece by its id', {'types': [3] + types[1:-2] + [2, 4, 5], 'unk_id': len(PIECES)},
+             {'token_type': (ARRAY, (I32, [3] + types[1:])), 'unknown_token_id': (U32, len(PIECES))}),
+            ('two of type unknown', {'types': types[:-2] + [3, 4, 5]},
+             {'token_type': (ARRAY, (I32, types[:-2] + [2, 4])), 'unknown_token_id': (U32, 0)}),
+            ('an empty piece', {}, {'tokens': (ARRAY, (STRING, empty))}),
+            ('a BOS of -1', {'bos_id': 1}, {'bos_token_id': (U32, 2 ** 32 - 1)}),
+            ('an EOT beyond', {'eos_ids': [2]}, {'eot_token_id': (U32, 1000)}),
+            ('extra whitespace', {}, {'remove_extra_whitespaces': (BOOL, True)})):
+        _, lines, made = exported('GGUF tokenizer: ' + what, **changes)
+        found = made[1] if made else {}
+        usual = {'types': types + [5], 'bos_id': 1, 'unk_id': 0, 'eos_ids': [2, 7], 'flags': 3}
+        check({key: found.get(key) for key in usual} == {**usual, **expected}, 'GGUF tokenizer: ' + what, (found, lines))
+        said = {'an EOT beyond': 'eot_token_id, 1000, names none', 'extra whitespace': 'remove_extra_whitespaces'}
+        check(said.get(what, 'wrote') in lines and 'names none of' not in lines.replace('eot_token_id, 1000', '') or
+              what in said, 'GGUF tokenizer: %s is said' % what, lines)
     nine_more = {'tokens': (ARRAY, (STRING, [text for text, _, _ in PIECES] + [b'a%d' % i for i in range(9)])),
                  'scores': (ARRAY, (GF32, [0.0] * (len(PIECES) + 9))),
                  'token_type': (ARRAY, (I32, [kind for _, _, kind in PIECES] + [1] * 9))}
     for what, key, changes in (('lists of different lengths', 'token_type', {'scores': (ARRAY, (GF32, [0.0]))}),
                                ('tokens of numbers', 'tokens', {'tokens': (ARRAY, (I32, [1, 2]))}),
-                               ('no scores', 'scores', {'scores': ...}),
-                               ('eos beyond', 'eos_token_id', {'eos_token_id': (U32, 1000)}),
-                               ('bos of another kind', 'bos_token_id', {'bos_token_id': (STRING, 'x')}),
-                               ('extra whitespace', 'remove_extra_whitespaces',
-                                {'remove_extra_whitespaces': (BOOL, True)}),
                                ('more tokens than rows', 'more tokens', nine_more)):
-        place = Place()
-        settings = w.gguf_settings(c, **{**keys, **{'tokenizer.ggml.' + k: value for k, value in changes.items()}})
-        place.refused('GGUF tokenizer: ' + what, key, place.put('a.gguf', w.gguf(settings, tensors)))
+        _, lines, made = exported('GGUF tokenizer: ' + what, **changes)
+        check(made is None and 'warning: no tokenizer written: ' in lines and key in lines and '--ids' in lines,
+              'GGUF tokenizer: ' + what, lines)
+    place = Place()
+    settings = w.gguf_settings(c, **{**keys, 'tokenizer.ggml.bos_token_id': (STRING, 'x')})
+    place.refused('GGUF tokenizer: a BOS of another kind', 'bos_token_id', place.put('a.gguf', w.gguf(settings, tensors)))
 
 
 def test_other_tokenizers():
@@ -328,10 +302,43 @@ def test_other_tokenizers():
             check(found == (1, 8, bos_id, -1, 1, 1) and 'left out' in place.lines, 'trailer of a byte-level tokenizer',
                   (found, place.lines))
             good(place.out, '-z', os.path.join(place.results, 'tokenizer.bin'), '-i', 'he', '-n', 4)
+    # A BOS that tokenizer_config.json asks for, and post_processor has not.
+    for what, settings, bos_id in (('add_bos_token', {'add_bos_token': True, 'bos_token': '<|end|>'}, 257),
+                                   ('an object', {'add_bos_token': True, 'bos_token': {'content': '<|end|>'}}, 257),
+                                   ('add_bos_token false', {'add_bos_token': False, 'bos_token': '<|end|>'}, -1),
+                                   ('nothing', {'bos_token': '<|end|>'}, -1),
+                                   ('a BOS that is no token', {'add_bos_token': True, 'bos_token': '<s>'}, None)):
+        place.put('tokenizer_config.json', json.dumps(settings))
+        shutil.rmtree(place.results)
+        os.mkdir(place.results)
+        if bos_id is None:
+            run = place.export(None)
+            check('no tokenizer written' in run.stderr and 'bos_token' in run.stderr, what, run.stderr)
+        elif place.exported(what, place.source):
+            data = read(os.path.join(place.results, 'tokenizer.bin'))
+            check(struct.unpack_from('<i', data, data.index(b'TKT1') + 12)[0] == bos_id, 'BOS: ' + what)
+    os.remove(os.path.join(place.source, 'tokenizer_config.json'))
     place.put('tokenizer.model', 'IQ== 0\nIg== 1\n')
     run = place.export(None)
-    check(run.returncode == 2 and 'Llama 3' in run.stderr and run.stderr.count('\n') == 1,
+    check(run.returncode == 0 and 'warning: no tokenizer written' in run.stderr and 'Llama 3' in run.stderr,
           "ranks of tiktoken that are not Llama 3's", run.stderr)
+    for what, changes, bos_id, eos_ids in (
+            ('no types', {'token_type': ..., 'tokens': (ARRAY, (STRING, keys['tokens'][1][1][:-1]))}, 257, [257]),
+            ('types undefined and unknown', {'token_type': (ARRAY, (I32, [0] * 257 + [2, 3]))}, 257, [257]),
+            ('another name', {'pre': (STRING, 'pixtral')}, 257, [257]),
+            ('a BOS of -1', {'bos_token_id': (U32, 2 ** 32 - 1)}, -1, [257])):
+        told = {**keys, **changes}
+        place = Place()
+        place.put('a.gguf', w.gguf(w.gguf_settings(c, **{'tokenizer.ggml.' + key: v for key, v in told.items()}),
+                                   w.gguf_tensors(c, weights, 'F16')))
+        if place.exported('byte-level GGUF: ' + what, os.path.join(place.source, 'a.gguf')):
+            data = read(os.path.join(place.results, 'tokenizer.bin'))
+            at = data.index(b'TKT1')
+            _, flags, bos, _, n_eos, _, _ = struct.unpack_from('<2I2i3I', data, at + 4)
+            ends = list(struct.unpack_from('<%di' % n_eos, data, at + 32))
+            types = data[at + 32 + 4 * n_eos:][:258]
+            check((bos, ends, flags & 8) == (bos_id, eos_ids, 8) and types == bytes([1] * 257 + [3]),
+                  'byte-level GGUF: ' + what, (bos, ends, flags, types[250:]))
 
 
 if __name__ == '__main__':

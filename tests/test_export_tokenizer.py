@@ -149,12 +149,12 @@ def test_folder_with_tokenizer():
                                 ('id', added(_x={'content': 'x'}), 'added tokens'),
                                 ('a list', {'added_tokens_decoder': []}, 'added_tokens_decoder'),
                                 ('kind', {'add_bos_token': 'no'}, 'add_bos_token')):
-        refused('added: ' + name,
-                Case(config, tensors, tokenizer__model=sentencepiece(), tokenizer_config__json=settings), key)
+        left_out('added: ' + name,
+                 Case(config, tensors, tokenizer__model=sentencepiece(), tokenizer_config__json=settings), key)
     small = changed(LLAMA, vocab_size=33)
-    refused('more tokens than the model', Case(small, make_tensors(small), tokenizer__model=sentencepiece()),
-            'more tokens')
-    refused('a tokenizer that cannot be', Case(config, tensors, tokenizer__model=b'x'), 'tokenizer.model')
+    left_out('more tokens than the model', Case(small, make_tensors(small), tokenizer__model=sentencepiece()),
+             'more tokens')
+    left_out('a tokenizer that cannot be', Case(config, tensors, tokenizer__model=b'x'), 'tokenizer.model')
     for name, files, arguments in (('no tokenizer.model', {}, ()),
                                    ('--no-tokenizer', {'tokenizer__model': b'x'}, ('--no-tokenizer',))):
         case = Case(config, tensors, **files)
@@ -164,17 +164,30 @@ def test_folder_with_tokenizer():
         case.close()
 
 
+def left_out(what, case, key):
+    """Refuses the tokenizer by this key, and writes the model."""
+    run = case.run()
+    check(run.returncode == 0 and case.left() == ['model.bin'], what + ': the model is written', run.stderr)
+    lines = [line for line in run.stderr.splitlines() if 'warning: no tokenizer written: ' in line]
+    check(len(lines) == 1 and key in lines[0] and '--ids' in lines[0], what + ': and the line says why', run.stderr)
+    case.close()
+
+
 def test_way_out():
-    """A refused tokenizer of a model names what can be done, and that can be done."""
+    """A refused tokenizer leaves the model, and the line says what works without one, which does."""
     tensors = {name: (kind, shape, struct.pack('<f', 0.1) * math.prod(shape))
                for name, (kind, shape, _) in make_tensors(LLAMA).items()}
     bad = Case(LLAMA, tensors, tokenizer__model=b'x')
-    said = bad.run().stderr
-    check(said.count('\n') == 1 and '--no-tokenizer' in said and
-          '--ppl FILE --ids' in said, 'a refusal of a model\'s tokenizer names a way out', said)
-    said = bad.run('--tokenizer', os.path.join(bad.folder, 'tokenizer.model'), bad.out).stderr
-    check('--no-tokenizer' not in said and said.count('\n') == 1, 'a tokenizer alone has none', said)
-    check(bad.run('--no-tokenizer', bad.folder, bad.out).returncode == 0, 'the model alone')
+    said = bad.run('--tokenizer', os.path.join(bad.folder, 'tokenizer.model'), bad.out)
+    check(said.returncode == 2 and said.stderr.count('\n') == 1, 'a tokenizer alone is refused', said.stderr)
+    said = bad.run()
+    check(said.returncode == 0 and '--ppl FILE --ids' in said.stderr and 'earlier export' not in said.stderr,
+          'the line of a refused tokenizer says what works', said.stderr)
+    with open(os.path.join(bad.results, 'model.tokenizer.bin'), 'w') as file:
+        file.write('of another model')
+    said = bad.run()
+    check('model.tokenizer.bin is there from an earlier export' in said.stderr, 'an older tokenizer is named', said.stderr)
+    os.remove(os.path.join(bad.results, 'model.tokenizer.bin'))
     bad.put('ids.txt', ' '.join(map(str, range(32))))
     program = os.path.join(os.path.dirname(EXPORTER), 'run')
     for what, arguments, status, words in (
@@ -237,7 +250,8 @@ for name, reach in (('config.json', 1 << 20), ('model.safetensors', 2400), ('tok
         said, sys.stderr = sys.stderr.getvalue(), stderr
         left = sorted(os.listdir(os.path.dirname(out)))
         refused = status == 2 and not left and said.count('\\n') == 1 and said.startswith('model_export: ')
-        if not (status == 0 and len(left) == 2 or refused):
+        without = left == ['model.bin'] and 'warning: no tokenizer written: ' in said
+        if not (status == 0 and (len(left) == 2 or without) or refused):
             print(name, round, status, left, ascii(said)[:300])
         for file in left: os.unlink(os.path.join(os.path.dirname(out), file))
     open(path, 'wb').write(whole)

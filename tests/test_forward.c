@@ -7,7 +7,7 @@
 #include "src/fast/kv_cache.h"
 #include "src/fast/session.h"
 #include "src/kinds/all.h"
-#include "src/settings/methods.h"
+#include "src/options/methods.h"
 
 static Model model;
 static RopePlan plan;

@@ -101,15 +101,18 @@ def test_chat():
     check(result.out.endswith('\n') and 'Assistant' not in result.out, 'the chat up to Ctrl-C', result.out[-50:])
     if not os.path.exists('/proc/self/status'):
         return skip('Ctrl-C at the prompts of a chat (no /proc says where a program stands)')
-    for options, what in (((), 'system prompt'), (('-y', ''), 'user')):
-        ours, theirs = os.pipe()
+    for open_pair, options, what in ((os.openpty, (), 'system prompt'), (os.pipe, (), 'user'),
+                                     (os.openpty, ('-y', ''), 'user')):
+        ours, theirs = open_pair()
+        if open_pair is os.openpty:  # whose second end is the program's
+            ours, theirs = theirs, ours
         process = started(talker(), '-m', 'chat', *options, *LONG, stdin=ours)
         process.stderr.readline()
         wait_until(process, 'waiting')
         process.send_signal(signal.SIGINT)
         stopped(process, 'Ctrl-C while a chat waits for the %s' % what)
         os.close(ours), os.close(theirs)
-    text = write(in_work('turn.txt'), '\n' + 'abcdefg ' * 50000 + '\n')
+    text = write(in_work('turn.txt'), 'abcdefg ' * 50000 + '\n')
     with open(text) as file:
         process = started(talker(), '-m', 'chat', '-t', 0, '-n', 450000, stdin=file)
         process.stderr.readline()

@@ -103,7 +103,7 @@ static bool fail_named(const char *text, const char *p, Error *err) {
     return fail(err, "line %d: found %.*s (expected JSON%s)", json_line(text, p), line, p, from);
 }
 
-static bool has_any(const char *object, const char *const *keys, size_t n) {
+static bool has_any(const Json *object, const char *const *keys, size_t n) {
     size_t i = 0;
     while (i < n && !json_member(object, keys[i])) i++;
     return i < n;
@@ -111,16 +111,16 @@ static bool has_any(const char *object, const char *const *keys, size_t n) {
 
 // Where a model of text and something else has the config of its text model; else the one object
 // inside that says of which model it is, whatever it is called.
-static const char *inner_config(const char *object) {
+static const Json *inner_config(const Json *object) {
     static const char *const of_models[] = {"model_type", "architectures"};
-    const char *key, *found = NULL;
+    const Json *found = NULL;
     int n = 0;
     for (int i = 0; i < N_CONTAINERS; i++) {
-        const char *inner = json_member(object, family_containers[i]);
-        if (inner && *inner == '{') return inner;
+        const Json *inner = json_member(object, family_containers[i]);
+        if (json_is_object(inner)) return inner;
     }
-    for (const char *v = json_first(object, &key); v; v = json_next(v, &key))
-        if (*v == '{' && has_any(v, of_models, 2) && ++n) found = v;
+    for (const Json *v = json_members(object); v; v = v->next)
+        if (v->kind == '{' && has_any(v, of_models, 2) && ++n) found = v;
     return n == 1 ? found : NULL;
 }
 
@@ -132,18 +132,17 @@ static void look_at(Card *card, bool has_braces, const char *mark, bool has_orde
                                              "dual_chunk_attention_config"};
     static const char *const of_either[] = {"rope_theta"};  // a config and a block
     // A part of a wrapper's config, as --hf-overrides takes it, is a part of the text model's.
-    for (const char *inner = inner_config(card->object);
+    for (const Json *inner = inner_config(card->object);
          inner && !has_any(card->object, of_models, 3) && !has_any(card->object, of_configs, 4) &&
          !has_any(card->object, of_either, 1);
-         inner = inner_config(card->object)) {
+         inner = inner_config(card->object))
         card->object = inner;
-        *(char *)json_behind(inner) = '\0';  // of our own copy
-    }
-    const char *object = card->object;
-    const char *comma = json_loose(object, ',');
+    const Json *object = card->object;
+    const size_t length = object == card->root ? strlen(object->text) : object->length;
+    const char *comma = json_loose(object->text, length, ',');
     bool is_of_model = has_any(object, of_models, 3);
     card->is_config = is_of_model || has_any(object, of_configs, 4) || inner_config(object);
-    card->is_whole = is_of_model && has_braces && !json_loose(object, '.');
+    card->is_whole = is_of_model && has_braces && !json_loose(object->text, length, '.');
     if (!card->is_whole || !(comma || mark || has_order_mark)) return;
     int line = has_order_mark ? 1 : json_line(card->text, mark ? mark : comma);
     const char *what = has_order_mark ? "a byte order mark"
@@ -173,10 +172,15 @@ bool card_read(Card *card, const char *text, size_t length, Error *err) {
     }
     bool good = fail_other(copy, p, err) && fail_named(copy, p, err);
     if (good && is_lone) good = fail(err, "line %d: not a JSON object", json_line(copy, p));
-    good = good && json_check(copy, length + 2, err);
-    card->object = copy + strspn(copy, WHITE_SPACE);
-    if (good && *card->object != '{') good = fail(err, "line 1: not a JSON object");
+    card->object = card->root = good ? json_parse(copy, length + 2, err) : NULL;
+    good = card->root;
+    if (good && card->root->kind != '{') good = fail(err, "line 1: not a JSON object");
     if (good) look_at(card, has_braces, mark, has_order_mark);
-    if (!good) free(copy);
+    else card_free(card);
     return good;
+}
+
+void card_free(Card *card) {
+    free(card->root);
+    free(card->text);
 }

@@ -1,31 +1,36 @@
 // A config as somebody reads it: an engine, or this program. What all readers share is in this
-// record: where they are in the text, what they found, and what is to be said. Files go by questions:
+// record: where they are in the text, what they found, and what is to be said. A key goes from the
+// text to a setting by these files, in this order:
 //
-//   card.c           what people paste, made an object of JSON
-//   config_keys.c    what a key is, by the rows of key_table.h; how one is found, read and refused
-//   config_blocks.c  where settings stand: in the text model inside, in a block for each kind
-//   config_needs.c   what a method needs: type, head, lengths, theta, factors
-//   config_layers.c  which layers are of which kind, and what their blocks must not be
-//   config_said.c    what is worth a warning
-//   config_model.c   which model a config is of, and what a fragment leaves out
-//   config_read.c    this program's own reading, from the text to the settings (rope_config.h)
+//   card.c     what people paste, made an object of JSON
+//   json.c     that as a table: each member with its value, its line, and whether it was asked for
+//   family.c   which model a config is of, and what a part of a config leaves out
+//   keys.c     what a key is, by the rows of key_table.h: its place, type, range, who reads it
+//   types.c    what a rope_type is: a row each
+//   layers.c   which layers are of which kind, and which do not turn
+//   blocks.c   where settings are: in the text model inside, in a block for each kind of layers
+//   find.c     what a method needs: type, head, lengths, theta, factors
+//   read.c     this program's own reading, from the text to the settings (rope_config.h)
+//   remarks.c  what is worth a warning
+//   write.c    the way back: settings as a block or a config (write.h)
 //
-// This program is STRICT: a wrong value is refused by its line and key, by the exporter's rules
-// (export/rope.py; tests/readings holds both to the same). An engine takes what its parser
-// takes, and refuses by an error of its own.
+// This program is STRICT: it refuses a wrong value by its line and key. The exporter asks it by
+// --fields. An engine takes what its parser takes, and refuses by an error of its own.
 #pragma once
 
 #include <math.h>
 
-#include "families.h"
+#include "family.h"
+#include "json.h"
 #include "rope_config.h"
 
 // ---- card.c: what people paste ----
 
 // A config.json, a block of it, or what a model card shows of one, as an object of JSON.
 typedef struct {
-    char *text;  // a copy with the same lines that json_check has passed; the caller frees it
-    const char *object;  // in it
+    char *text;          // a copy with the same lines, made JSON
+    Json *root;          // its table
+    const Json *object;  // in it: the config or the block
     bool is_config;      // a config or a part of one, rather than a block
     bool is_whole;    // a whole config: braces of its own, no dots, and it says what model it is of
     char mended[80];  // of a whole one: the line, and what there is no JSON; empty: all of it is
@@ -35,10 +40,12 @@ typedef struct {
 // with #, members without braces, dots for the rest, a comma behind the last member. False with the
 // reason when it is no JSON for all that.
 bool card_read(Card *card, const char *text, size_t length, Error *err);
+void card_free(Card *card);
 
 // ---- a config, and its reader ----
 
-// The rope_types, and the rows of rope_methods that they stand for.
+// ---- types.c: the rope_types ----
+
 typedef enum {
     TYPE_PLAIN,
     TYPE_LINEAR,
@@ -49,8 +56,27 @@ typedef enum {
     TYPE_LONGROPE,
     TYPE_UNKNOWN
 } RopeType;
-extern const char *const rope_types[TYPE_UNKNOWN];
-extern const int rope_type_methods[TYPE_UNKNOWN + 1];
+
+// What sets rope_types apart.
+enum {
+    TYPE_NEEDS_FACTOR = 1,       // it cannot do without one
+    TYPE_FACTOR_OF_LENGTHS = 2,  // a missing factor is max_position_embeddings / L
+    TYPE_HAS_ORIGINAL = 4,       // L is original_max_position_embeddings
+    TYPE_EXTENDS_MOST = 8,       // a text may be max_position_embeddings times the factor long
+};
+
+typedef struct {
+    const char *name;  // in a block
+    int method;        // row of rope_methods
+    unsigned flags;    // TYPE_...
+    int original;  // L where a reader looks for it in the block alone; 0: max_position_embeddings
+} TypeRow;
+extern const TypeRow type_rows[TYPE_UNKNOWN + 1];
+
+// The type of a name. TYPE_UNKNOWN: none has it (NULL: TYPE_PLAIN).
+RopeType type_named(const Json *name);
+
+// ---- keys.c: what a key is ----
 
 // A key of RoPE in a config: a row of export/keys.json, which says what each word means.
 typedef enum {
@@ -81,6 +107,7 @@ typedef struct {
     // for nothing, and which are warned of its absence.
     unsigned types, needed, null, absent_in;
     bool zero, by_layer, misplaced;
+    bool saved;                                 // the library writes it itself, and nobody reads it
     const char *absent, *read_by, *misspelled;  // NULL: nothing
     // In families that nobody looked at: other names of it, and the values with which layers turn;
     // NULL: none, and it says nothing of that.
@@ -126,20 +153,20 @@ typedef enum {
     ONE_BLOCK,  // one block is of all layers
 } BlockLayout;
 
-// How the STRICT reader names the block in what it says, and which of its members it looked for.
+// How the STRICT reader names the block in what it says.
 typedef struct {
-    char name[48];      // "rope_scaling"
-    char inside[48];    // what errors have before a key: "rope_scaling.", or nothing
-    uint64_t asked[2];  // a bit for each of the first 64 members of the block and of `under`
+    char name[48];    // "rope_scaling"
+    char inside[48];  // what errors have before a key: "rope_scaling.", or nothing
 } BlockName;
 
 typedef struct {
     // What is read, and by whom.
-    const char *whole;         // the text as it was given, a wrapper's too
-    const char *outer;         // the config that it may be inside
-    const char *config;        // the text model's config in it; NULL: none, so no keys
-    const char *alone;         // the object of a text that is a block by itself; NULL: it is none
+    const Json *whole;         // all that was given, a wrapper's too
+    const Json *outer;         // the config that it may be inside
+    const Json *config;        // the text model's config in it; NULL: none, so no keys
+    const Json *alone;         // the object of a text that is a block by itself; NULL: it is none
     const RopeFamily *family;  // NULL: none, which the STRICT reader alone takes
+    Json *of_class[N_KINDS];   // the blocks that its class has; NULL: none
     unsigned flags;
     BlockLayout layout;
     int kind;                    // KIND_... of the layers
@@ -147,14 +174,14 @@ typedef struct {
     bool longrope_alone;         // the family has FAMILY_LONGROPE_ALONE
 
     // What was found.
-    const char *block;             // a JSON object; NULL: none
-    const char *under;             // an object for what the block lacks; NULL: none
-    const char *type, *rope_type;  // the block's members of these names; NULL: none
-    RopeType method;
+    const Json *block;                           // an object; NULL: none
+    const Json *under;                           // an object for what the block lacks; NULL: none
+    const Json *type_member, *rope_type_member;  // of the block, `type` and `rope_type`; NULL: none
+    RopeType type;
     bool is_su, was_yarn;  // the rope_type is su; it was yarn, and is longrope
     bool is_mrope;
     double alpha;        // of dynamic; 0: none
-    const char *chunks;  // the object of dual_chunk_attention_config; NULL: none
+    const Json *chunks;  // the object of dual_chunk_attention_config; NULL: none
     double theta;        // where the block has none
     int trained;         // max_position_embeddings, or what stands for it; 0: not known
     int top, inside;  // original_max_position_embeddings at the top level and in the block; 0: none
@@ -184,36 +211,37 @@ typedef struct {
     Error *err;                 // the first thing that is wrong
 } Config;
 
-// ---- config_keys.c: what a key is, and looking up ----
+// ---- keys.c: looking up ----
 
-// A string of the text without its quotes.
+// A value in a message: a string without its quotes, anything else as it is written; cut to the room.
 typedef struct {
     char text[40];
 } Word;
-Word config_word(const char *quoted);
-// Likewise of any value; one that is no string stays as it is written, cut to the room.
-Word config_value_word(const char *value);
+Word config_word(const Json *value);
+// And the key of a member.
+Word config_key_word(const Json *member);
 
-// A key's value, or NULL. The STRICT reader refuses a key that is there twice.
-const char *config_get(Config *c, const char *object, const char *key);
+// The member of an object under a key, or NULL. The STRICT reader refuses a key that is there twice,
+// and keeps in mind that it was asked for.
+const Json *config_get(Config *c, const Json *object, const char *key);
 // The object of the block that has a key: itself, or what lies under it.
-const char *config_object_with(const Config *c, const char *key);
-// The value of a key there. NULL: none. The second counts as having looked for it.
-const char *config_member(const Config *c, const char *key);
-const char *config_block_get(Config *c, const char *key);
+const Json *config_object_with(const Config *c, const char *key);
+// The member of that under the key. NULL: none. The second counts as asking for it.
+const Json *config_member(const Config *c, const char *key);
+const Json *config_block_get(Config *c, const char *key);
 
 // The rows of the table of keys.
 extern const ConfigKey *const config_key_rows;
 extern const int n_config_keys;
 // What an object is that is no config, by its keys. NULL: it may be one.
-const char *config_other_file(const char *object);
+const char *config_other_file(const Json *object);
 // The row of a key. NULL: there is none.
 const ConfigKey *config_key(const char *name);
 // The key of a place (KEY_AT_...) that a name is written like, which is none. NULL: none is near.
 const char *config_key_meant(const char *name, unsigned at);
 
 // The name under which an object has a key: its own, or another, in a family that nobody looked at.
-const char *config_name_in(const Config *c, const char *object, const char *key, Word *room);
+const char *config_name_in(const Config *c, const Json *object, const char *key, Word *room);
 
 // The largest number that is taken.
 #define CONFIG_LIMIT 1e12
@@ -223,16 +251,19 @@ const char *config_name_in(const Config *c, const char *object, const char *key,
 // The number of a key by its row, for a block of c->method; `missing` stands for one that is not
 // there, or null where the row takes that. The STRICT reader refuses what the row does not allow,
 // an engine what is no number.
-double config_number(Config *c, const char *object, const char *key, double missing);
+double config_number(Config *c, const Json *object, const char *key, double missing);
 // A key's length in positions, from `low` on; `missing` if it is absent.
-int config_length(Config *c, const char *object, const char *key, int missing, int low);
+int config_length(Config *c, const Json *object, const char *key, int missing, int low);
 
 // Whether Python takes a value for true.
-bool config_is_something(const char *v);
+bool config_is_something(const Json *value);
+// Whether a value gives layers or positions a RoPE of their own. Nothing does not, and neither do a
+// list of ones and a list of one word.
+bool config_is_by_layer(const Json *value);
 // Whether an object has a block for a kind of the family's layers.
-bool config_has_type_blocks(const RopeFamily *family, const char *parameters);
+bool config_has_type_blocks(const RopeFamily *family, const Json *parameters);
 // Whether an object has nothing but blocks for kinds of layers.
-bool config_has_kinds(const char *object);
+bool config_has_kinds(const Json *object);
 
 // An engine refuses the config if it `stops`. The first reason counts.
 void config_refuse(Config *c, bool stops, const char *reason);
@@ -241,28 +272,36 @@ void config_note(Config *c, const char *format, ...) __attribute__((format(print
 
 // The STRICT reader notes that an object's key cannot be used, with what was found and what was
 // expected.
-void config_reject(Config *c, const char *object, const char *key, const char *format, ...)
+void config_reject(Config *c, const Json *object, const char *key, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 // It adds a line to what is worth a warning.
 void config_remark(Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 // Likewise of what no reader looks at, engines neither.
 void config_unread(Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
-// The line of a place in the text; 1 for what is not in it.
-int config_line(const Config *c, const char *place);
 
-// ---- config_blocks.c: the text model, and where its settings stand ----
+// ---- blocks.c: the text model, and where its settings are ----
 
-// The text model's config in c->config, and its family by what `named` says (NULL: none), or the
-// first of all if `is_first`. Its layout is that of Hugging Face 5.
-void config_find_family(Config *c, const char *named, bool is_first);
+// Finds the text model's config in c->config, and its family by what `named` says (NULL: none), or the
+// first of all if `is_first`. Its layout is that of Hugging Face 5. False with the reason when there is
+// no memory; config_close frees what it takes.
+bool config_find_family(Config *c, const Json *named, bool is_first, Error *err);
+void config_close(Config *c);
 // Whether the reader does not see `rope_parameters`, with the theta and share of a head in it.
 bool config_sees_scaling_only(const Config *c);
 // The block of settings, and what lies under it.
 void config_find_block(Config *c);
-// ---- config_needs.c: what a method needs of a config ----
+// Refuses what the block of the kind of layers must not be, warns of what contradicts it, and names
+// it. With a block for each kind, finds the base as well, since that can be wrong, too.
+void config_check_block(Config *c);
+
+// ---- find.c: what a method needs of a config ----
 
 extern const char key_of_original[];  // of L: "original_max_position_embeddings"
 extern const char key_of_chunks[];    // "dual_chunk_attention_config"
+
+static inline bool config_type_has(const Config *c, unsigned type_flag) {
+    return type_rows[c->type].flags & type_flag;
+}
 
 static inline bool config_is_strict(const Config *c) { return c->flags & STRICT; }
 
@@ -273,6 +312,10 @@ static inline bool config_is_of(const Config *c, unsigned family_flag) {
 // A number under a key, or in the list there that has one for each layer: that of the first layer
 // of the kind.
 double config_number_of_kind(Config *c, const char *key, double missing);
+
+// Whether a number that the text leaves out (FILLED_...) may come from c->file->instead, as only a block
+// and a config of an unknown family may; it then counts as filled.
+bool config_fills(Config *c, unsigned number);
 
 // Functions from here on go on with what those above them found: a block needs the layout and the
 // kind of layers, the rest a block.
@@ -306,7 +349,7 @@ bool config_grows(const Config *c);
 void config_find_growth(Config *c);
 
 // The type that a string is the name of.
-RopeType config_type_named(const Config *c, const char *quoted);
+RopeType config_type_named(const Config *c, const Json *name);
 // A factor that is missing is the length over L, where the type allows that.
 void config_fill_factor(Config *c);
 // Whether no layer turns.
@@ -318,21 +361,18 @@ void config_turn(const Config *c, int head_dim);
 // Reads one of longrope's lists of n numbers above 0. False when there is no such list.
 bool config_find_list(Config *c, const char *key, int n, double *out);
 
-// ---- config_layers.c: layers, and what their blocks must not be ----
+// ---- layers.c: what differs by layer ----
 
 // Refuses, by its key, what differs by layer or by position where the family does not read it.
 void config_refuse_by_layer(Config *c);
 // Reads which layers are of which kind.
 void config_read_layers(Config *c);
-// Refuses what the block of the kind of layers must not be, warns of what contradicts it, and names
-// it. With a block for each kind, finds the base as well, since that can be wrong, too.
-void config_check_block(Config *c);
 
-// ---- config_said.c: what is worth a warning ----
+// ---- remarks.c: what is worth a warning ----
 
-// Notes the keys of an object that the block's type does not use, and refuses those that no type
-// has. `asked` has a bit for each member that was looked for.
-void config_check_keys(Config *c, const char *object, uint64_t asked);
+// Notes the keys of an object that the block's type does not use, which nobody asked for, and refuses
+// those that no type has.
+void config_check_keys(Config *c, const Json *object);
 // Refuses a key of the table that stands twice: in the config, in what it is inside, or in its
 // objects of settings.
 void config_refuse_repeated(Config *c);
@@ -345,16 +385,23 @@ void config_remark_any(Config *c);
 // Warns of a block that scales, where no layer turns.
 void config_remark_still(Config *c);
 
-// ---- config_model.c: which model a config is of ----
+// ---- family.c: which model a config is of ----
 
 // Whether a config says of which family its model is.
-bool config_names_family(const char *config);
+bool config_names_family(const Json *config);
 // Refuses a family that is not known, and says what can be done: its settings alone, with the
 // numbers that they need.
 void config_reject_family(Config *c);
 // A whole config of another model is a mistake, even where the head is the same: refuses sizes that
 // are not c->file's, if that has a model's. No engine's reading would be right then.
 void config_check_sizes(Config *c);
+// What is known of a model beside the text.
+typedef struct {
+    RopeConfig rope;
+    int head_dim, max_positions;
+    bool latent;
+} Known;
+
 // An object as a whole config. A block alone, or a config without a family, gets what it lacks from
 // `model` as a Llama's. The caller frees it. NULL with the reason.
-char *config_complete(const Card *card, const RopeFile *model, Error *err);
+char *config_complete(const Card *card, const Known *model, Error *err);

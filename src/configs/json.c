@@ -1,9 +1,20 @@
-// JSON without a tree: a text is checked once, and then walked as often as something is looked for.
+// JSON as a table. One function for each kind of value walks the text; a first walk finds what is
+// wrong and counts values, a second one fills them in.
 #include "json.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+// A walk. The places where it is are parameters, so that they are not lost in a list of lists.
+typedef struct {
+    Json *values;   // NULL: they are counted alone
+    size_t n;       // values so far
+    char *strings;  // room for the next string, which needs no more than it has in the text
+    const char *line_start;  // of the value before, and its line
+    int line;
+    const char *fault, *expected;  // where the text is no JSON, and what was expected there
+} Walk;
 
 static const char *space(const char *p) {
     while (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t') p++;
@@ -15,55 +26,79 @@ static bool are_dots(const char *p) {
     return strncmp(p, "...", 3) == 0 || strncmp(p, "\xE2\x80\xA6", 3) == 0;
 }
 
-static const char *behind_dots(const char *p) {
+static const char *after_dots(const char *p) {
     p = space(p);
     return are_dots(p) ? space(p + 3) : p;
 }
 
-// Where the next value or member begins, or the container ends, behind the bracket or comma at p.
+// Where the next value or member begins, or the container ends, after the bracket or comma at p.
 // "{...}" is no object.
-static const char *item_behind(const char *p, bool is_object) {
+static const char *next_item(const char *p, bool is_object) {
     const char *start = space(p + 1);
-    const char *next = is_object ? behind_dots(start) : start;
+    const char *next = is_object ? after_dots(start) : start;
     if (next > start && *next == ',') next = space(next + 1);
     return *p == '{' && *next == '}' ? start : next;
 }
 
-// Where a text is no JSON, and what was expected there. Functions get NULL for it when the text was
-// checked before.
-typedef struct {
-    const char *at, *expected;
-} JsonFault;
-
-static const char *wrong(JsonFault *fault, const char *at, const char *expected) {
-    if (fault) *fault = (JsonFault){at, expected};
+static const char *wrong(Walk *walk, const char *at, const char *expected) {
+    walk->fault = at;
+    walk->expected = expected;
     return NULL;
 }
 
-// Each of the four functions below returns the place behind what begins at p, or NULL with the
-// fault.
-static const char *behind_string(const char *p, JsonFault *fault) {
+// ---- values ----
+
+// What an escape stands for, or the byte at *p, which moves past it; ? for a control character and for
+// an escaped one beyond ASCII.
+static char unescaped(const char **p) {
+    static const char letters[] = "nrtbf", meant[] = "\n\r\t\b\f";
+    const char *at = *p;
+    int c = (unsigned char)*at;
+    *p += 1;
+    if (*at == '\\') {
+        const char *letter = strchr(letters, at[1]);
+        c = letter ? meant[letter - letters] : at[1];
+        *p += 1;
+        if (at[1] == 'u') {
+            const char digits[5] = {at[2], at[3], at[4], at[5], '\0'};
+            c = (int)strtol(digits, NULL, 16);
+            *p += 4;
+        }
+    }
+    const bool is_shown = c >= ' ' && (*at == '\\' ? c <= '~' : c != 0x7F);
+    return is_shown ? (char)c : '?';
+}
+
+// Each of the functions below returns the place after what begins at p, or NULL with the fault.
+
+// A string, of which *copy becomes what it says.
+static const char *after_string(Walk *walk, const char *p, const char **copy) {
     static const char expected[] = "a string of JSON";
     static const char hexadecimal[] = "0123456789abcdefABCDEF";
+    const char *start = p + 1;
     for (p++; *p != '"'; p++) {
-        if ((unsigned char)*p < ' ') return wrong(fault, p, expected);
+        if ((unsigned char)*p < ' ') return wrong(walk, p, expected);
         if (*p != '\\') continue;
-        if (!*++p || !strchr("\"\\/bfnrtu", *p)) return wrong(fault, p, expected);
-        if (*p == 'u' && strspn(p + 1, hexadecimal) < 4) return wrong(fault, p, expected);
+        if (!*++p || !strchr("\"\\/bfnrtu", *p)) return wrong(walk, p, expected);
+        if (*p == 'u' && strspn(p + 1, hexadecimal) < 4) return wrong(walk, p, expected);
     }
+    if (!walk->values) return p + 1;
+    *copy = walk->strings;
+    while (start < p) *walk->strings++ = unescaped(&start);
+    *walk->strings++ = '\0';
     return p + 1;
 }
 
-static const char *behind_key(const char *p, JsonFault *fault) {
-    if (*p != '"') return wrong(fault, p, "a key in quotes");
-    p = behind_string(p, fault);
+static const char *after_key(Walk *walk, const char *p, const char **copy) {
+    if (*p != '"') return wrong(walk, p, "a key in quotes");
+    p = after_string(walk, p, copy);
     if (!p) return NULL;
     p = space(p);
-    return *p == ':' ? space(p + 1) : wrong(fault, p, "':'");
+    return *p == ':' ? space(p + 1) : wrong(walk, p, "':'");
 }
 
 // -?(0|[1-9][0-9]*)(.[0-9]+)?([eE][+-]?[0-9]+)?, or a word.
-static const char *behind_word(const char *p, JsonFault *fault) {
+static const char *after_word(Walk *walk, const char *p) {
     static const char *const words[] = {"null", "false", "true", "NaN", "Infinity", "-Infinity"};
     static const char digits[] = "0123456789";
     bool is_number = *p >= '0' && *p <= '9';
@@ -71,43 +106,74 @@ static const char *behind_word(const char *p, JsonFault *fault) {
         if (strncmp(p, words[i], strlen(words[i])) == 0) return p + strlen(words[i]);
     const char *whole = p + (*p == '-');
     const char *end = *whole == '0' ? whole + 1 : whole + strspn(whole, digits);
-    if (end == whole) return wrong(fault, p, "a value");
+    if (end == whole) return wrong(walk, p, "a value");
     if (*end == '.' && strspn(end + 1, digits)) end += 1 + strspn(end + 1, digits);
     const char *power = end + (*end == 'e' || *end == 'E');
     power += power > end && (*power == '+' || *power == '-');
     return power > end && strspn(power, digits) ? power + strspn(power, digits) : end;
 }
 
-static const char *behind_value(const char *p, int depth, JsonFault *fault);
+// The next row of the table, of a value at p; NULL: it is counted alone.
+static Json *next_row(Walk *walk, const char *p) {
+    Json *row = walk->values ? &walk->values[walk->n] : NULL;
+    walk->n++;
+    if (!row) return NULL;
+    for (; walk->line_start < p; walk->line_start++) walk->line += *walk->line_start == '\n';
+    *row = (Json){.kind = *p, .text = p, .line = walk->line};
+    return row;
+}
 
-// A list or an object, in which `depth` more may be in one another.
-static const char *behind_container(const char *p, int depth, JsonFault *fault) {
-    bool is_object = *p == '{';
-    char end = is_object ? '}' : ']';
-    p = item_behind(p, is_object);
+static const char *after_value(Walk *walk, const char *p, int depth, Json **value);
+
+// A list or an object, in which `depth` more may be in one another; *first becomes the first value
+// in it, and those after it its chain.
+static const char *after_container(Walk *walk, const char *p, int depth, Json **first) {
+    const bool is_object = *p == '{';
+    const char end = is_object ? '}' : ']';
+    p = next_item(p, is_object);
     while (*p != end) {
-        if (is_object) p = behind_key(p, fault);
-        if (p) p = behind_value(p, depth, fault);
+        const char *name = p, *key = NULL;
+        Json *value = NULL;
+        if (is_object) p = after_key(walk, p, &key);
+        if (p) p = after_value(walk, p, depth, &value);
         if (!p) return NULL;
-        if (is_object) p = behind_dots(p);
+        if (value) {
+            value->key = key;
+            value->name = is_object ? name : NULL;
+            *first = value;
+            first = &value->next;
+        }
+        if (is_object) p = after_dots(p);
         if (*p == end) break;
-        if (*p != ',') return wrong(fault, p, is_object ? "',' or '}'" : "',' or ']'");
-        p = item_behind(p, is_object);
-        if (!is_object && *p == end) return wrong(fault, p, "a value");
+        if (*p != ',') return wrong(walk, p, is_object ? "',' or '}'" : "',' or ']'");
+        p = next_item(p, is_object);
+        if (!is_object && *p == end) return wrong(walk, p, "a value");
     }
     return p + 1;
 }
 
-// A value of any kind and the space behind it. It may hold `depth` lists and objects in one
-// another.
-static const char *behind_value(const char *p, int depth, JsonFault *fault) {
-    bool is_container = *p == '{' || *p == '[';
-    if (is_container && depth == 0) return wrong(fault, p, "no more lists in lists");
-    if (*p == '"') p = behind_string(p, fault);
-    else if (is_container) p = behind_container(p, depth - 1, fault);
-    else p = behind_word(p, fault);
-    return p ? space(p) : NULL;
+// A value of any kind and the space after it; *value becomes its row. It may hold `depth` lists and
+// objects in one another.
+static const char *after_value(Walk *walk, const char *p, int depth, Json **value) {
+    const char *start = p;
+    const bool is_container = *p == '{' || *p == '[';
+    if (is_container && depth == 0) return wrong(walk, p, "no more lists in lists");
+    Json *row = next_row(walk, p), *in = NULL;
+    const char *string = NULL;
+    if (*p == '"') p = after_string(walk, p, &string);
+    else if (is_container) p = after_container(walk, p, depth - 1, &in);
+    else p = after_word(walk, p);
+    if (!p) return NULL;
+    if (row) {
+        row->length = (size_t)(p - start);
+        row->string = string;
+        row->first = in;
+    }
+    *value = row;
+    return space(p);
 }
+
+// ---- what is wrong ----
 
 int json_line(const char *text, const char *place) {
     int line = 1;
@@ -126,9 +192,9 @@ static int character_bytes(const char *p) {
     return n;
 }
 
-// Names what stands at the fault. Where it took another character's place, that one was expected.
-static void name_fault(JsonFault *fault, char found[40]) {
-    const char *p = fault->at;
+// Names what was found at the fault. Where it took another character's place, that one was expected.
+static void name_fault(Walk *walk, char found[40]) {
+    const char *p = walk->fault;
     int n = character_bytes(p);
     bool is_mark = strncmp(p, "\xEF\xBB\xBF", 3) == 0;
     bool is_wide = *p == '\xFF' || *p == '\xFE';
@@ -138,124 +204,97 @@ static void name_fault(JsonFault *fault, char found[40]) {
     else snprintf(found, 40, "'%.*s'", n, p);
     if (is_mark || is_wide) {
         snprintf(found, 40, "a byte order mark%s", is_wide ? " of UTF-16" : "");
-        fault->expected = "UTF-8 without one";
+        walk->expected = "UTF-8 without one";
     } else if (*p == '\'') {
         snprintf(found, 40, "a single quote, as Python has it");
-        fault->expected = "JSON, which json.dumps writes";
+        walk->expected = "JSON, which json.dumps writes";
     } else if (strncmp(p, "True", 4) == 0 || strncmp(p, "False", 5) == 0 ||
                strncmp(p, "None", 4) == 0) {
         snprintf(found, 40, "%.*s, as Python has it", (int)strcspn(p, ",]} \t\r\n"), p);
-        fault->expected = "JSON, which json.dumps writes";
+        walk->expected = "JSON, which json.dumps writes";
     } else if (strncmp(p, "//", 2) == 0 || strncmp(p, "/*", 2) == 0 || *p == '#') {
         snprintf(found, 40, "a comment, which JSON has not");
     } else if (is_curly) {
         snprintf(found, 40, "a curly quote, %.3s", p);
-        fault->expected = "a straight one, \"";
+        walk->expected = "a straight one, \"";
     } else if (strncmp(p, "\xC2\xA0", 2) == 0) {
         snprintf(found, 40, "a no-break space");
     }
 }
 
-bool json_check(const char *text, size_t length, Error *err) {
-    JsonFault fault;
+static bool fail_at(Walk *walk, const char *text, size_t length, Error *err) {
     char found[40];
-    const char *p = behind_value(space(text), JSON_DEPTH, &fault);
-    if (p && *p == ',') p = item_behind(p, true);
-    if (p && p < text + length) p = wrong(&fault, p, "nothing more");
-    if (p) return true;
-    int line = json_line(text, fault.at);
-    if (fault.at == text + length)
-        return fail(err, "line %d: the text ends (expected %s)", line, fault.expected);
-    name_fault(&fault, found);
-    return fail(err, "line %d: found %s (expected %s)", line, found, fault.expected);
+    const int line = json_line(text, walk->fault);
+    if (walk->fault == text + length)
+        return fail(err, "line %d: the text ends (expected %s)", line, walk->expected);
+    name_fault(walk, found);
+    return fail(err, "line %d: found %s (expected %s)", line, found, walk->expected);
 }
 
-const char *json_loose(const char *text, char what) {
-    for (const char *p = text; *p; p++) {
+Json *json_parse(const char *text, size_t length, Error *err) {
+    Walk walk = {.line_start = text, .line = 1};
+    Json *root;
+    const char *start = space(text), *p = after_value(&walk, start, JSON_DEPTH, &root);
+    if (p && *p == ',') p = next_item(p, true);
+    if (p && p < text + length) p = wrong(&walk, p, "nothing more");
+    bool ok = p || fail_at(&walk, text, length, err);
+    if (ok && walk.n > JSON_VALUES)
+        ok = fail(err, "line 1: found %zu values (expected at most %d)", walk.n, JSON_VALUES);
+    // Two quotes make room for the zero at a string's end.
+    root = ok ? alloc_array(1, walk.n * sizeof *root + length + 1, "a table of JSON", err) : NULL;
+    if (!root) return NULL;
+    walk.values = root;
+    walk.strings = (char *)(root + walk.n);
+    walk.n = 0;
+    after_value(&walk, start, JSON_DEPTH, &root);
+    return root;
+}
+
+const char *json_loose(const char *text, size_t length, char what) {
+    bool in_string = false;
+    for (const char *p = text; p < text + length; p++) {
+        if (*p == '"') in_string = !in_string;
+        if (in_string) {
+            p += *p == '\\';
+            continue;
+        }
         const char *next = *p == ',' ? space(p + 1) : p;
         bool is_last = next > p && (*next == '}' || !*next);
         if (what == ',' ? is_last : are_dots(p)) return p;
-        if (*p == '"') p = behind_string(p, NULL) - 1;
     }
     return NULL;
 }
 
-static const char *value_behind(const char *p, const char **key) {
-    p = item_behind(p, key);
-    if (key) *key = p;
-    return *p == ']' || *p == '}' ? NULL : key ? behind_key(p, NULL) : p;
-}
+// ---- the table ----
 
-const char *json_first(const char *container, const char **key) {
-    return container && *container == (key ? '{' : '[') ? value_behind(container, key) : NULL;
-}
+bool json_is_object(const Json *value) { return value && value->kind == '{'; }
 
-const char *json_next(const char *value, const char **key) {
-    const char *p = behind_value(value, JSON_DEPTH, NULL);
-    if (key) p = behind_dots(p);
-    return *p == ',' ? value_behind(p, key) : NULL;
-}
+Json *json_members(const Json *value) { return json_is_object(value) ? value->first : NULL; }
 
-const char *json_behind(const char *value) {
-    const char *p = behind_value(value, JSON_DEPTH, NULL);
-    while (strchr(" \t\r\n", p[-1])) p--;
-    return p;
-}
+Json *json_items(const Json *value) { return value && value->kind == '[' ? value->first : NULL; }
 
-size_t json_length(const char *value) {
-    return *value == '"' ? (size_t)(behind_string(value, NULL) - value)
-                         : strcspn(value, ",]} \t\r\n");
-}
-
-bool json_has_members(const char *object) {
-    const char *key;
-    return json_first(object, &key);
-}
-
-// The character that an escape stands for, or what stands at *p, which moves behind it; -1: none of
-// one byte.
-static int unescaped(const char **p) {
-    static const char letters[] = "nrtbf", meant[] = "\n\r\t\b\f";
-    const char *at = *p;
-    if (*at != '\\') return (unsigned char)*(*p)++;
-    *p += at[1] == 'u' ? 6 : 2;
-    const char *letter = strchr(letters, at[1]);
-    if (at[1] != 'u') return letter ? meant[letter - letters] : at[1];
-    char digits[5] = {at[2], at[3], at[4], at[5], '\0'};
-    long code = strtol(digits, NULL, 16);
-    return code < 0x80 ? (int)code : -1;
-}
-
-void json_put_string(const char *string, char *out, size_t size) {
-    const char *p = string + 1;
-    size_t n = 0;
-    while (*p != '"' && n + 1 < size) {
-        int c = unescaped(&p);
-        out[n++] = c < 0 ? '?' : (char)c;
+Json *json_member(const Json *object, const char *key) {
+    Json *found = NULL;
+    for (Json *v = json_members(object); v; v = v->next) {
+        if (strcmp(v->key, key) != 0) continue;
+        v->twice = found != NULL;
+        found = v;
     }
-    out[n] = '\0';
-}
-
-bool json_is(const char *string, const char *text) {
-    if (!string || *string != '"') return false;
-    const char *p = string + 1;
-    while (*text && *p != '"')
-        if (unescaped(&p) != (unsigned char)*text++) return false;
-    return !*text && *p == '"';
-}
-
-const char *json_member(const char *object, const char *key) {
-    const char *name;
-    const char *found = NULL;
-    for (const char *v = json_first(object, &name); v; v = json_next(v, &name))
-        if (json_is(name, key)) found = v;
     return found;
 }
 
-bool json_number(const char *value, double *x, bool *is_whole) {
-    size_t n = value ? strcspn(value, ",]} \t\r\n") : 0;
-    if (is_whole) *is_whole = n <= 20 && n > 0 && strspn(value, "-0123456789") == n;
-    if (n == 0 || !strchr("-0123456789NI", *value)) return false;
-    *x = strtod(value, NULL);
+bool json_is(const Json *value, const char *string) {
+    return value && value->string && strcmp(value->string, string) == 0;
+}
+
+bool json_number(const Json *value, double *x) {
+    if (!value || !strchr("-0123456789NI", value->kind)) return false;
+    *x = strtod(value->text, NULL);
     return true;
+}
+
+bool json_is_whole(const Json *value) {
+    double x;
+    return json_number(value, &x) && value->length <= 20 &&
+           strspn(value->text, "-0123456789") == value->length;
 }

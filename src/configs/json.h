@@ -1,44 +1,51 @@
-// A small reader of JSON, for settings that people paste. A value is the place where it begins, in
-// a text that passed json_check. Its first character tells its kind: { [ " t f n, or one of a
-// number (NaN and Infinity are numbers).
+// JSON, for settings that people paste: a text is parsed once, into a table of its values.
 #pragma once
 
 #include "../base/util.h"
 
-enum { JSON_DEPTH = 32 };  // of lists and objects in one another
+enum { JSON_DEPTH = 32 };        // of lists and objects in one another
+enum { JSON_VALUES = 1 << 22 };  // of a text at most
 
-// True when `length` bytes and a NUL are one value, as Python's json module takes it or as model
-// cards show it: dots ("...") stand for members, and a comma may follow the last one. False with
-// the reason, which begins with the line.
-bool json_check(const char *text, size_t length, Error *err);
+// A value. Those of a list or of an object are a chain.
+typedef struct Json {
+    char
+        kind;  // its first character: { [ " t f n, or one of a number (NaN and Infinity are numbers)
+    bool asked;          // somebody looked the member up, and counts what nobody asked for
+    bool twice;          // a member of an object that has its key more than once, and was looked up
+    int line;            // of the text, from 1
+    size_t length;       // bytes of `text`
+    const char *text;    // the value as it is written, in the text that was parsed
+    const char *key;     // of a member: its name without quotes and escapes; NULL: it is an item
+    const char *name;    // and as it is written, from its quote on
+    const char *string;  // of a string: it without quotes and escapes; else NULL
+    struct Json *first,
+        *next;  // of a list or an object: what is first in it; what follows this one
+} Json;
 
-// Where a text that json_check has passed is no JSON: the first comma behind a last member (what:
-// ','), or the first dots ('.'). NULL: there are none.
-const char *json_loose(const char *text, char what);
+// Parses `length` bytes and a NUL as one value, as Python's json module takes it or as model cards
+// show it: dots ("...") stand for members, and a comma may follow the last one. In keys and strings a
+// ? stands for what is no printable ASCII. The caller frees the result, and nothing else, and keeps
+// the text as long. NULL with the reason, which begins with the line.
+Json *json_parse(const char *text, size_t length, Error *err);
 
-// The line of a place in the text, from 1.
+// Where `length` bytes of a text that was parsed are no JSON: the first comma after a last member or
+// value (what: ','), or the first dots ('.'). NULL: there are none.
+const char *json_loose(const char *text, size_t length, char what);
+// The line of a place in a text, from 1.
 int json_line(const char *text, const char *place);
 
-// The first value of a list or object, and the one behind a value. NULL: none, or `container` is
-// neither.
-const char *json_first(const char *container,
-                       const char **key);  // of an object's member, at its quote; NULL for a list
-const char *json_next(const char *value, const char **key);
+// The first member of an object, and the first item of a list. NULL: none, or `value` is neither
+// (or NULL).
+Json *json_members(const Json *value);
+Json *json_items(const Json *value);
+// The member of an object under a key, the last one if there are several, which is then `twice`.
+// NULL: none, or no object.
+Json *json_member(const Json *object, const char *key);
 
-// The place behind a value.
-const char *json_behind(const char *value);
-// The bytes of a value that is no list or object, the quotes of a string included.
-size_t json_length(const char *value);
-
-// Whether an object has a member at all.
-bool json_has_members(const char *object);
-
-// A string (at its quote) without quotes and escapes, cut to `size` bytes with the NUL.
-void json_put_string(const char *string, char *out, size_t size);
-// True when a string (at its quote) is this text, written with escapes or without.
-bool json_is(const char *string, const char *text);
-// The value of a key in an object, the last one if there are many. NULL: none, or no object.
-const char *json_member(const char *object, const char *key);
-// True when the value is a number, which goes to *x.
-bool json_number(const char *value, double *x,
-                 bool *is_whole);  // of digits and signs alone, at most 20; may be NULL
+bool json_is_object(const Json *value);
+// Whether a value is a string, and this one.
+bool json_is(const Json *value, const char *string);
+// Whether a value is a number, which goes to *x.
+bool json_number(const Json *value, double *x);
+// Whether a number is written as a whole one: digits and a sign alone, 20 at most.
+bool json_is_whole(const Json *value);

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "../base/session_config.h"
-#include "../base/settings.h"
 #include "../llama/hooks.h"
+#include "../rope_settings.h"
 
 // ---- RoPE by layer (rope_layers.c) ----
 

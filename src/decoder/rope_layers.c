@@ -12,12 +12,6 @@ const char *const encoding_names[N_ENCODINGS] = {"rope",  "none", "learned",    
 
 int model_encoding(const Model *m) { return m->config.extra->rope_layers.encoding; }
 
-double pair_speed(const RopeConfig *c, const RopeFreqs *f, int pair, int position) {
-    bool has_lists = rope_methods[c->method].flags & ROPE_USES_LISTS;
-    bool unscaled = has_lists && position < c->unscaled_positions;
-    return unscaled ? rope_plain(c, pair) : f->inv_freq[pair];
-}
-
 // ---- the angles of a token ----
 
 // Those of a Llama (fill_angles of src/llama/forward.c), in a text that may jump.

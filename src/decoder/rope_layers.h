@@ -23,10 +23,6 @@ void fill_layer_angles(Plain *plain, int length);
 // multiplied by it.
 void rotate_before_norm(const Plain *plain, float *x, int n);
 
-// Radians per position of a pair at one position: longrope's unscaled positions rotate as in plain
-// RoPE.
-double pair_speed(const RopeConfig *rope, const RopeFreqs *freqs, int pair, int position);
-
 // False with the reason when a model cannot run by these settings: if norms come after RoPE, keys are
 // kept as they rotated first.
 bool model_runs_by(const Model *model, const RopeConfig *rope, Error *err);

@@ -7,9 +7,9 @@
 #include "reading.h"
 
 void engine_prepare_gguf(Config *c) {
-    const char *scaling = json_member(c->config, "rope_scaling");
+    const Json *scaling = json_member(c->config, "rope_scaling");
     reading_unseen(c, reading_is_on(json_member(c->config, key_of_chunks)));
-    bool has_null = scaling && *scaling == 'n' && !json_member(c->config, "rope_parameters");
+    bool has_null = scaling && scaling->kind == 'n' && !json_member(c->config, "rope_parameters");
     if (c->layout == BY_TYPE) c->layout = FULL_ONLY;
     reading_unseen(c, reading_does(c, DOES_NULL_BLOCK_UNSEEN) && has_null);
     if (reading_does(c, DOES_LAYERS_BY_DEFAULT)) reading_read_layers(c, false);
@@ -18,7 +18,7 @@ void engine_prepare_gguf(Config *c) {
 // The GGUF file, Ministral 3's for one, keeps the betas, and mscale_all_dim makes its attention
 // factor 1.
 static void load_told_yarn(Config *c) {
-    config_refuse(c, c->method == TYPE_YARN && !config_member(c, "mscale_all_dim"),
+    config_refuse(c, c->type == TYPE_YARN && !config_member(c, "mscale_all_dim"),
                   "KeyError: mscale_all_dim");
     c->rope->beta_fast = reading_block_number(c, "beta_fast", 0);
     c->rope->beta_slow = reading_block_number(c, "beta_slow", 0);
@@ -28,18 +28,18 @@ static void load_told_yarn(Config *c) {
 
 // What is not written to the GGUF file, or not read back from it, is lost.
 static void lose_block(Config *c) {
-    bool by_type = reading_does(c, DOES_YARN_BY_TYPE) && c->type;
-    reading_switch_off(c, c->method == TYPE_UNKNOWN, "the rope_type is not known");
-    reading_switch_off(c, c->method == TYPE_PROPORTIONAL && !reading_does(c, DOES_PROPORTIONAL),
+    bool by_type = reading_does(c, DOES_YARN_BY_TYPE) && c->type_member;
+    reading_switch_off(c, c->type == TYPE_UNKNOWN, "the rope_type is not known");
+    reading_switch_off(c, c->type == TYPE_PROPORTIONAL && !reading_does(c, DOES_PROPORTIONAL),
                        "the rope_type is not known");
-    reading_switch_off(c, c->method == TYPE_LINEAR && !config_member(c, "factor"),
+    reading_switch_off(c, c->type == TYPE_LINEAR && !config_member(c, "factor"),
                        "there is no factor");
     reading_lose_block(c);
-    reading_switch_off(c, c->method == TYPE_DYNAMIC, "dynamic is not converted");
-    reading_switch_off(c, c->method == TYPE_LONGROPE && !(c->family->flags & FAMILY_GGUF_LONGROPE),
+    reading_switch_off(c, c->type == TYPE_DYNAMIC, "dynamic is not converted");
+    reading_switch_off(c, c->type == TYPE_LONGROPE && !(c->family->flags & FAMILY_GGUF_LONGROPE),
                        "longrope's lists are not converted");
-    reading_switch_off(c, c->method == TYPE_YARN && c->rope->factor == 0, "factor is no number");
-    reading_switch_off(c, c->method == TYPE_YARN && c->as->out->release < 2025.12 && !by_type,
+    reading_switch_off(c, c->type == TYPE_YARN && c->rope->factor == 0, "factor is no number");
+    reading_switch_off(c, c->type == TYPE_YARN && c->as->out->release < 2025.12 && !by_type,
                        "yarn was not converted before December 2025");
 }
 
@@ -63,15 +63,15 @@ void engine_llama_cpp(Config *c) {
     if (reading_does(c, DOES_SHARE_INSIDE))
         c->partial = reading_block_number(c, "partial_rotary_factor", c->partial);
     c->as->why_share = "that of rope_parameters";
-    if (c->method == TYPE_PROPORTIONAL) c->rope->factor = 1;
+    if (c->type == TYPE_PROPORTIONAL) c->rope->factor = 1;
     lose_block(c);
-    config_refuse(c, c->method == TYPE_YARN && !config_member(c, key_of_original),
+    config_refuse(c, c->type == TYPE_YARN && !config_member(c, key_of_original),
                   "KeyError: original_max_position_embeddings");
     if (reading_does(c, DOES_YARN_TOLD)) load_told_yarn(c);
     lose_windows(c);
-    if (c->method == TYPE_LLAMA3 && c->as->out->release < 2026.062)
+    if (c->type == TYPE_LLAMA3 && c->as->out->release < 2026.062)
         c->rope->train_ctx = c->top ? c->top : 8192;
-    if (c->method != TYPE_LONGROPE) return;
+    if (c->type != TYPE_LONGROPE) return;
     if (c->was_yarn)
         reading_multiply_by(c, rope_yarn_growth((double)c->trained / c->rope->train_ctx) + 1);
     reading_choose_list(c,
@@ -81,7 +81,7 @@ void engine_llama_cpp(Config *c) {
 
 // ik_llama.cpp, which was llama.cpp: the same files, but graphs of its own.
 void engine_ik_llama_cpp(Config *c) {
-    bool is_other = c->method != TYPE_PLAIN && c->method != TYPE_LINEAR;
+    bool is_other = c->type != TYPE_PLAIN && c->type != TYPE_LINEAR;
     c->as->out->release = 1e9;
     engine_llama_cpp(c);
     reading_unseen(c, reading_does(c, DOES_LINEAR_ALONE) && is_other);

@@ -1,16 +1,16 @@
-// Lists of engines: their names and releases, and what they make of a config beside a reference.
+// Lists of engines: their names and releases, and how they read a config beside a reference.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/settings.h"
-#include "../configs/names.h"
+#include "../base/names.h"
+#include "../rope_settings.h"
 #include "reading.h"
 
 static const char all[] = "hf5,hf4,vllm,sglang,llama.cpp,ik_llama.cpp,mlx-lm,exllamav3,exllamav2";
 
-// "4.51", "0.11.1" and "2026-06-20" become 4.51, 0.1101 and 2026.062. Returns the place behind,
+// "4.51", "0.11.1" and "2026-06-20" become 4.51, 0.1101 and 2026.062. Returns the place after it,
 // NULL: no release.
 static const char *read_release(const char *text, double *release) {
     double unit = 1;
@@ -22,8 +22,8 @@ static const char *read_release(const char *text, double *release) {
     return unit < 1 ? text : NULL;
 }
 
-// Whether the facts are of this release. The last one that is known stands for all that begin with
-// its numbers.
+// Whether the facts are of this release. The last known release represents all that begin with its
+// numbers.
 static bool is_known(int row, double release) {
     double first, last;
     read_release(engines[row].first, &first);
@@ -48,7 +48,7 @@ static bool fail_release(const Reading *out, int row, double release, Error *err
                 engines[row].name, first, is_one ? "" : " to ", is_one ? "" : last);
 }
 
-// Reads what may stand behind an engine's name, in any order: "@0.24", ":transformers=5.5.4",
+// Reads what may follow an engine's name, in any order: "@0.24", ":transformers=5.5.4",
 // ":max_len=131072".
 static bool read_setting(Reading *out, const char *text, Error *err) {
     static const Setting max_len = {.type = WHOLE, .low = 1, .high = MOST};
@@ -77,8 +77,8 @@ static bool read_setting(Reading *out, const char *text, Error *err) {
     return fail_release(out, out->row, *to, err);
 }
 
-// A release of vLLM requires transformers 4 or 5. Where only one of the two was told, the other is
-// the newest that goes with it.
+// A release of vLLM requires transformers 4 or 5. Where only one of the two is given, the other is
+// the newest that fits it.
 static bool settle_below(Reading *out, Error *err) {
     static const double newest_on_4 = 0.19;
     const bool is_told = out->transformers < 1e9, is_4 = out->transformers < 5;
@@ -168,14 +168,16 @@ static void agree(Reading *out, int n) {
     }
 }
 
-// What an engine makes of each kind of layers: *n readings from `out` on, of which the first has
-// the engine's name.
-static bool read_as(Reading *out, const char *config, int length, const Reading *reference, int *n,
+// Reads each kind of layers as an engine does: *n readings from `out` on, the first with the
+// engine's name.
+static bool read_as(Reading *out, const Json *config, int length, const Reading *reference, int *n,
                     Error *err) {
     const Reading asked = *out;
     EngineReader of_first = {.out = out};
     Config first = {.as = &of_first};
-    if (!reading_open(&first, config, err)) return false;
+    bool ok = reading_open(&first, config, err);
+    config_close(&first);
+    if (!ok) return false;
     const ConfigLayers layers = out->layers;
     *n = 0;
     for (int kind = 0; kind < N_KINDS; kind++) {
@@ -186,16 +188,17 @@ static bool read_as(Reading *out, const char *config, int length, const Reading 
         one->by_layer = layers_have(&layers, KIND_SLIDING);
         EngineReader as = {.out = one, .length = length};
         Config c = {.as = &as, .rope = &one->rope, .kind = kind, .flags = engines[asked.row].flags};
-        if (!reading_open(&c, config, err) ||
-            !read_kind(one, &c, reference ? &reference[*n] : NULL, err))
-            return false;
+        ok = reading_open(&c, config, err) &&
+             read_kind(one, &c, reference ? &reference[*n] : NULL, err);
+        config_close(&c);
+        if (!ok) return false;
         ++*n;
     }
     agree(out, *n);
     return true;
 }
 
-static bool read_reference_as(const char *name, Reading *out, const char *config, int length,
+static bool read_reference_as(const char *name, Reading *out, const Json *config, int length,
                               int *n, Error *err) {
     return read_name(name, (int)strlen(name), out, err) &&
            read_as(out, config, length, NULL, n, err);
@@ -204,7 +207,7 @@ static bool read_reference_as(const char *name, Reading *out, const char *config
 // The reference: what is meant by kind, or Hugging Face 5's reading, or 4's
 // where 5 refuses. Neither reads some keys by which a model turns, and nobody looked at either with
 // some families: then it is this program's.
-static bool read_reference(Reading *out, const char *config, int length, const RopeConfig *meant,
+static bool read_reference(Reading *out, const Json *config, int length, const RopeConfig *meant,
                            Error *err) {
     int n = 0;
     const char *hf5 = engines[0].name, *hf4 = engines[1].name, *own = engines[n_engines - 1].name;
@@ -221,8 +224,9 @@ static bool read_reference(Reading *out, const char *config, int length, const R
     return ok;
 }
 
-Readings *engines_read(const char *list, const char *config, int length, const RopeConfig *meant,
-                       Error *err) {
+// What engines_read returns, of a config that is parsed.
+static Readings *read_all(const char *list, const Json *config, int length, const RopeConfig *meant,
+                          Error *err) {
     Reading asked[MOST_READINGS];
     int n_asked = engines_list(list, asked, err), of_one = 0;
     if (!n_asked) return NULL;
@@ -236,4 +240,12 @@ Readings *engines_read(const char *list, const char *config, int length, const R
         all->n += of_one;
     }
     return keep_if(ok, all);
+}
+
+Readings *engines_read(const char *list, const char *config, int length, const RopeConfig *meant,
+                       Error *err) {
+    Json *root = json_parse(config, strlen(config), err);
+    Readings *all = root ? read_all(list, root, length, meant, err) : NULL;
+    free(root);
+    return all;
 }

@@ -24,21 +24,21 @@ static void share_inside(Config *c, double missing) {
 
 // Where classes find theta, how much of a head turns, and what they refuse.
 static void mlx_lm_by_family(Config *c) {
-    const char *parameters = json_member(c->config, "rope_parameters");
+    const Json *parameters = json_member(c->config, "rope_parameters");
     bool is_inside = reading_does(c, DOES_THETA_IN_PARAMETERS);
-    if (is_inside && parameters && *parameters == '{')
+    if (is_inside && parameters && parameters->kind == '{')
         c->rope->theta = reading_number(c, parameters, "rope_theta", 1e4);
     if (!(c->family->flags & FAMILY_PARTIAL)) c->partial = 1;
     share_inside(c, c->family->partial);
-    bool is_strange = c->method == TYPE_PROPORTIONAL && !reading_does(c, DOES_PROPORTIONAL);
+    bool is_strange = c->type == TYPE_PROPORTIONAL && !reading_does(c, DOES_PROPORTIONAL);
     bool has_theta = json_member(c->config, "rope_theta");
     config_refuse(c, reading_does(c, DOES_NEEDS_THETA) && !has_theta, "TypeError: no rope_theta");
     config_refuse(c, is_strange, "ValueError: the rope_type is not known");
     reading_lose_block(c);
     config_find_growth(c);
     if (!reading_does(c, DOES_NEEDS_LONG_LIST)) return;
-    bool has_list = c->type && json_member(c->block, "long_factor");
-    bool is_known = c->method == TYPE_LONGROPE || c->method == TYPE_LINEAR;
+    bool has_list = c->type_member && json_member(c->block, "long_factor");
+    bool is_known = c->type == TYPE_LONGROPE || c->type == TYPE_LINEAR;
     config_refuse(c, c->block && !has_list, "ValueError: its class takes type and long_factor");
     reading_switch_off(c, !is_known, "its class knows longrope and linear alone");
 }
@@ -57,19 +57,19 @@ void engine_mlx_lm(Config *c) {
     double m = reading_block_number(c, "mscale", 1);
     double all = reading_block_number(c, "mscale_all_dim", 0);
     int n_sections = 0;
-    const char *section = json_first(config_member(c, "mrope_section"), NULL);
-    for (; section; section = json_next(section, NULL)) n_sections++;
+    const Json *section = json_items(config_member(c, "mrope_section"));
+    for (; section; section = section->next) n_sections++;
     mlx_lm_by_family(c);
     config_refuse(c, c->is_mrope && n_sections != 3,
                   "AssertionError: mrope_section has no three sections");
-    config_refuse(c, c->method == TYPE_UNKNOWN || (c->is_su && !c->longrope_alone),
+    config_refuse(c, c->type == TYPE_UNKNOWN || (c->is_su && !c->longrope_alone),
                   "ValueError: the rope_type is not known");
-    config_refuse(c, c->method == TYPE_DYNAMIC && c->as->out->release < 0.32,
+    config_refuse(c, c->type == TYPE_DYNAMIC && c->as->out->release < 0.32,
                   "ValueError: dynamic is not known before 0.32");
-    config_refuse(c, c->method == TYPE_LONGROPE && !c->longrope_alone && !c->inside,
+    config_refuse(c, c->type == TYPE_LONGROPE && !c->longrope_alone && !c->inside,
                   "KeyError: original_max_position_embeddings");
-    if (c->method == TYPE_YARN) mlx_lm_yarn(c, m, all);
-    if (c->method == TYPE_LONGROPE) reading_choose_list(c, true, "at any length");
+    if (c->type == TYPE_YARN) mlx_lm_yarn(c, m, all);
+    if (c->type == TYPE_LONGROPE) reading_choose_list(c, true, "at any length");
 }
 
 // mlx-vlm's class for blocks with sections, which omlx has, too. It takes theta, the share and the
@@ -79,7 +79,8 @@ void engine_mlx_vlm(Config *c) {
     reading_unseen(c, !json_member(c->config, "rope_parameters"));
     for (int i = 0; i < 3; i++)
         config_refuse(c, !config_member(c, keys[i]), "ValueError: rope_parameters lacks a key");
-    config_refuse(c, !c->type && !c->rope_type, "ValueError: rope_parameters lacks a key");
+    config_refuse(c, !c->type_member && !c->rope_type_member,
+                  "ValueError: rope_parameters lacks a key");
     share_inside(c, c->family->partial);
     reading_switch_off(c, true, "its MRoPE class reads no rope_type");
     c->rope->attention_factor = 0;
@@ -89,12 +90,12 @@ void engine_mlx_vlm(Config *c) {
 // factor.
 void engine_lightllm(Config *c) {
     double factor = reading_block_number(c, "factor", 1);
-    bool has_type = c->type || c->rope_type;
+    bool has_type = c->type_member || c->rope_type_member;
     reading_unseen(c, c->block && !config_member(c, "mrope_section"));
     config_refuse(c, c->block && !has_type, "ValueError: a block without a type");
-    if (c->method != TYPE_PLAIN && !c->stopped)
+    if (c->type != TYPE_PLAIN && !c->stopped)
         config_note(c, "with sections a factor divides positions");
-    c->method = factor == 1 ? TYPE_PLAIN : TYPE_LINEAR;
+    c->type = factor == 1 ? TYPE_PLAIN : TYPE_LINEAR;
     c->rope->factor = factor;
     c->rope->attention_factor = c->rope->mscale = c->rope->mscale_all_dim = 0;
 }
@@ -118,9 +119,9 @@ static void exllamav3_yarn(Config *c) {
 // ExLlamaV3. Theta at the top level wins.
 void engine_exllamav3(Config *c) {
     static const char share[] = "partial_rotary_factor";
-    const char *parameters = json_member(c->config, "rope_parameters");
-    bool is_known = c->method != TYPE_UNKNOWN && c->method != TYPE_DYNAMIC &&
-                    (c->method != TYPE_PROPORTIONAL || reading_does(c, DOES_PROPORTIONAL));
+    const Json *parameters = json_member(c->config, "rope_parameters");
+    bool is_known = c->type != TYPE_UNKNOWN && c->type != TYPE_DYNAMIC &&
+                    (c->type != TYPE_PROPORTIONAL || reading_does(c, DOES_PROPORTIONAL));
     // Theta and the share of a head are looked for beside the block, then in rope_parameters, though
     // the block may be rope_scaling.
     if (reading_does(c, DOES_SHARE_OUTSIDE)) {
@@ -132,16 +133,16 @@ void engine_exllamav3(Config *c) {
     if (c->kind == KIND_FULL || c->layout == ONE_BLOCK)
         c->rope->theta = reading_number(c, c->config, "rope_theta", c->rope->theta);
     config_refuse(c, !is_known, "ValueError: the rope_type is not known");
-    reading_switch_off(c, c->method == TYPE_LINEAR && !config_member(c, "factor"),
+    reading_switch_off(c, c->type == TYPE_LINEAR && !config_member(c, "factor"),
                        "there is no factor");
-    if (c->method == TYPE_PROPORTIONAL) c->rope->factor = 1;
-    config_refuse(c, c->method == TYPE_YARN && !c->inside && c->rope->factor == 0,
+    if (c->type == TYPE_PROPORTIONAL) c->rope->factor = 1;
+    config_refuse(c, c->type == TYPE_YARN && !c->inside && c->rope->factor == 0,
                   "TypeError: factor is no number");
-    config_refuse(c, c->method == TYPE_LONGROPE && !c->inside && !c->top,
+    config_refuse(c, c->type == TYPE_LONGROPE && !c->inside && !c->top,
                   "TypeError: original_max_position_embeddings");
-    if (c->method == TYPE_YARN) exllamav3_yarn(c);
+    if (c->type == TYPE_YARN) exllamav3_yarn(c);
     config_find_growth(c);
-    if (c->method != TYPE_LONGROPE) return;
+    if (c->type != TYPE_LONGROPE) return;
     c->rope->train_ctx = c->inside ? c->inside : c->top;
     reading_choose_list(c, c->as->served > c->rope->train_ctx, "by max_position_embeddings");
 }
@@ -149,18 +150,19 @@ void engine_exllamav3(Config *c) {
 // ExLlamaV2. yarn and longrope go by the length that it was started with, max_position_embeddings
 // at first.
 void engine_exllamav2(Config *c) {
-    config_refuse(c, c->type && c->rope_type, "AssertionError: type and rope_type are both there");
-    reading_switch_off(c, c->method == TYPE_UNKNOWN || c->method == TYPE_DYNAMIC,
+    config_refuse(c, c->type_member && c->rope_type_member,
+                  "AssertionError: type and rope_type are both there");
+    reading_switch_off(c, c->type == TYPE_UNKNOWN || c->type == TYPE_DYNAMIC,
                        "the rope_type is not known");
-    const bool needs = c->method == TYPE_YARN || c->method == TYPE_LLAMA3;
+    const bool needs = c->type == TYPE_YARN || c->type == TYPE_LLAMA3;
     config_refuse(c, needs && !config_member(c, key_of_original),
                   "KeyError: original_max_position_embeddings");
-    config_refuse(c, c->method == TYPE_LONGROPE && !c->top,
+    config_refuse(c, c->type == TYPE_LONGROPE && !c->top,
                   "KeyError: original_max_position_embeddings at the top level");
-    reading_switch_off(c, c->method == TYPE_YARN && c->as->served <= c->inside,
+    reading_switch_off(c, c->type == TYPE_YARN && c->as->served <= c->inside,
                        "max_seq_len does not exceed the original length");
-    if (c->method == TYPE_YARN) c->rope->train_ctx = c->as->served;
-    if (c->method != TYPE_LONGROPE) return;
+    if (c->type == TYPE_YARN) c->rope->train_ctx = c->as->served;
+    if (c->type != TYPE_LONGROPE) return;
     c->rope->train_ctx = c->top;
     c->rope->factor = fmax((double)c->as->served / fmax(c->top, 1), 1);
     reading_choose_list(c, c->as->served > c->top, "by max_seq_len");

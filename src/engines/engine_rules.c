@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/settings.h"
 #include "../configs/json.h"
 #include "../configs/rope_config.h"
+#include "../rope_settings.h"
 #include "reading.h"
 
 // dynamic, in the engines where it does not follow the text: ntk with one factor for every length.
@@ -49,7 +49,7 @@ static void prepare_hf5(Config *c) {
                           c->as->transformers < c->as->own->since);
 }
 
-// What the classes of transformers 5 refuse, in all that stand on it.
+// What the classes of transformers 5 refuse, in all engines that use them.
 static void refuse_by_classes(Config *c) {
     bool by_type = c->family->flags & FAMILY_BY_TYPE && !has_one_block(c);
     bool is_flat = reading_is_on(json_member(c->config, "rope_parameters")) && !is_typed(c) &&
@@ -60,15 +60,15 @@ static void refuse_by_classes(Config *c) {
     config_refuse(c, by_type && is_flat && c->as->transformers < 5.01, "KeyError: full_attention");
     config_refuse(c, by_type && is_flat && reading_is_on(json_member(c->config, "rope_scaling")),
                   "KeyError: full_attention");
-    config_refuse(c, by_type && c->method == TYPE_YARN && c->as->transformers < 5.09,
+    config_refuse(c, by_type && c->type == TYPE_YARN && c->as->transformers < 5.09,
                   "KeyError: original_max_position_embeddings, though it is there");
 }
 
 // What transformers 5 does without a word where each kind of layers has a block.
 static void note_silence_by_type(Config *c) {
-    const char *truncate = config_member(c, "truncate");
+    const Json *truncate = config_member(c, "truncate");
     bool is_local = c->kind == KIND_SLIDING && c->family->theta == c->family->local_theta;
-    if (c->method == TYPE_YARN && truncate && *truncate == 'f') {
+    if (c->type == TYPE_YARN && truncate && truncate->kind == 'f') {
         config_note(c, "truncate in a layer type's block is not read");
         c->rope->truncate = true;
     }
@@ -80,9 +80,9 @@ static void note_silence_by_type(Config *c) {
 
 // What transformers 5 does without a word.
 static void note_silence(Config *c) {
-    const char *scaling = json_member(c->config, "rope_scaling");
-    const char *parameters = json_member(c->config, "rope_parameters");
-    if (!c->rope_type && !c->type && config_member(c, "factor"))
+    const Json *scaling = json_member(c->config, "rope_scaling");
+    const Json *parameters = json_member(c->config, "rope_parameters");
+    if (!c->rope_type_member && !c->type_member && config_member(c, "factor"))
         config_note(c, "no rope_type: nothing is scaled");
     if (c->block == scaling && json_member(parameters, "rope_theta") &&
         c->rope->theta == c->family->theta)
@@ -90,10 +90,10 @@ static void note_silence(Config *c) {
                     c->rope->theta);
     if (c->kind == KIND_FULL && c->layout == BY_TYPE && c->why_plain)
         config_note(c, "%s: it has no effect", c->why_plain);
-    if (c->block == c->family->block && reading_does(c, DOES_TELLS_BLOCK))
+    if (c->block == c->of_class[KIND_FULL] && reading_does(c, DOES_TELLS_BLOCK))
         config_note(c, "%s: YaRN of %.12g all the same",
                     scaling ? "rope_scaling is null" : "no rope_scaling", c->rope->factor);
-    if (c->method == TYPE_LLAMA3 && c->rope->low_freq_factor == c->rope->high_freq_factor)
+    if (c->type == TYPE_LLAMA3 && c->rope->low_freq_factor == c->rope->high_freq_factor)
         config_note(c, "low_freq_factor is high_freq_factor, with a warning: a step, no ramp");
     if (c->layout == BY_TYPE) note_silence_by_type(c);
 }
@@ -103,25 +103,25 @@ static void hf5(Config *c) {
     bool grows = c->family->flags & FAMILY_GROWS, no_scaling = c->family->flags & FAMILY_NO_SCALING;
     bool is_flat = reading_is_on(json_member(c->config, "rope_parameters")) && !is_typed(c);
     bool is_pasted = reading_is_on(json_member(c->config, "rope_scaling")) || is_flat;
-    bool no_beta =
-        !config_member(c, "llama_4_scaling_beta") || (c->method < TYPE_LLAMA3 && !c->inside);
+    bool no_beta = !config_member(c, "llama_4_scaling_beta") ||
+                   (!config_type_has(c, TYPE_HAS_ORIGINAL) && !c->inside);
     refuse_by_classes(c);
     config_refuse(c, no_scaling && is_pasted,
                   "KeyError: sliding_attention, since rope_scaling replaces rope_parameters");
     config_refuse(c, grows && no_beta, "TypeError: no llama_4_scaling_beta");
     note_silence(c);
     config_find_growth(c);
-    if (c->family->flags & FAMILY_PARTIAL || c->partial == 1 || c->method == TYPE_PROPORTIONAL)
+    if (c->family->flags & FAMILY_PARTIAL || c->partial == 1 || c->type == TYPE_PROPORTIONAL)
         return;
-    if (c->method == TYPE_PLAIN) c->partial = 1;
+    if (c->type == TYPE_PLAIN) c->partial = 1;
     else config_note(c, "partial_rotary_factor: the rotation fails");
 }
 
 // transformers 4 has rope_scaling in the full layers alone, and thetas of its own.
 static void prepare_hf4(Config *c) {
-    const char *scaling = json_member(c->config, "rope_scaling");
+    const Json *scaling = json_member(c->config, "rope_scaling");
     if (c->layout == BY_TYPE) c->layout = FULL_ONLY;
-    reading_unseen(c, reading_does(c, DOES_NULL_BLOCK_UNSEEN) && scaling && *scaling == 'n');
+    reading_unseen(c, reading_does(c, DOES_NULL_BLOCK_UNSEEN) && scaling && scaling->kind == 'n');
 }
 
 static const char three_keys_error[] =
@@ -130,22 +130,22 @@ static const char three_keys_error[] =
 // Whether a block has what Phi-3's class, for one, takes in transformers 4.
 static bool has_three_keys(const Config *c) {
     int keys = 0;
-    for (const char *key, *v = json_first(c->block, &key); v; v = json_next(v, &key)) keys++;
-    return c->method == TYPE_LONGROPE && keys == 3 && c->type;
+    for (const Json *v = json_members(c->block); v; v = v->next) keys++;
+    return c->type == TYPE_LONGROPE && keys == 3 && c->type_member;
 }
 
 // What the classes of transformers 4 refuse.
 static void refuse_by_hf4(Config *c) {
     bool is_strange_su = c->is_su && !c->longrope_alone;
-    bool is_newer = c->method == TYPE_UNKNOWN || c->method == TYPE_PROPORTIONAL;
-    const char *scaling = json_member(c->config, "rope_scaling");
+    bool is_newer = c->type == TYPE_UNKNOWN || c->type == TYPE_PROPORTIONAL;
+    const Json *scaling = json_member(c->config, "rope_scaling");
     bool has_type = json_member(scaling, "rope_type") || json_member(scaling, "type");
-    config_refuse(c, json_has_members(scaling) && !has_type, "KeyError: rope_type");
+    config_refuse(c, json_members(scaling) && !has_type, "KeyError: rope_type");
     config_refuse(c, c->family->flags & FAMILY_NEW, "KeyError: the model_type is not known");
     config_refuse(c, is_newer || is_strange_su, "KeyError: the rope_type is not known");
     config_refuse(c, c->block && reading_does(c, DOES_THREE_KEYS) && !has_three_keys(c),
                   three_keys_error);
-    config_refuse(c, c->method == TYPE_LLAMA3 && !config_member(c, key_of_original),
+    config_refuse(c, c->type == TYPE_LLAMA3 && !config_member(c, key_of_original),
                   "KeyError: original_max_position_embeddings");
 }
 
@@ -171,19 +171,18 @@ static void hf4_longrope(Config *c) {
 // transformers 4.
 static void hf4(Config *c) {
     refuse_by_hf4(c);
-    if (c->method == TYPE_YARN) hf4_yarn(c);
-    if (c->method == TYPE_LONGROPE) hf4_longrope(c);
+    if (c->type == TYPE_YARN) hf4_yarn(c);
+    if (c->type == TYPE_LONGROPE) hf4_longrope(c);
 }
 
 // ---- servers ----
 
 // Whether vLLM finds two different types in `type` and `rope_type`.
 static bool types_disagree(const Config *c) {
-    if (!c->type || !c->rope_type || *c->type != '"') return false;
-    size_t length = strcspn(c->type + 1, "\"") + 2;
-    return strncmp(c->type, c->rope_type, length) != 0 &&
-           !(json_is(c->type, "su") && json_is(c->rope_type, "longrope")) &&
-           !(json_is(c->type, "mrope") && json_is(c->rope_type, "default"));
+    if (!c->type_member || !c->rope_type_member || !c->type_member->string) return false;
+    return !json_is(c->rope_type_member, c->type_member->string) &&
+           !(json_is(c->type_member, "su") && json_is(c->rope_type_member, "longrope")) &&
+           !(json_is(c->type_member, "mrope") && json_is(c->rope_type_member, "default"));
 }
 
 // yarn's attention factor in vLLM and SGLang: their own, times attn_factor.
@@ -201,7 +200,7 @@ static bool has_chunks_elsewhere(const Config *c) {
     return has_chunks && !reading_does(c, DOES_TAKES_CHUNKS);
 }
 
-// Whether the release of vLLM stands on transformers 4, as those up to 0.19.0 do.
+// Whether the release of vLLM uses transformers 4, as those up to 0.19.0 do.
 static bool stands_on_4(const Config *c) { return c->as->transformers < 5; }
 
 // On transformers 4 vLLM reads the block itself: up to 0.11 rope_scaling, with L in it, from 0.12 on
@@ -225,25 +224,26 @@ static void prepare_vllm(Config *c) {
     reading_unseen(c, has_chunks_elsewhere(c));
 }
 
-// What stands in the block that vLLM reads itself, and what it stops at there.
+// Checks the block that vLLM reads itself for what it refuses.
 static void refuse_on_4(Config *c) {
     const FamilyEngine *below = family_engine(c->family, engines[1].name);
     const bool by_class = below && below->does & DOES_THREE_KEYS;
     const bool is_scaling = c->block && c->block == json_member(c->config, "rope_scaling");
     const bool has_bounds = c->rope->low_freq_factor > 0 && c->rope->high_freq_factor > 0;
-    const bool needs_length = c->method >= TYPE_LLAMA3 && !c->longrope_alone;
-    const bool is_number = c->method >= TYPE_LINEAR && c->method <= TYPE_YARN;
+    const bool needs_length = config_type_has(c, TYPE_HAS_ORIGINAL) && !c->longrope_alone;
     reading_unseen(c, c->is_su && !c->longrope_alone);
     config_refuse(c, by_class && is_scaling && !has_three_keys(c), three_keys_error);
-    config_refuse(c, c->block && !c->rope_type && !c->type, "ValueError: no rope_type");
-    config_refuse(c, c->method == TYPE_UNKNOWN || c->method == TYPE_PROPORTIONAL,
+    config_refuse(c, c->block && !c->rope_type_member && !c->type_member,
+                  "ValueError: no rope_type");
+    config_refuse(c, c->type == TYPE_UNKNOWN || c->type == TYPE_PROPORTIONAL,
                   "ValueError: Unknown RoPE scaling type");
     config_refuse(c,
                   needs_length && !config_member(c, key_of_original) &&
                       !(c->top && !(c->flags & L_OF_BLOCK)),
                   "KeyError: original_max_position_embeddings");
-    config_refuse(c, is_number && !config_member(c, "factor"), "KeyError: factor");
-    config_refuse(c, c->method == TYPE_LLAMA3 && !has_bounds,
+    config_refuse(c, config_type_has(c, TYPE_NEEDS_FACTOR) && !config_member(c, "factor"),
+                  "KeyError: factor");
+    config_refuse(c, c->type == TYPE_LLAMA3 && !has_bounds,
                   "KeyError: low_freq_factor or high_freq_factor");
 }
 
@@ -262,14 +262,14 @@ static void vllm_on_4(Config *c) {
 }
 
 static void refuse_by_vllm(Config *c) {
-    const char *factor = config_member(c, "factor");
+    const Json *factor = config_member(c, "factor");
     bool is_pasted = c->family->flags & FAMILY_NO_SCALING &&
                      reading_is_on(json_member(c->config, "rope_scaling"));
     bool has_betas = config_member(c, "beta_fast") && config_member(c, "beta_slow");
     if (!stands_on_4(c)) refuse_by_classes(c);
-    config_refuse(c,
-                  c->method == TYPE_PLAIN && factor && *factor == 'n' && c->as->out->release < 0.18,
-                  "TypeError: factor is null");
+    config_refuse(
+        c, c->type == TYPE_PLAIN && factor && factor->kind == 'n' && c->as->out->release < 0.18,
+        "TypeError: factor is null");
     config_refuse(c, is_pasted,
                   "TypeError: no rope_theta, since rope_scaling replaces rope_parameters");
     config_refuse(c, reading_does(c, DOES_NEEDS_BETAS) && !has_betas,
@@ -304,25 +304,25 @@ static void vllm_longrope(Config *c) {
 
 // vLLM.
 static void vllm(Config *c) {
-    const char *apply = config_member(c, "apply_yarn_scaling");
-    bool is_applied = !apply || *apply != 'f' || config_member(c, "mrope_section");
-    bool is_yarn = c->method == TYPE_YARN;
+    const Json *apply = config_member(c, "apply_yarn_scaling");
+    bool is_applied = !apply || apply->kind != 'f' || config_member(c, "mrope_section");
+    bool is_yarn = c->type == TYPE_YARN;
     if (stands_on_4(c)) vllm_on_4(c);
     refuse_by_vllm(c);
-    if (c->method == TYPE_PROPORTIONAL) c->rope->factor = 1;
+    if (c->type == TYPE_PROPORTIONAL) c->rope->factor = 1;
     c->as->why_grows = "no llama_4_scaling at the top level";
     if (is_yarn) limit_by_factor(c, c->rope->train_ctx);
-    if (c->method <= TYPE_DYNAMIC) limit_by_factor(c, c->trained);
+    if (config_type_has(c, TYPE_EXTENDS_MOST)) limit_by_factor(c, c->trained);
     config_refuse(c, c->as->out->served > c->as->out->max_len,
                   "ValueError: max_model_len is more than the config gives");
-    if (c->method == TYPE_DYNAMIC && c->alpha <= 0) vllm_dynamic(c);
+    if (c->type == TYPE_DYNAMIC && c->alpha <= 0) vllm_dynamic(c);
     config_take_alpha(c);
     if (is_yarn) serve_yarn(c, is_applied ? rope_yarn_growth(c->rope->factor) + 1 : 1);
     if (c->as->out->release < 0.12) c->rope->truncate = true;
-    if (c->method == TYPE_LONGROPE) vllm_longrope(c);
+    if (c->type == TYPE_LONGROPE) vllm_longrope(c);
 }
 
-// SGLang stands on transformers 5.8.1. Its own OLMo 3 has one block, of the full layers.
+// SGLang uses transformers 5.8.1. Its own OLMo 3 has one block, of the full layers.
 static void prepare_sglang(Config *c) {
     c->as->transformers = reading_is_new(c) ? 5.0801 : 1e9;
     if (reading_does(c, DOES_TAKES_TEXT_CONFIG)) c->flags &= ~(unsigned)SERVES;
@@ -341,13 +341,13 @@ static void sglang_layers(Config *c) {
     if (reading_does(c, DOES_FULL_PLAIN) && is_full && !c->stopped)
         reading_switch_off(c, true, "full layers get no block");
     if (is_pasted && is_full) {
-        c->method = TYPE_PLAIN;
+        c->type = TYPE_PLAIN;
         c->rope->theta = 1e4;
         c->partial = 1;
         config_note(c,
                     "all pairs turn, with a base of 10000: rope_scaling replaces rope_parameters");
     }
-    if (c->method == TYPE_PROPORTIONAL) c->rope->factor = 1;
+    if (c->type == TYPE_PROPORTIONAL) c->rope->factor = 1;
 }
 
 // SGLang. longrope's list goes by the text, one token later than elsewhere. dynamic has one base.
@@ -358,21 +358,21 @@ static void sglang(Config *c) {
     if (c->rope->map)
         c->as->why_far =
             "far distances end at chunk_size, one later, and keys grow by 0.1 ln(n / L) + 1";
-    if (c->method <= TYPE_DYNAMIC && !c->inside) limit_by_factor(c, c->trained);
-    if (c->method == TYPE_DYNAMIC && c->alpha <= 0) fix_base(c, s * s - s + 1);
+    if (config_type_has(c, TYPE_EXTENDS_MOST) && !c->inside) limit_by_factor(c, c->trained);
+    if (c->type == TYPE_DYNAMIC && c->alpha <= 0) fix_base(c, s * s - s + 1);
     config_take_alpha(c);
-    if (c->method == TYPE_YARN) serve_yarn(c, rope_yarn_growth(s) + 1);
-    if (c->method == TYPE_LONGROPE && c->as->length == c->rope->train_ctx + 1)
+    if (c->type == TYPE_YARN) serve_yarn(c, rope_yarn_growth(s) + 1);
+    if (c->type == TYPE_LONGROPE && c->as->length == c->rope->train_ctx + 1)
         reading_choose_list(c, false, "the long one from L + 2 tokens on");
 }
 
 // ---- this program ----
 
-// Ours. What was found is so, and config_read.c alone says what is refused.
+// This program. What was found counts, and read.c in src/configs alone says what is refused.
 static void rope_c(Config *c) {
     Error err;
     RopeFile *file = alloc_array(1, sizeof *file, "a reading", &err);
-    bool good = file && rope_config_parse(file, c->whole, strlen(c->whole), &err);
+    bool good = file && rope_config_parse(file, c->whole->text, c->whole->length, &err);
     c->as->out->verdict = VERDICT_SAME;
     c->stopped = false;
     c->note[0] = '\0';

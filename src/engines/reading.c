@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../base/settings.h"
 #include "../configs/json.h"
+#include "../rope_settings.h"
 
 // ---- what engines do to a config ----
 
-double reading_number(Config *c, const char *object, const char *key, double missing) {
+double reading_number(Config *c, const Json *object, const char *key, double missing) {
     return config_number(c, object, key, missing);
 }
 
@@ -20,8 +20,8 @@ double reading_block_number(Config *c, const char *key, double missing) {
 }
 
 void reading_switch_off(Config *c, bool is_off, const char *why) {
-    if (!is_off || c->method == TYPE_PLAIN) return;
-    c->method = TYPE_PLAIN;
+    if (!is_off || c->type == TYPE_PLAIN) return;
+    c->type = TYPE_PLAIN;
     c->why_plain = why;
 }
 
@@ -30,8 +30,8 @@ void reading_lose_block(Config *c) {
 }
 
 bool reading_has(const Config *c, const char *key) {
-    const RopeFamily *f = c->family;
-    const bool is_own = c->block && c->block != f->block && c->block != f->sliding_block;
+    const bool is_own =
+        c->block && c->block != c->of_class[KIND_FULL] && c->block != c->of_class[KIND_SLIDING];
     return (is_own && config_member(c, key)) || json_member(c->config, key);
 }
 
@@ -49,7 +49,7 @@ bool reading_does(const Config *c, unsigned quirk) {
 }
 
 void reading_find_own(Config *c, const char *engine) {
-    // In a wrapper that no row names nobody saw what it makes of a text model.
+    // How it reads the text model of a wrapper that no row names is unverified.
     bool is_known = family_wrapper_is_known(c->whole);
     const FamilyEngine *own = is_known ? family_engine(c->family, engine) : NULL;
     c->as->own = own;
@@ -71,11 +71,9 @@ void reading_choose_list(Config *c, bool is_long, const char *why) {
 
 void reading_read_layers(Config *c, bool is_written) {
     const char *key, *expected;
-    char without[60];
     ConfigLayers *out = &c->as->out->layers;
-    int n = out->n, window = out->window;
-    snprintf(without, sizeof without, n ? "{\"num_hidden_layers\": %d}" : "{}", n);
-    config_layers(is_written ? c->config : without, c->family, false, out, &key, &expected);
+    int window = out->window;
+    config_layers(is_written ? c->config : NULL, c->family, false, out, &key, &expected);
     out->window = window;
 }
 
@@ -83,7 +81,7 @@ bool reading_is_new(const Config *c) { return !(c->family->flags & FAMILY_SEEN_F
 
 // ---- what is read, and what is refused ----
 
-bool reading_is_on(const char *v) { return v && *v != 'n' && *v != 'f'; }
+bool reading_is_on(const Json *v) { return v && v->kind != 'n' && v->kind != 'f'; }
 
 static void find_values(Config *c) {
     config_find_block(c);
@@ -99,31 +97,26 @@ static void find_values(Config *c) {
     config_find_theta(c);
 }
 
-// Whether the type needs a factor in Hugging Face, and is not longrope.
-static bool is_scaled(const Config *c) {
-    return c->method != TYPE_PLAIN && c->method != TYPE_PROPORTIONAL && c->method != TYPE_LONGROPE;
-}
-
 // What the library's own checks of blocks and lengths stop at.
 static void refuse_by_validation(Config *c) {
-    const char *scaling = json_member(c->config, "rope_scaling");
-    const char *first =
+    const Json *scaling = json_member(c->config, "rope_scaling");
+    const Json *first =
         config_is_something(scaling) ? scaling : json_member(c->config, "rope_parameters");
-    const char *strange = config_is_something(first) && *first != '{' ? first : NULL;
-    const char *original = config_member(c, key_of_original);
-    bool divides = c->method == TYPE_YARN && !c->top && original;
-    bool is_null = original && *original == 'n' && !c->top;
+    const Json *strange = config_is_something(first) && first->kind != '{' ? first : NULL;
+    const Json *original = config_member(c, key_of_original);
+    bool divides = c->type == TYPE_YARN && !c->top && original;
+    bool is_null = original && original->kind == 'n' && !c->top;
     double x;
     if (strange)
         config_refuse(c, true,
-                      *strange == '['   ? "AttributeError: list has no setdefault"
-                      : *strange == '"' ? "AttributeError: str has no setdefault"
-                      : *strange == 't' ? "AttributeError: bool has no setdefault"
-                                        : "AttributeError: a number has no setdefault");
+                      strange->kind == '['   ? "AttributeError: list has no setdefault"
+                      : strange->kind == '"' ? "AttributeError: str has no setdefault"
+                      : strange->kind == 't' ? "AttributeError: bool has no setdefault"
+                                             : "AttributeError: a number has no setdefault");
     config_refuse(c, divides && is_null, "TypeError: max_position_embeddings / None");
-    config_refuse(c, divides && json_number(original, &x, NULL) && x == 0,
+    config_refuse(c, divides && json_number(original, &x) && x == 0,
                   "ZeroDivisionError: original_max_position_embeddings is 0");
-    config_refuse(c, c->method == TYPE_LLAMA3 && is_null,
+    config_refuse(c, c->type == TYPE_LLAMA3 && is_null,
                   "TypeError: original_max_position_embeddings is None");
 }
 
@@ -131,36 +124,35 @@ static void refuse_by_validation(Config *c) {
 static void refuse_through_hf5(Config *c) {
     refuse_by_validation(c);
     bool has_bounds = c->rope->low_freq_factor > 0 && c->rope->high_freq_factor > 0;
-    config_refuse(c, c->method == TYPE_UNKNOWN, "KeyError: the rope_type is not known");
+    config_refuse(c, c->type == TYPE_UNKNOWN, "KeyError: the rope_type is not known");
     config_refuse(c, c->is_su && !c->longrope_alone, "KeyError: su is not known any more");
     config_refuse(c, c->is_su && !c->inside,
                   "KeyError: no original_max_position_embeddings in the block, where su needs it");
     reading_unseen(c, c->is_su && c->longrope_alone && c->inside);
-    config_refuse(c, c->longrope_alone && is_scaled(c),
+    config_refuse(c, c->longrope_alone && config_type_has(c, TYPE_NEEDS_FACTOR),
                   "ValueError: its class knows longrope alone");
-    config_refuse(c, is_scaled(c) && !config_member(c, "factor"), "KeyError: factor");
-    config_refuse(c, c->method == TYPE_LLAMA3 && !has_bounds,
+    config_refuse(c, config_type_has(c, TYPE_NEEDS_FACTOR) && !config_member(c, "factor"),
+                  "KeyError: factor");
+    config_refuse(c, c->type == TYPE_LLAMA3 && !has_bounds,
                   "KeyError: low_freq_factor or high_freq_factor");
 }
 
 static void refuse_by_flags(Config *c) {
-    double x;
-    bool no_number = c->method == TYPE_YARN && c->rope->factor == 0, serves = c->flags & SERVES;
-    bool is_whole;
-    json_number(config_member(c, "factor"), &x, &is_whole);
+    bool no_number = c->type == TYPE_YARN && c->rope->factor == 0, serves = c->flags & SERVES;
+    const bool is_whole = json_is_whole(config_member(c, "factor"));
     if (c->flags & THROUGH_HF5) refuse_through_hf5(c);
     config_refuse(c, serves && json_member(c->config, "text_config"),
                   "ValueError: text_config is taken for the model's");
-    config_refuse(c, serves && c->method == TYPE_LINEAR && is_whole,
+    config_refuse(c, serves && c->type == TYPE_LINEAR && is_whole,
                   "TypeError: factor is written without a point");
     config_refuse(c, c->flags & NEEDS_FACTOR && no_number, "TypeError: factor is no number");
 }
 
-bool reading_open(Config *c, const char *config, Error *err) {
+bool reading_open(Config *c, const Json *config, Error *err) {
     const char *key, *expected;
     c->whole = config;
     c->config = config;
-    config_find_family(c, config, false);
+    if (!config_find_family(c, config, false, err)) return false;
     if (!c->family) c->family = family_any(c->config);
     if (!c->family) return fail(err, "model_type: a family that is known expected");
     if (!config_layers(c->config, c->family, true, &c->as->out->layers, &key, &expected))
@@ -172,8 +164,8 @@ bool reading_open(Config *c, const char *config, Error *err) {
 
 // What the engine does not read of a block.
 static void lose_by_flags(Config *c) {
-    bool own_yarn = c->flags & OWN_YARN && c->method == TYPE_YARN;
-    bool by_max = c->flags & L_OF_MAX && c->method == TYPE_LONGROPE;
+    bool own_yarn = c->flags & OWN_YARN && c->type == TYPE_YARN;
+    bool by_max = c->flags & L_OF_MAX && c->type == TYPE_LONGROPE;
     if (own_yarn || by_max) reading_multiply_by(c, 0);
     if (own_yarn) c->rope->beta_fast = c->rope->beta_slow = 0;
     if (by_max) c->rope->factor = 0;
@@ -246,9 +238,9 @@ void reading_end(Config *c) {
     RopeConfig *r = c->rope;
     Reading *out = c->as->out;
     config_turn(c, r->rotary_dim);
-    r->method = rope_type_methods[c->method];
+    r->method = type_rows[c->type].method;
     if (r->method == ROPE_NONE) *r = plain_rope(c);
-    if (c->method == TYPE_LONGROPE) take_lists(c);
+    if (c->type == TYPE_LONGROPE) take_lists(c);
     config_fill_factor(c);
     config_refuse(c, r->factor == 0, "KeyError: factor");
     settings_fill_defaults(r, c->trained);

@@ -12,15 +12,16 @@ const char *const verdict_names[N_VERDICTS] = {"same",  "differs", "ignored",
 
 // Whether rope_parameters has one block where Hugging Face 5 has one for each kind of layers.
 static bool is_flat(const Config *c) {
-    const char *parameters = json_member(c->config, "rope_parameters");
-    return c->family->flags & FAMILY_BY_TYPE && json_has_members(parameters) &&
+    const Json *parameters = json_member(c->config, "rope_parameters");
+    return c->family->flags & FAMILY_BY_TYPE && json_members(parameters) &&
            !config_has_type_blocks(c->family, parameters);
 }
 
-// Whether a place in the text is in an object of it, or the object itself.
-static bool lies_in(const char *object, const char *place) {
-    const uintptr_t start = (uintptr_t)object, at = (uintptr_t)place;
-    return object && place && at >= start && at < (uintptr_t)json_behind(object);
+// Whether a value is in an object, or the object itself.
+static bool lies_in(const Json *object, const Json *value) {
+    if (!object || !value) return false;
+    const uintptr_t start = (uintptr_t)object->text, at = (uintptr_t)value->text;
+    return at >= start && at - start < object->length;
 }
 
 // Says which of one or two keys (NULL: none) is there and not read; where neither is, the class's
@@ -48,7 +49,7 @@ static void note_plain(Config *c, bool is_plain, bool was_plain) {
                              : is_nested ? "rope_scaling by layer type is read"
                                          : "the block is read";
     if (is_flat(c)) why_scaled = "a flat rope_parameters is read";
-    if (c->block && c->block == c->family->block) why_scaled = "the family's own block";
+    if (c->block && c->block == c->of_class[KIND_FULL]) why_scaled = "the family's own block";
     if (is_plain && !was_plain) config_note(c, "plain RoPE: %s", why_plain);
     if (!is_plain && was_plain) config_note(c, "%s", why_scaled);
 }
@@ -73,7 +74,7 @@ static void compare(Config *c, const Reading *reference, const RopeFreqs *here,
     double a = other_scale ? here->attention_factor : there->attention_factor;
     const char *why_scale =
         config_member(c, "factor") ? "factor is not read" : "max_position_embeddings / L";
-    if (c->method == TYPE_DYNAMIC) why_scale = "one base for all lengths";
+    if (c->type == TYPE_DYNAMIC) why_scale = "one base for all lengths";
     if (c->alpha > 0) why_scale = "Hunyuan's class alone reads alpha";
     const char *why_other = is_plain && !was_plain ? NULL : c->why_plain;  // which is said already
     const char *why_theta = c->as->why_theta ? c->as->why_theta : why_other;
@@ -107,7 +108,7 @@ static void compare(Config *c, const Reading *reference, const RopeFreqs *here,
         config_note(c, "%s %.6g, not %.6g%s%s", facts[i].name, facts[i].here, facts[i].there,
                     why ? ": " : "", why ? why : "");
     }
-    if (c->method == TYPE_LONGROPE) note_lists(c, reference);
+    if (c->type == TYPE_LONGROPE) note_lists(c, reference);
 }
 
 // The queries' growth with their position.
@@ -144,7 +145,7 @@ static bool same_layers(Config *c, const Reading *reference) {
 }
 
 // True when both are the same to 1e-5. Else out->worst_pair is the pair that is furthest off, if a
-// pair is. A pair that stands still in one and turns in the other is as far off as can be.
+// pair is. A pair that rests in one and turns in the other is as far off as can be.
 static bool same(const RopeFreqs *here, const RopeFreqs *there, Reading *out) {
     double worst = 1e-5;
     for (int i = 0; i < here->n_pairs && i < there->n_pairs; i++) {
@@ -176,7 +177,7 @@ void reading_judge(Config *c, const Reading *reference) {
     RopeFreqs here, there;
     if (!reference || c->stopped) return;
     rope_frequencies(c->rope, c->as->length, &here);
-    bool was_asked = c->why_plain || c->method != TYPE_PLAIN,
+    bool was_asked = c->why_plain || c->type != TYPE_PLAIN,
          is_plain = fabs(here.attention_factor - 1) < 1e-5;
     for (int i = 0; i < here.n_pairs; i++)
         is_plain = is_plain && fabs(log(here.inv_freq[i] / rope_plain(c->rope, i))) <= 1e-5;

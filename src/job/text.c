@@ -117,7 +117,7 @@ static bool answer_prompt(Writing *t, Error *err) {
 
 // ---- chat ----
 
-// What was given, or the next line of standard input. The caller frees it. NULL: there is none.
+// The text that was given, or the next line of standard input. The caller frees it. NULL: no text.
 static char *given_or_read(const char *given, const char *label) {
     return given ? strdup(given) : read_line(label);
 }
@@ -146,6 +146,25 @@ static bool take_turn(Writing *t, bool first, const char *system_prompt, const c
     return ok;
 }
 
+// The system prompt: what was given, or typed at a terminal, or else that of the model's template. In
+// a pipe every line is a message. The caller frees it. NULL: standard input ended.
+static char *ask_system_prompt(const Writing *t) {
+    const char *given = t->o->system_prompt;
+    const char *usual = tokenizer_system_prompt(t->job->tokenizer);
+    if (given) return strdup(given);
+    if (input_is_typed()) {
+        if (usual[0]) fprintf(stderr, "The template's own system prompt: %s\n", usual);
+        char *typed = read_line(usual[0] ? "Enter another one (optional): "
+                                         : "Enter system prompt (optional): ");
+        if (!typed || typed[0] || !usual[0]) return typed;
+        free(typed);
+    } else if (usual[0]) {
+        fprintf(stderr, "run: system prompt, the template's own (-y '' leaves it out): %s\n",
+                usual);
+    }
+    return strdup(usual);
+}
+
 static bool hold_chat(Writing *t, Error *err) {
     const TextOptions *o = t->o;
     const char *guess = chat_guess(t->job->tokenizer);
@@ -159,13 +178,9 @@ static bool hold_chat(Writing *t, Error *err) {
     int32_t last = -1;
     bool full = false;
     bool ok = true;
-    char *system_prompt = given_or_read(o->system_prompt, "Enter system prompt (optional): ");
+    char *system_prompt = ask_system_prompt(t);
     for (int turn = 0; ok && !full && !interrupted; turn++) {
         char *said = given_or_read(turn == 0 ? o->prompt : NULL, "User: ");
-        if (!said && turn == 0 && system_prompt && !o->system_prompt && !interrupted)
-            fprintf(stderr,
-                    "run: nothing was asked: the first line is the system prompt, and the user's "
-                    "messages are behind it (-y '' or -y TEXT: all lines are the user's)\n");
         if (!said) break;
         ok = take_turn(t, turn == 0, system_prompt ? system_prompt : "", said, &last, &full, err);
         free(said);

@@ -369,6 +369,10 @@ static void describe_experts(const Model *m, Teller *tell, void *whose) {
     if (words[0]) tell(whose, "dense_layers", words, false);
 }
 
+bool model_has_experts(const Model *m) { return m->config.kinds->experts->n > 0; }
+bool experts_have_bias(const Model *m) { return m->config.kinds->experts->bias; }
+bool router_has_bias(const Model *m) { return m->config.kinds->experts->router_bias; }
+
 // Those of the experts that one token leaves alone.
 static double unread_experts(const Model *m, bool one_token) {
     const ExpertsConfig *e = m->config.kinds->experts;

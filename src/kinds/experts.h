@@ -70,6 +70,11 @@ void choose_experts(const ModelConfig *config, const ExpertsTensors *tensors, co
 // What is added to the sum that weights are divided by.
 float expert_sum_eps(const ExpertsConfig *config);
 
+// Whether a model has experts, and biases of theirs or of their router.
+bool model_has_experts(const Model *model);
+bool experts_have_bias(const Model *model);
+bool router_has_bias(const Model *model);
+
 // The width of what an expert reads and makes.
 int64_t expert_width(const ModelConfig *config);
 

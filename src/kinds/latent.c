@@ -119,9 +119,11 @@ static void mix_latent(Plain *p, const float *x) {
     project_mixed(p);
 }
 
+bool has_latent_attention(const Model *m) { return m->config.kinds->latent->kv_rank > 0; }
+
 static bool has_latent(const Model *model, const Layer *layer) {
     (void)layer;
-    return model->config.kinds->latent->kv_rank > 0;
+    return has_latent_attention(model);
 }
 
 static void lay_out_latent(Plain *p, Arena *arena) {

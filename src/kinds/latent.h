@@ -31,5 +31,8 @@ typedef struct PlainLatent {
     float *still;     // (n_heads * what does not turn) the rest of each key
 } PlainLatent;
 
+// Whether a model's layers have latent attention.
+bool has_latent_attention(const Model *model);
+
 // Its row.
 extern const Kind latent_kind;

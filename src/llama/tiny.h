@@ -1,7 +1,7 @@
 // The tiny program, and what it runs a model by.
 #pragma once
 
-#include "../base/settings.h"
+#include "../rope_settings.h"
 #include "forward.h"
 
 // A forward pass by its definition: that of a Llama (main.c), or of all kinds of models

@@ -5,7 +5,7 @@
 #include "../job/job.h"
 #include "table.h"
 
-// ---- the jobs, a function each; what each is asked for, src/settings/options.h says ----
+// ---- the jobs, a function each; what each is asked for, src/options/options.h says ----
 
 // Times reading and decoding by the first plan, at the start and behind job->length positions, and
 // what the machine could give.

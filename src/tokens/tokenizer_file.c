@@ -77,7 +77,7 @@ static bool check_head(const TrailerHead *head, int last_id, Error *err) {
     bool bytelevel = head->kind == BYTELEVEL;
     uint32_t own =
         bytelevel ? IGNORE_MERGES | NFC | NFKC : BYTE_FALLBACK | PREFIX_UNLESS_SPACE | HIDE_UNUSED;
-    uint32_t known = DUMMY_PREFIX | BY_PARTS | own;
+    uint32_t known = DUMMY_PREFIX | BY_PARTS | SYSTEM_PROMPT | own;
     if (!in_range("kind of tokenizer", head->kind, 0, BYTELEVEL, err)) return false;
     if (head->flags & NFKC && !(head->flags & NFC))
         return fail(err, "flag 128 without flag 64 (found flags %u)", head->flags);
@@ -169,6 +169,20 @@ static bool read_triples(Tokenizer *t, Triple **triples, const uint8_t *at, int 
     return true;
 }
 
+// Finds the system prompt at the end of the trailer: its length as a u32, and its bytes, the last of
+// which is the only NUL.
+static bool find_system_prompt(Tokenizer *t, const uint8_t *at, size_t left, Error *err) {
+    uint32_t length = left < 4 ? 0 : (uint32_t)read_i32(at);
+    const uint8_t *nul = left > 4 ? memchr(at + 4, 0, left - 4) : NULL;
+    if (!nul || nul + 1 != at + left || length != left - 4)
+        return fail(err,
+                    "impossible system prompt at the end of the trailer (found %zu bytes, a length "
+                    "of %u)",
+                    left, length);
+    t->system_prompt = (const char *)at + 4;
+    return true;
+}
+
 // Reads what follows the tokens: a head, end tokens, types, merges and rules. Missing parts of the
 // head are 0.
 static bool read_trailer(Tokenizer *t, const uint8_t *at, size_t left, Error *err) {
@@ -183,9 +197,11 @@ static bool read_trailer(Tokenizer *t, const uint8_t *at, size_t left, Error *er
     memset((char *)head + size, 0, sizeof *head - size);
     if (!check_head(head, t->vocab_size - 1, err)) return false;
     size_t expected = size + 4 * head->n_eos + n_tokens + 12 * (head->n_merges + head->n_rules);
-    if (left != expected)
+    bool has_prompt = head->flags & SYSTEM_PROMPT;
+    if (has_prompt ? left < expected : left != expected)
         return fail(err, "wrong size of the trailer (found %zu bytes, expected %zu)", left,
                     expected);
+    if (has_prompt && !find_system_prompt(t, at + expected, left - expected, err)) return false;
     at += size;
     for (uint32_t i = 0; i < head->n_eos; i++, at += 4) {
         t->eos_ids[i] = read_i32(at);

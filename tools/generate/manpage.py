@@ -9,7 +9,7 @@ import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-OPTIONS, ROPE_SETTINGS = 'src/settings/option_table.c', 'src/base/settings.c'
+OPTIONS, ROPE_SETTINGS = 'src/options/option_table.c', 'src/rope_settings.c'
 OF_THE_SOURCES = 'In a browser', 'Building', 'Tested'  # sections about what is not installed
 INSTALLED = r'(model\.bin|tokenizer\.bin|book\.txt|docs/.*|README\.md|CHANGELOG\.md|LICENSE)'
 FILES = ('model.bin and tokenizer.bin, a small Llama that was trained on 512 positions, and book.txt, a story. The '

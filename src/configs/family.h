@@ -1,0 +1,140 @@
+// The families of models whose configs are read: what their classes take where a config is silent,
+// and which of a model's layers are of which kind. A config here is an object of JSON.
+#pragma once
+
+#include "../base/util.h"
+#include "family_words.h"
+#include "json.h"
+
+// Kinds of layers: full ones see all positions, sliding ones the last W. Others (linear attention)
+// have no RoPE.
+enum { KIND_FULL, KIND_SLIDING, N_KINDS, KIND_OTHER = N_KINDS };
+extern const char *const kind_names[N_KINDS];  // "full", "sliding"
+extern const char *const kind_keys[N_KINDS];   // "full_attention", "sliding_attention"
+
+enum { MOST_LAYERS = 1024 };
+
+// What is known of an engine with a family. One without such a row was not looked at.
+typedef struct {
+    const char *name;         // of the engine
+    double since;             // the first release that was looked at (4.57); 0: all
+    double theta;             // where the config has none; 0: the family's
+    double known;             // the first release that knows the family; 0: `since`
+    double one_block_before;  // releases before this one have one block of all layers
+    const char *before;   // the error of releases that do not know it; NULL: nobody looked at these
+    const char *refuses;  // the error with which it stops; NULL: it does not
+    const char *block;    // why blocks are lost; NULL: they are not
+    unsigned does;        // DOES_...
+} FamilyEngine;
+
+// A row of export/families.json, as far as settings of RoPE go by it.
+typedef struct {
+    const char *model_type, *architecture;
+    // Defaults. A head_dim of 0 is hidden_size / num_attention_heads.
+    int max_positions, head_dim;
+    int hidden, heads;    // of a text model inside another that does not say them; 0: it must
+    int original;         // of original_max_position_embeddings; 0: none
+    int global_head_dim;  // of full layers; 0: as head_dim
+    int still, turning;   // of a head, with FAMILY_LATENT
+    double theta;
+    double local_theta;               // of sliding layers, with FAMILY_BY_TYPE
+    const char *theta_keys[N_KINDS];  // NULL: rope_theta of the full ones, none of the sliding ones
+    const char *rotary_key;           // of how many elements of a head turn; NULL: none
+    const char *only_key;             // layers turn if this key says rope; NULL: always
+    const char *block_names[N_KINDS];  // of the kinds' blocks; NULL: kind_keys
+    int window;                        // W of sliding layers
+    int period;               // in each period of layers one is full; 0: all layers are alike
+    const char *period_key;   // its key; NULL: none
+    const char *zeros_key;    // of a list with a 0 for each layer that is not full; NULL: none
+    const char *indexes_key;  // of a list of the full layers; NULL: none
+    const char *full_words;   // in layer_types for full layers, besides full_attention; NULL: none
+    const char
+        *other_words;  // likewise for those that neither slide nor are full; NULL: they slide
+    double partial;    // partial_rotary_factor; 0: 1
+    int still_each;    // each so manieth layer has no RoPE, where no list says which; 0: all have
+    int chunk;         // of how many positions a layer with RoPE sees one part; 0: no chunks
+    // Keys of a temperature of layers without RoPE, a flag, what queries grow by and how often, and
+    // the defaults of the last two; NULL: none.
+    const char *unturned[3];
+    double unturned_beta;
+    int unturned_length;
+    int slides_with;         // the number of layers with which llama.cpp slides; 0: any
+    const char *layer_keys;  // keys about layers or positions that mean something; NULL: none
+    const char *aliases;     // other model_types of it; NULL: none
+    const char *also_architectures;  // theirs; NULL: none
+    // JSON that stands for a missing block of all layers or of the full ones; NULL: none.
+    const char *block;
+    const char *sliding_block;    // likewise of the sliding ones
+    unsigned flags;               // FAMILY_...
+    unsigned always, sign, may;   // FEATURE_...: it has all of `always`, and one of `sign` if any
+    const FamilyEngine *engines;  // those that were looked at, up to one without a name; NULL: none
+} RopeFamily;
+
+// Models of pictures and text, whose text model has a config of its own inside.
+typedef struct {
+    const char *model_type, *architecture;
+    const char *inside;  // the model_type of the text model where it does not say it; NULL: none
+    bool may_be_flat;    // without a text_config the text model's keys stand in the wrapper itself
+} FamilyWrapper;
+
+// Whether a word stands in a list of words with a space between two; NULL: no words.
+bool has_word(const char *words, const char *word);
+// Whether a value is a string, and one of such words.
+bool json_is_one_of(const Json *value, const char *words);
+// Where a model of text and something else has the config of its text model.
+enum { N_CONTAINERS = 4 };
+extern const char *const family_containers[N_CONTAINERS];
+// The config of a text model in one of these, or in the only member that names a family.
+// NULL: there is none, or the config is a text model's itself.
+const Json *family_inside(const Json *config);
+// The value of a config's model_type. NULL: it has none, or null or an empty string, which say nothing.
+const Json *family_model_type(const Json *config);
+// The config of the text model, however deep it is inside others.
+const Json *family_text(const Json *config);
+// Whether a text model inside is in a wrapper that has a row, or there is none inside.
+bool family_wrapper_is_known(const Json *config);
+// What a text model's config without a known family is read as. NULL: it has not a Llama's keys.
+const RopeFamily *family_any(const Json *text);
+// The family of a config's text model, by its model_type or else its architecture, or what the
+// wrapper has inside. NULL: unknown.
+const RopeFamily *config_family(const Json *config);
+// The family of a model_type. NULL: unknown.
+const RopeFamily *family_named(const char *model_type);
+// The first family that has all of some flags.
+const RopeFamily *family_with(unsigned flags);
+// The family, of those that this program runs, that is nearest to a model with these features. It
+// has full and sliding layers (has_kinds), or layers of one kind. NULL: none fits.
+const RopeFamily *family_nearest(unsigned features, bool has_kinds);
+// The name that a kind of layers has in rope_parameters. NULL stands for no family.
+const char *family_block_name(const RopeFamily *family, int kind);
+// Whether a key about layers or positions means something in a family.
+bool family_reads(const RopeFamily *family, const char *key);
+// What is known of an engine with a family. NULL: nobody looked at it.
+const FamilyEngine *family_engine(const RopeFamily *family, const char *engine);
+// The architecture of the wrapper that a config is by its own name. NULL: it is none.
+const char *family_wrapper_architecture(const Json *config);
+
+typedef struct {
+    int n;  // 0: not known, and then both kinds are there
+    int n_of[N_KINDS + 1];
+    int window;          // W of sliding layers, a query's own position included; 0: none slide
+    char expected[100];  // of layer_types, where it is wrong
+    unsigned char kinds[MOST_LAYERS];  // KIND_... of each layer
+} ConfigLayers;
+
+// Layers without RoPE in families that list them.
+typedef struct {
+    int n;
+    short layers[MOST_LAYERS];
+    double
+        beta;  // their queries are multiplied by 1 + beta ln(1 + (position + 1) / length); 0: not
+    int length, chunk;  // the others see their own chunk of so many positions; 0: no chunks
+} LayersAtRest;
+
+// Whether there are layers of a kind. Where it is not known which are which, there are both.
+bool layers_have(const ConfigLayers *layers, int kind);
+
+// Reads which layers of a text model are of which kind; without a text model (NULL), those of
+// layers->n layers by the family's period. `types` is false where layer_types is not read. False when a value makes no sense; *key is then its key and *expected what was expected.
+bool config_layers(const Json *text, const RopeFamily *family, bool types, ConfigLayers *layers,
+                   const char **key, const char **expected);

@@ -1,0 +1,255 @@
+// What is worth a warning in a config, and keys that mean nothing or stand twice.
+#include <ctype.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "config.h"
+#include "json.h"
+
+// ---- keys without use ----
+
+void config_check_keys(Config *c, const Json *object) {
+    for (const Json *v = json_members(object); v; v = v->next) {
+        if (v->asked) continue;
+        const Word key = config_key_word(v);
+        const ConfigKey *row = config_key(key.text);
+        const char *meant = row ? NULL : config_key_meant(key.text, KEY_AT_BLOCK);
+        bool is_known = row && row->at & KEY_AT_BLOCK;
+        if (meant)
+            config_reject(c, object, v->key, "a key that some rope_type has; did you mean %s?",
+                          meant);
+        else if (!is_known) config_reject(c, object, v->key, "a key that some rope_type has");
+        else if (row->read_by)
+            config_remark(c, "%s%s is not used: %s", c->called.inside, key.text, row->read_by);
+        else add_name(c->file->unused, sizeof c->file->unused, ", ", key.text);
+    }
+}
+
+// Whether the letters of a name begin with those of `rope`.
+static bool speaks_of_rope(const char *name) {
+    const char *letter = "rope";
+    for (; *name && *letter; name++) {
+        if (!isalnum((unsigned char)*name)) continue;
+        if (tolower((unsigned char)*name) != *letter++) return false;
+    }
+    return !*letter;
+}
+
+// The key that a name beside the blocks is written like, which speaks of RoPE and is none. NULL: none.
+static const char *key_meant(const char *name, const ConfigKey *row) {
+    return !row && speaks_of_rope(name) ? config_key_meant(name, KEY_AT_TOP) : NULL;
+}
+
+// Warns of what stands beside the blocks and is written like a key, or belongs into a block.
+void config_remark_lost(Config *c) {
+    for (const Json *v = json_members(c->config); v; v = v->next) {
+        const Word key = config_key_word(v);
+        const ConfigKey *row = config_key(key.text);
+        if (row && !(row->at & KEY_AT_TOP) && row->misplaced)
+            config_unread(c, "%s beside the blocks is not used: its place is in rope_scaling",
+                          key.text);
+        const char *meant = key_meant(key.text, row);
+        if (meant)
+            config_unread(c, "%s means nothing, and is not used: did you mean %s?", key.text,
+                          meant);
+    }
+}
+
+// What readers make of a block without the key, in words; `value` is what counts in its place.
+static void say_absent(const ConfigKey *key, double value, char *out, size_t size) {
+    const char *mark = strstr(key->absent, "{value}");
+    snprintf(out, size, "%.*s%.12g%s", (int)(mark - key->absent), key->absent, value,
+             mark + strlen("{value}"));
+}
+
+void rope_config_say_unsaid(int train_ctx, char *out, size_t size) {
+    say_absent(config_key(key_of_original), train_ctx, out, size);
+}
+
+// Warns of what a scaled block lacks, where that is seldom meant.
+void config_remark_absent(Config *c) {
+    const bool is_own = c->block && (!c->family || c->block != c->of_class[KIND_FULL]);
+    for (int i = 0; i < n_config_keys && is_own; i++) {
+        const ConfigKey *key = &config_key_rows[i];
+        bool is_theta = strcmp(key->name, "rope_theta") == 0;
+        bool is_beside = c->layout != BY_TYPE || (is_theta && c->kind == KIND_FULL);
+        // A theta of the class's own is meant, and one of a model or the command line is said.
+        bool is_meant = is_theta && (!c->family || c->rope->theta != 1e4 || c->kind != KIND_FULL ||
+                                     c->family->theta_keys[KIND_FULL]);
+        bool is_there =
+            config_member(c, key->name) || (is_beside && json_member(c->config, key->name));
+        if (!(key->absent_in & 1u << c->type) || is_there || is_meant) continue;
+        char words[200];
+        say_absent(key, is_theta ? c->rope->theta : c->rope->train_ctx, words, sizeof words);
+        if (!is_theta && c->kind == KIND_FULL) c->file->original_unsaid = true;
+        // Engines go by the same default theta, and say themselves what they miss.
+        (is_theta ? config_unread : config_remark)(
+            c, "%s has no %s, nor is there one beside it: %s", c->called.name, key->name, words);
+    }
+}
+
+// A number that stands both beside the block and in it, and not the same one.
+static void remark_two(Config *c, const char *key, bool inner_counts) {
+    double beside, inside;
+    bool both = json_number(json_member(c->config, key), &beside) &&
+                json_number(json_member(config_object_with(c, key), key), &inside);
+    if (both && beside != inside)
+        config_remark(c, "%s is %.12g beside %s and %.12g in it: %.12g counts", key, beside,
+                      c->called.name, inside, inner_counts ? inside : beside);
+}
+
+// Yarn's attention factor, as it stands and as the mscale pair makes it.
+static void remark_attention(Config *c) {
+    const RopeConfig *r = c->rope;
+    double a = r->attention_factor, grown = rope_yarn_growth(r->factor);
+    double by_pair = (grown * r->mscale + 1) / (grown * r->mscale_all_dim + 1);
+    bool has_pair = r->mscale != 0 && r->mscale_all_dim != 0;
+    if (a != 0 && has_pair && !(fabs(by_pair / a - 1) < 1e-6))
+        config_remark(c,
+                      "attention_factor is %.12g in %s, and mscale and mscale_all_dim make it "
+                      "%.12g: %.12g counts",
+                      a, c->called.name, by_pair, a);
+}
+
+// A share in a scaled block that the class's own goes before.
+static void remark_share(Config *c) {
+    static const char key[] = "partial_rotary_factor";
+    double inside;
+    bool is_lost = config_outside_counts(c) && !config_is_something(json_member(c->config, key)) &&
+                   json_number(config_member(c, key), &inside);
+    if (is_lost && inside != c->partial)
+        config_remark(c,
+                      "%s is %.12g in %s, and nothing beside it: model_type %s has %.12g there, "
+                      "which counts",
+                      key, inside, c->called.name, c->family->model_type, c->partial);
+}
+
+void config_remark_contradictions(Config *c) {
+    bool has_own_key = c->family && c->family->theta_keys[KIND_FULL];
+    bool is_theta_of_kind = c->layout != BY_TYPE || c->kind == KIND_FULL;
+    if (is_theta_of_kind && !has_own_key) remark_two(c, "rope_theta", true);
+    remark_two(c, "partial_rotary_factor", !config_outside_counts(c));
+    remark_share(c);
+    if (config_type_has(c, TYPE_HAS_ORIGINAL)) remark_two(c, key_of_original, c->layout == BY_TYPE);
+    if (c->type == TYPE_YARN) remark_attention(c);
+}
+
+// ---- families that nobody looked at ----
+
+// Whether a name has one of these parts.
+static bool has_part(const char *name, const char *const *parts, size_t n) {
+    bool found = false;
+    for (size_t i = 0; i < n; i++) found = found || strstr(name, parts[i]);
+    return found;
+}
+
+// Whether a member of the config speaks of positions, says something, and no row reads it.
+static bool is_unread(const Json *v) {
+    static const char *const parts[] = {
+        "rope",  "rotary", "position", "theta",       "nope",        "yarn", "ntk",     "logn",
+        "alibi", "xpos",   "window",   "layer_types", "temperature", "swa",  "sliding", "pos_emb"};
+    const ConfigKey *row = config_key(v->key);
+    const bool is_read =
+        v->asked || (row && (row->types || row->turns || row->saved || row->type == KEY_OBJECT));
+    return has_part(v->key, parts, sizeof parts / sizeof *parts) && !is_read &&
+           config_is_by_layer(v) && !key_meant(v->key, row);
+}
+
+// Adds a name to a list of names. False where there is no room but for the number of others.
+static bool add_if_room(char *names, size_t size, const char *name) {
+    enum { ROOM = 24 };
+    if (strlen(names) + strlen(name) + ROOM > size) return false;
+    add_name(names, size, ", ", name);
+    return true;
+}
+
+// Warns of keys that say something of positions in a way of their own, also in an object of settings.
+static void remark_unread(Config *c) {
+    static const char *const of_rope[] = {"rope", "rotary"};
+    char found[500] = "", one[90];
+    int n_more = 0;
+    for (const Json *v = json_members(c->config); v; v = v->next) {
+        const Word key = config_key_word(v);
+        if (is_unread(v)) n_more += !add_if_room(found, sizeof found, key.text);
+        for (const Json *in = config_key(v->key) ? NULL : json_members(v); in; in = in->next) {
+            const Word name = config_key_word(in);
+            snprintf(one, sizeof one, "%s.%s", key.text, name.text);
+            if (has_part(in->key, of_rope, 2)) n_more += !add_if_room(found, sizeof found, one);
+        }
+    }
+    if (n_more) {
+        snprintf(one, sizeof one, " and %d more", n_more);
+        add_name(found, sizeof found, "", one);
+    }
+    if (found[0]) config_unread(c, "what is not read, and may change how it turns: %s", found);
+}
+
+// What was taken for granted of a family that nobody looked at.
+void config_remark_any(Config *c) {
+    const RopeConfig *r = &c->file->rope;
+    const Json *type = family_model_type(c->config);
+    if (!type) type = family_model_type(c->outer);
+    if (!type) type = json_items(json_member(c->config, "architectures"));
+    const Word name = config_word(type);
+    const ConfigKey *still = config_says_still(c);
+    Word room;
+    const char *key = still ? config_name_in(c, c->config, still->name, &room) : NULL;
+    const Json *why = key ? json_member(c->config, key) : NULL;
+    if (still && strcmp(still->name, "rope_theta") == 0)
+        config_unread(c, "nobody looked at model_type %s: a rope_theta of null is read as no RoPE",
+                      name.text);
+    else if (still)
+        config_unread(c, "nobody looked at model_type %s: %s %s is read as no RoPE", name.text, key,
+                      config_word(why).text);
+    else
+        config_unread(c,
+                      "nobody looked at model_type %s, so it is read as %s: %d of %d elements of a "
+                      "head turn, theta %.12g%s, %d positions",
+                      name.text, config_is_of(c, FAMILY_LATENT) ? "DeepSeek's" : "a Llama's",
+                      r->method == ROPE_PROPORTIONAL ? 2 * r->turning : r->rotary_dim,
+                      c->file->head_dim, r->theta, c->says_theta ? "" : " (no key says it)",
+                      c->file->max_positions);
+    remark_unread(c);
+}
+
+void config_remark_still(Config *c) {
+    static const char *const blocks[] = {"rope_scaling", "rope_parameters"};
+    for (int i = 0; i < 2; i++) {
+        const Json *block = json_member(c->config, blocks[i]);
+        const Json *newer = json_member(block, "rope_type");
+        const Json *type = newer ? newer : json_member(block, "type");
+        if (type && type->kind == '"' && !json_is(type, "default"))
+            config_unread(c, "%s is not used, since no layer turns", blocks[i]);
+    }
+}
+
+// ---- keys that stand twice ----
+
+// Refuses a key of the table that an object has twice, or one that says which model it is of.
+static void refuse_twice(Config *c, const Json *object) {
+    static const char *const others[] = {"model_type", "architectures"};
+    for (const Json *v = json_members(object); v; v = v->next) {
+        const Word key = config_key_word(v);
+        bool is_key = config_key(key.text);
+        for (int i = 0; i < 2; i++) is_key = is_key || strcmp(key.text, others[i]) == 0;
+        for (int i = 0; i < N_CONTAINERS; i++)
+            is_key = is_key || strcmp(key.text, family_containers[i]) == 0;
+        if (is_key && json_member(object, key.text) != v)
+            config_reject(c, object, v->key, "it once, and it appears twice");
+    }
+}
+
+// The same in the config, in what it is inside, and in its objects of settings.
+void config_refuse_repeated(Config *c) {
+    static const char *const objects[] = {"rope_scaling", "rope_parameters",
+                                          "dual_chunk_attention_config"};
+    if (c->outer != c->config) refuse_twice(c, c->outer);
+    refuse_twice(c, c->config ? c->config : c->alone);
+    for (int i = 0; i < 3; i++) {
+        const Json *at = json_member(c->config, objects[i]);
+        refuse_twice(c, at);
+        for (const Json *v = json_members(at); v; v = v->next) refuse_twice(c, v);
+    }
+}

@@ -1,0 +1,73 @@
+// The jobs. A row says all that the options, run.c and messages know of a job. To add one, write
+// its row, its function, which src/measure/measure.h names, and the option that asks for it in
+// option_table.c.
+#pragma once
+
+// How long a job's text is when -n does not say.
+typedef enum {
+    NO_LENGTH,       // it has none, and -n has no effect
+    CONTEXT_LENGTH,  // the model's context
+    SHORT_LENGTH,    // 256 positions
+    PROMPT_LENGTH,   // the prompt's
+    BENCH_LENGTH,    // 8,192 positions, or half of what a model has learned
+    FAR_LENGTH,      // past the trained context: four times as far, or the model's context
+    TEXT_LENGTH,     // the same, but no more than the text has
+} UsualLength;
+
+// What a job needs and takes. An option may have its effect in all jobs that take something.
+enum {
+    A_TOKENIZER = 1,
+    PLANS = 2,                // of what --rope names
+    A_MODEL_OR_SETTINGS = 4,  // it is about settings, and needs no model beside them
+    A_PROMPT = 8,             // which must fit in the length
+    LISTS = 16,               // of methods and of engines
+    RUNNING = 32,             // it runs the model
+    SAMPLING = 64,            // it writes a text
+    SPREADING = 128,          // of the tokens of its text
+    A_SEED = 256,
+    A_TABLE = 512,         // it prints one
+    ADVICE_REACH = 1024,   // it warns where settings do not reach as far as the text,
+    ADVICE_TUNING = 2048,  // or are not those that the model was made with
+    A_LENGTH = 4096,       // follows from the usual one
+    ON_A_TEXT = A_TOKENIZER | PLANS | RUNNING,
+    WRITING = ON_A_TEXT | SAMPLING | SPREADING | A_SEED,
+};
+
+// Kind, function, usual length, needs. The first is what is done when no option asks for a
+// job. CHAT (-m chat), PROMPTS (--prompts) and SETTINGS (--settings) are made of another job by one
+// of its options.
+#define JOB_ROWS(JOB)                                                                              \
+    JOB(TEXT, generate_text, SHORT_LENGTH, WRITING | A_PROMPT)                                     \
+    JOB(CHAT, generate_text, CONTEXT_LENGTH, WRITING)                                              \
+    JOB(PPL, measure_perplexity, TEXT_LENGTH,                                                      \
+        ON_A_TEXT | LISTS | SPREADING | A_TABLE | ADVICE_TUNING)                                   \
+    JOB(TASKS, measure_tasks, FAR_LENGTH,                                                          \
+        ON_A_TEXT | LISTS | SPREADING | A_SEED | A_TABLE | ADVICE_TUNING)                          \
+    JOB(PROMPTS, print_prompts, FAR_LENGTH, A_TOKENIZER | A_SEED)                                  \
+    JOB(CHECK, check_model, CONTEXT_LENGTH, ON_A_TEXT | A_TABLE)                                   \
+    JOB(SETTINGS, check_model, CONTEXT_LENGTH, PLANS | A_MODEL_OR_SETTINGS | A_TABLE)              \
+    JOB(ATTN, show_attention, PROMPT_LENGTH, ON_A_TEXT | A_PROMPT | SPREADING | A_TABLE)           \
+    JOB(NEXT, show_next, PROMPT_LENGTH, ON_A_TEXT | A_PROMPT | LISTS | A_TABLE | ADVICE_TUNING)    \
+    JOB(EXPLAIN, explain, CONTEXT_LENGTH,                                                          \
+        PLANS | A_MODEL_OR_SETTINGS | A_TABLE | ADVICE_REACH | ADVICE_TUNING)                      \
+    JOB(BENCH, bench, BENCH_LENGTH, PLANS | RUNNING | A_TABLE)                                     \
+    JOB(ROPE_JSON, print_block, CONTEXT_LENGTH, PLANS | A_MODEL_OR_SETTINGS)                       \
+    JOB(FIELDS, print_fields, NO_LENGTH, A_MODEL_OR_SETTINGS)                                      \
+    JOB(SEARCH, search_divisors, TEXT_LENGTH, ON_A_TEXT | A_SEED | A_TABLE)                        \
+    JOB(ENGINES, show_engines, CONTEXT_LENGTH, PLANS | A_MODEL_OR_SETTINGS | A_TABLE)              \
+    JOB(QUANTIZE, measure_rounding, NO_LENGTH, A_TABLE)
+
+#define JOB_KIND(kind, run, length, needs) JOB_##kind,
+typedef enum { JOB_ROWS(JOB_KIND) N_JOBS } JobKind;
+
+// Sets of jobs are bits: ON_PPL is that of JOB_PPL.
+#define ON_JOB(kind, run, length, needs) ON_##kind = 1 << JOB_##kind,
+enum { JOB_ROWS(ON_JOB) };
+
+// What a row says but for its function, which lies above (src/job, src/measure) and run.c calls.
+typedef struct {
+    UsualLength length;
+    unsigned needs;
+} JobFacts;
+
+extern const JobFacts job_facts[N_JOBS];

@@ -1,0 +1,352 @@
+// The options of the command line, and --help. To add one, give it a place in Options and a row in
+// the table.
+#include "options.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "../base/names.h"
+
+#define OF_OPTIONS(field) .place = offsetof(Options, field)
+
+static const char *const modes[] = {"generate", "chat"};
+static const char *const on_or_off[] = {"on", "off"};
+static const char *const activations[] = {"int8", "f32"};
+static const char *const quantized_types[] = {"q8", "q4", "f16", "f32"};
+
+enum {
+    MOST_COUNT = 1 << 20,
+    SPREADS = ON_TEXT | ON_CHAT | ON_PPL | ON_TASKS | ON_ATTN,  // where jumps are --spread's alone
+};
+
+const Option option_table[] = {
+    {.value = {"-t", "T", "temperature, 0 is greedy [1]", NUMBER,
+               OF_OPTIONS(text.sampling.temperature), 0, 1e6},
+     .is_common = true,
+     .needs = SAMPLING},
+    {.value = {"-p", "P", "top-p: sample from the likeliest tokens that make up P [0.9]", NUMBER,
+               OF_OPTIONS(text.sampling.top_p), 0, 1},
+     .needs = SAMPLING},
+    {.value = {"-k", "K", "top-k: sample from the K likeliest tokens; 0: from all [0]", WHOLE,
+               OF_OPTIONS(text.sampling.top_k), 0, MOST},
+     .needs = SAMPLING},
+    {.value = {"--min-p", "M", "sample from tokens at least M times as likely as the likeliest [0]",
+               NUMBER, OF_OPTIONS(text.sampling.min_p), 0, 1},
+     .needs = SAMPLING},
+    {.value = {"-s", "SEED", "seed of the random numbers, 0: from the clock [0]", SEED,
+               OF_OPTIONS(seed)},
+     .is_common = true,
+     .needs = A_SEED},
+    {.value = {"-n", "N",
+               "positions, prompt included; 0: the model's context, as in a chat and --check; "
+               "8k: 8 x 1,024 "
+               "[256 for text; 4 times the trained context for measurements]",
+               WHOLE, OF_OPTIONS(steps), 0, MOST},
+     .is_common = true,
+     .needs = A_LENGTH},
+    {.value = {"-i", "TEXT", "prompt", TEXT, OF_OPTIONS(text.prompt)},
+     .is_common = true,
+     .not_with = "-f",
+     .jobs = ON_CHAT,
+     .needs = A_PROMPT},
+    {.value = {"-f", "FILE", "file with the prompt; - is standard input", TEXT,
+               OF_OPTIONS(prompt_file)},
+     .is_common = true,
+     .jobs = ON_TASKS | ON_PROMPTS,
+     .needs = A_PROMPT},
+    {.value = {"-z", "FILE", "tokenizer [NAME.tokenizer.bin or tokenizer.bin beside the model]",
+               TEXT, OF_OPTIONS(tokenizer_path)},
+     .idle = {"--ids", true, ON_PPL},
+     .needs = A_TOKENIZER},
+    {.value = {"--no-import", NULL,
+               "refuse a GGUF file or a checkpoint's folder, and say how to bring it in by hand",
+               FLAG, OF_OPTIONS(no_import)}},
+    {.value = {"-m", "MODE",
+               "generate or chat; a chat writes turns as the model's family does, which it "
+               "recognizes by its special tokens [generate]",
+               WORD, OF_OPTIONS(mode), 0, 1, modes},
+     .is_common = true,
+     .needs = SAMPLING},
+    {.value = {"-y", "TEXT", "system prompt of a chat; '': none [the template's own]", TEXT,
+               OF_OPTIONS(text.system_prompt)},
+     .jobs = ON_CHAT},
+    {.value = {"--thinking", "MODE",
+               "on or off: whether answers of a chat begin with thoughts (Qwen 3, 3.5) [on]", WORD,
+               OF_OPTIONS(text.thinking), 0, 1, on_or_off},
+     .jobs = ON_CHAT},
+    {.value = {"--ignore-eos", NULL, "keep generating past an end token", FLAG,
+               OF_OPTIONS(text.ignore_eos)},
+     .needs = SAMPLING},
+    {.value = {"--kv", "TYPE", "precision of the key-value cache: f16, f32, q8 or q4 [f16]", WORD,
+               OF_OPTIONS(sessions.kv), 0, N_KV_TYPES - 1, kv_type_names},
+     .is_common = true,
+     .needs = RUNNING,
+     .jobs = ON_EXPLAIN},
+    {.value =
+         {"--activations", "TYPE",
+          "what quantized weights multiply: activations rounded to int8, or kept as f32 [int8]",
+          WORD, OF_OPTIONS(sessions.floats), 0, 1, activations},
+     .needs = RUNNING},
+    {.value = {"--spread", "N",
+               "spread the tokens of a text over N positions, in pieces with jumps between them",
+               WHOLE, OF_OPTIONS(sessions.spread), 1, MOST},
+     .needs = SPREADING},
+    {.value = {"--piece", "P", "tokens in a piece of --spread [128]", WHOLE,
+               OF_OPTIONS(sessions.piece), 1, MOST_COUNT},
+     .idle = {"--spread", false, SPREADS},
+     .jobs = ON_CHECK,
+     .needs = SPREADING},
+    {.value = {"--threads", "N", "threads [OMP_NUM_THREADS, else what is fastest]", WHOLE,
+               OF_OPTIONS(sessions.threads), 1, 1024},
+     .jobs = ON_QUANTIZE,
+     .needs = RUNNING},
+    {.value =
+         {"--plain", NULL,
+          "compute by the definition (src/llama/forward.c): slow, on one thread, nothing rounded",
+          FLAG, OF_OPTIONS(sessions.plain)},
+     .needs = RUNNING},
+    {.value = {.help = "RoPE; a setting that is not given comes from the model"}},
+    {.value = {"--rope", "NAME",
+               "method or distance map; measurements also take a list, with settings, or all "
+               "(none,yarn:factor=4,8:ramp=turns)",
+               TEXT, OF_OPTIONS(methods)},
+     .is_common = true,
+     .about_rope = true,
+     .needs = PLANS},
+    {.value = {"--rope-sliding", "NAME",
+               "method of the sliding layers, where the model gives them settings of their own",
+               TEXT, OF_OPTIONS(sliding)},
+     .about_rope = true,
+     .needs = PLANS},
+    {.value = {"--rope-config", "FILE",
+               "a config.json, or its rope_scaling block alone, in place of the model's settings",
+               TEXT, OF_OPTIONS(rope_config)},
+     .is_common = true,
+     .about_rope = true},
+    {.value = {"--reading", "ENGINES",
+               "read that file, or the model's own settings, as these engines do (vllm,hf4@4.51); "
+               "see --engines",
+               TEXT, OF_OPTIONS(reading)},
+     .not_with = "--engines",
+     .about_rope = true,
+     .needs = PLANS},
+    {.is_rope = true, .jobs = ON_PROMPTS, .needs = PLANS},
+    {.value = {.help = "Instead of generating"}},
+    {.value = {"--ppl", "FILE", "perplexity by position over a text; - is standard input", TEXT,
+               OF_OPTIONS(text_path)},
+     .is_common = true,
+     .job = JOB_PPL},
+    {.value = {"--ids", NULL,
+               "FILE of --ppl, or of -f with --next, holds token ids, as decimal numbers", FLAG,
+               OF_OPTIONS(ids)},
+     .jobs = ON_PPL | ON_NEXT},
+    {.value = {"--per-token", NULL, "--ppl prints every position", FLAG, OF_OPTIONS(ppl.per_token)},
+     .jobs = ON_PPL},
+    {.value = {"--samples", "K", "--ppl averages K windows spread evenly over the text [1]", WHOLE,
+               OF_OPTIONS(ppl.samples), 1, MOST_COUNT},
+     .jobs = ON_PPL},
+    {.value = {"--stepwise", NULL,
+               "--ppl and --next read token by token, as generation does (slow)", FLAG,
+               OF_OPTIONS(sessions.stepwise)},
+     .jobs = ON_PPL | ON_NEXT},
+    {.value =
+         {"--stale-keys", NULL,
+          "leave keys as they were rotated when cached: a known flaw, with --stepwise or --check",
+          FLAG, OF_OPTIONS(sessions.stale_keys)},
+     .idle = {"--stepwise", false, ON_PPL},
+     .about_rope = true,
+     .jobs = ON_PPL | ON_CHECK | ON_NEXT},
+    {.value = {"--check", "[FILE]",
+               "does the model hold to N positions? On a text of yours, or the built-in story",
+               TEXT, OF_OPTIONS(check.text_path)},
+     .is_common = true,
+     .job = JOB_CHECK},
+    {.value = {"--like", "FILE",
+               "--check also requires short texts to be read as well as by the model in FILE, "
+               "within 5 %",
+               TEXT, OF_OPTIONS(check.like_path)},
+     .jobs = ON_CHECK},
+    {.value =
+         {"--budget", "SECONDS",
+          "time limit of --check; unfinished checks are named; 0: estimate the cost and stop [60]",
+          NUMBER, OF_OPTIONS(check.budget), 0, 1e6},
+     .jobs = ON_CHECK},
+    {.value =
+         {"--whole", NULL,
+          "--check passes only if it has read a text of N positions whole, not through a window",
+          FLAG, OF_OPTIONS(check.whole)},
+     .jobs = ON_CHECK},
+    {.value = {"--settings", NULL,
+               "--check judges the settings alone, without reading a text; needs no tokenizer",
+               FLAG, OF_OPTIONS(check.settings)},
+     .not_with = "--check FILE",
+     .jobs = ON_CHECK | ON_SETTINGS},
+    {.value = {"--passkey", NULL, "retrieval of a hidden key by length and depth", .type = NOTHING},
+     .is_common = true,
+     .job = JOB_TASKS},
+    {.value =
+         {"--tasks", "LIST",
+          "tasks by length and depth; passkey, multikey, multivalue, variables, updates, hops, "
+          "copy, or all; -f: in that text",
+          TEXT, OF_OPTIONS(tasks.list)},
+     .is_common = true,
+     .job = JOB_TASKS},
+    {.value = {"--trials", "K", "ask K times at each length and depth [10]", WHOLE,
+               OF_OPTIONS(tasks.trials), 1, MOST_COUNT},
+     .jobs = ON_TASKS | ON_PROMPTS},
+    {.value = {"--prompts", NULL,
+               "--tasks prints its prompts and the right answers as lines of JSON; needs no model",
+               FLAG, OF_OPTIONS(prompts)},
+     .with = {"-n"},
+     .unless = "MODEL",
+     .jobs = ON_TASKS | ON_PROMPTS},
+    {.value = {"--min-accuracy", "A",
+               "exit with status 1 when a method's accuracy in a task at a length is below A [0]",
+               NUMBER, OF_OPTIONS(tasks.min_accuracy), 0, 1},
+     .jobs = ON_TASKS},
+    {.value = {"--attn", "LAYER.HEAD",
+               "scores and weights that the prompt's last query gives each key, by distance", PAIR,
+               OF_OPTIONS(attn)},
+     .job = JOB_ATTN},
+    {.value = {"--next", "K",
+               "log-probabilities of the K likeliest tokens after the prompt; K may be a file that "
+               "lists tokens",
+               TEXT, OF_OPTIONS(next)},
+     .is_common = true,
+     .job = JOB_NEXT},
+    {.value = {"--explain", NULL, "show what the method does to every pair at length N",
+               .type = NOTHING},
+     .is_common = true,
+     .job = JOB_EXPLAIN},
+    {.value = {"--plot", NULL,
+               "--explain draws the pairs on standard error, as it does for a terminal", FLAG,
+               OF_OPTIONS(plot)},
+     .jobs = ON_EXPLAIN},
+    {.value = {"--head-dim", "D",
+               "head size for --explain, --rope-json and --engines without a model; give --theta "
+               "and --train-ctx too",
+               WHOLE, OF_OPTIONS(head_dim), 2, ROPE_MAX_HEAD_DIM},
+     .not_with = "MODEL",
+     .with = {"--theta", "--train-ctx"},
+     .unless = "--rope-config"},
+    {.value = {"--rope-json", "[FAMILY]",
+               "the settings as a rope_scaling block for Hugging Face and vLLM; with FAMILY, a "
+               "model_type, as the keys of its config.json",
+               TEXT, OF_OPTIONS(family)},
+     .is_common = true,
+     .job = JOB_ROPE_JSON,
+     .about_rope = true},
+    {.value = {"--fields", NULL,
+               "what --rope-config's file says, by the names of a model file's header, as JSON: "
+               "what the exporter asks",
+               .type = NOTHING},
+     .job = JOB_FIELDS,
+     .not_with = "MODEL",
+     .with = {"--rope-config"},
+     .about_rope = true},
+    {.value = {"--engines", "[LIST]",
+               "how nine engines read the model's settings, or --rope-config's "
+               "(vllm:max_len=128k,hf4@4.51) [all]",
+               TEXT, OF_OPTIONS(engines)},
+     .is_common = true,
+     .job = JOB_ENGINES,
+     .about_rope = true},
+    {.value = {"--search", "FILE",
+               "LongRoPE's search: find the divisors of each pair for windows of N positions of "
+               "this text",
+               TEXT, OF_OPTIONS(text_path)},
+     .is_common = true,
+     .job = JOB_SEARCH,
+     .about_rope = true},
+    {.value = {"--reads", "K", "--search reads at most K windows [400]", WHOLE,
+               OF_OPTIONS(search.reads), 1, MOST},
+     .jobs = ON_SEARCH},
+    {.value = {"--search-windows", "K",
+               "--search reads K windows of the text, and judges the result on as many others [8]",
+               WHOLE, OF_OPTIONS(search.windows), 1, MOST_COUNT},
+     .jobs = ON_SEARCH},
+    {.value = {"--bench", NULL,
+               "speed of prefill and decode, at the start and after N positions [8192]",
+               .type = NOTHING},
+     .is_common = true,
+     .job = JOB_BENCH},
+    {.value = {"--quantize", "TYPE OUT",
+               "write a copy with q8, q4, f16 or f32 weights, and print what rounding did", WORD,
+               OF_OPTIONS(quantize_type), 0, 3, quantized_types},
+     .is_common = true,
+     .job = JOB_QUANTIZE},
+    {.value = {"--tsv", NULL, "print tables separated by tabs at a terminal, too, as in a pipe",
+               FLAG, OF_OPTIONS(tsv)},
+     .needs = A_TABLE},
+    {.value = {"--json", NULL,
+               "print the table as one object of JSON, with the reason of the exit status", FLAG,
+               OF_OPTIONS(json)},
+     .is_common = true,
+     .not_with = "--tsv"},
+    {.value = {"--help", "[TOPIC]",
+               "the options used most, or a TOPIC: all, rope, or a job (check, ppl, tasks, ...); "
+               "-h is --help",
+               TEXT, OF_OPTIONS(help)},
+     .is_common = true},
+    {.value = {"--version", NULL, "print the version", FLAG, OF_OPTIONS(version)}},
+};
+enum { N_ROWS = sizeof option_table / sizeof option_table[0] };
+const int n_option_rows = N_ROWS;
+_Static_assert((int)N_ROWS <= (int)MOST_OPTIONS, "each option has a place in `said`");
+_Static_assert(sizeof(KvType) == sizeof(int), "a word is put in its place as an int");
+
+const Options options_unsaid = {
+    .steps = -1,
+    .text = {.sampling = {.temperature = 1, .top_p = 0.9}},
+    .ppl = {.samples = 1},
+    .tasks = {.trials = 10},
+    .check = {.budget = 60, .max_cache = -1},
+    .search = {.reads = 400, .windows = 8},
+};
+
+#define FACTS(kind, run, length, needs)                                                            \
+    [JOB_##kind] = {(length), (needs) | ((length) == NO_LENGTH ? 0 : A_LENGTH)},
+const JobFacts job_facts[N_JOBS] = {JOB_ROWS(FACTS)};
+
+unsigned option_jobs(const Option *option) {
+    unsigned jobs = option->jobs;
+    for (int k = 0; k < N_JOBS; k++) {
+        bool anywhere = !option->jobs && !option->needs;
+        if (anywhere || job_facts[k].needs & option->needs) jobs |= 1u << k;
+    }
+    return jobs;
+}
+
+const Setting *option_value(int number) {
+    return number < N_ROWS ? &option_table[number].value : &rope_settings[number - N_ROWS];
+}
+
+// Names of two letters differ by case (-n, -N); longer ones may be typed in any.
+static bool is_name(const char *word, const char *known) {
+    bool is_long = known[1] == '-';
+    return (is_long ? strcasecmp(word, known) : strcmp(word, known)) == 0;
+}
+
+int option_find(const char *word, const char **nearest) {
+    char name[32];
+    if (strcmp(word, "-h") == 0) word = "--help";
+    bool is_letter = strlen(word) == 3 && word[0] == '-' && word[1] == '-';
+    bool is_long = strncmp(word, "--", 2) == 0;
+    size_t length = is_long ? strcspn(word, "=") : strlen(word);
+    snprintf(name, sizeof name, "%.*s", (int)length, word);
+    *nearest = "";
+    for (int i = 0; i < N_ROWS + N_ROPE_SETTINGS; i++) {
+        const char *known = option_value(i)->option;
+        if (!known) continue;
+        if (is_name(name, known)) return i;
+        *nearest = nearer_name(name, known, *nearest);
+    }
+    for (int i = 0; i < N_ROWS; i++) {  // -N and --n for -n
+        const char *known = option_table[i].value.option;
+        bool is_short = known && !known[2];
+        if (is_short && strcasecmp(is_letter ? name + 1 : name, known) == 0) *nearest = known;
+    }
+    if (strcasecmp(name, "--h") == 0 || strcmp(name, "-H") == 0) *nearest = "-h";
+    return -1;
+}

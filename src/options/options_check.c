@@ -1,0 +1,205 @@
+// What goes together on a command line, and what has no effect in the job at hand.
+#include <stdio.h>
+#include <string.h>
+
+#include "../engines/engines.h"
+#include "options.h"
+
+// ---- what has no effect ----
+
+// The option that asks for the job at hand; NULL: none does, and text is generated.
+static const char *asked_by(const Options *o) {
+    if (o->job == JOB_PROMPTS) return "--prompts";
+    if (o->job == JOB_SETTINGS) return "--settings";
+    for (int i = 0; i < n_option_rows; i++) {
+        if (o->said[i] && option_table[i].job) return option_table[i].value.option;
+    }
+    return o->job == JOB_CHAT ? "-m chat" : NULL;
+}
+
+static void warn_idle(const char *option, const char *how, const char *what) {
+    fprintf(stderr, "run: warning: %s has no effect %s %s\n", option, how, what);
+}
+
+// Warns that an option with an effect in some jobs has none in the one at hand. Where nothing asked
+// for that one, names the jobs that it needs.
+static void warn_of_job(const Options *o, const char *option, unsigned jobs) {
+    char names[200] = "";
+    int n = 0;
+    if (jobs & ON_CHAT) {
+        add_name(names, sizeof names, " or ", "-m chat");
+        n++;
+    }
+    for (int i = 0; i < n_option_rows; i++) {
+        const Option *row = &option_table[i];
+        if (!row->job || !(jobs >> row->job & 1)) continue;
+        add_name(names, sizeof names, " or ", row->value.option);
+        n++;
+    }
+    if (asked_by(o)) warn_idle(option, "with", asked_by(o));
+    else if (n > 4) warn_idle(option, "on", "a text");
+    else warn_idle(option, "without", names);
+}
+
+// Makes an option what it is when it is not given.
+static void unsay(Options *o, int row) {
+    const Setting *option = &option_table[row].value;
+    static const size_t sizes[] = {
+        [FLAG] = sizeof(bool),   [WHOLE] = sizeof(int),         [NUMBER] = sizeof(double),
+        [WORD] = sizeof(int),    [TEXT] = sizeof(const char *), [SEED] = sizeof(uint64_t),
+        [PAIR] = sizeof(int[2]),
+    };
+    const char *unsaid = (const char *)&options_unsaid;
+    memcpy((char *)o + option->place, unsaid + option->place, sizes[option->type]);
+    o->said[row] = false;
+}
+
+// Warns of each option that has no effect, and makes sure that it has none: because of the job, or
+// because another option is given, or is not, from which it takes its effect.
+static void drop_idle(Options *o) {
+    for (int i = 0; i < n_option_rows; i++) {
+        const Option *option = &option_table[i];
+        const Partner *p = &option->idle;
+        const char *nearest;
+        bool has_effect = option_jobs(option) >> o->job & 1;
+        for (int k = 0; k < N_ROPE_SETTINGS && option->is_rope && !has_effect; k++)
+            if (o->rope.said >> k & 1) warn_of_job(o, rope_settings[k].option, option_jobs(option));
+        if (!o->said[i]) continue;
+        if (!has_effect) {
+            warn_of_job(o, option->value.option, option_jobs(option));
+        } else {
+            if (!p->option || !(p->jobs >> o->job & 1)) continue;
+            if (o->said[option_find(p->option, &nearest)] != p->is_given) continue;
+            warn_idle(option->value.option, p->is_given ? "with" : "without", p->option);
+        }
+        unsay(o, i);
+    }
+}
+
+// ---- what goes together ----
+
+// Whether what a row names is given: an option, an option with a value, or the model file.
+static bool is_given(const Options *o, const char *name) {
+    const char *nearest;
+    char option[32];
+    if (strcmp(name, "MODEL") == 0) return o->model_path;
+    snprintf(option, sizeof option, "%.*s", (int)strcspn(name, " "), name);
+    int number = option_find(option, &nearest);
+    if (number >= n_option_rows) return o->rope.said >> (number - n_option_rows) & 1;
+    if (!o->said[number] || !strchr(name, ' ')) return o->said[number];
+    return *(const char *const *)(const void *)((const char *)o + option_value(number)->place);
+}
+
+static const char *in_words(const char *name) {
+    return strcmp(name, "MODEL") == 0 ? "a model file" : name;
+}
+
+// Options that exclude or need one another, by their rows.
+static bool check_pairs(const Options *o, Error *err) {
+    for (int i = 0; i < n_option_rows; i++) {
+        const Option *row = &option_table[i];
+        const char *name = row->value.option, *first = row->with[0], *second = row->with[1];
+        if (!o->said[i]) continue;
+        if (row->not_with && is_given(o, row->not_with))
+            return fail(err, "%s and %s exclude one another", name, in_words(row->not_with));
+        if (!first || (row->unless && is_given(o, row->unless))) continue;
+        if (is_given(o, first) && (!second || is_given(o, second))) continue;
+        if (!row->unless) return fail(err, "%s needs %s with it", name, first);
+        return fail(err, "%s without %s needs %s%s%s with it", name, in_words(row->unless), first,
+                    second ? " and " : "", second ? second : "");
+    }
+    return true;
+}
+
+static bool check_one_job(const Options *o, Error *err) {
+    const Option *first = NULL;
+    for (int i = 0; i < n_option_rows; i++) {
+        const Option *row = &option_table[i];
+        if (!o->said[i] || !row->job) continue;
+        if (first && first->job != row->job)
+            return fail(err, "%s and %s exclude one another (one of them expected)",
+                        first->value.option, row->value.option);
+        first = row;
+    }
+    return true;
+}
+
+// The job that the one asked for becomes by other options.
+static JobKind job_meant(const Options *o) {
+    if (o->job == JOB_TEXT && o->mode == MODE_CHAT) return JOB_CHAT;
+    if (o->job == JOB_CHECK && o->check.settings) return JOB_SETTINGS;
+    return o->job == JOB_TASKS && o->prompts ? JOB_PROMPTS : o->job;
+}
+
+bool options_say_block(const Options *o) {
+    if (o->methods || o->sliding) return true;
+    bool said = false;
+    for (int i = 0; i < N_ROPE_SETTINGS; i++) {
+        bool is_said = o->rope.said >> i & 1;
+        said = said || (is_said && rope_settings[i].key);
+    }
+    return said && o->model_path;
+}
+
+static bool takes_lists(const Options *o) { return job_facts[o->job].needs & LISTS; }
+
+// A list where there may be one only.
+static bool fail_list(const char *option, const char *what, const char *list, int n, Error *err) {
+    char names[120] = "";
+    for (int i = 0; i < n_option_rows; i++) {
+        const Option *row = &option_table[i];
+        bool takes = row->job && job_facts[row->job].needs & LISTS;
+        if (takes) add_name(names, sizeof names, ", ", row->value.option);
+    }
+    return fail(err, "%s: '%.100s' is a list of %d (one %s expected; lists are for %s)", option,
+                list, n, what, names);
+}
+
+static bool check_engines(const Options *o, Error *err) {
+    Reading readings[MOST_READINGS];
+    if (o->engines && !engines_list(o->engines, readings, err))
+        return fail(err, "--engines: %s", err->text);
+    int n = o->reading ? engines_list(o->reading, readings, err) : 1;
+    if (n == 0) return fail(err, "--reading: %s", err->text);
+    if (n > 1 && !takes_lists(o)) return fail_list("--reading", "engine", o->reading, n, err);
+    bool is_read = o->reading || o->job == JOB_ENGINES;
+    if (!is_read || !o->rope_config || !options_say_block(o)) return true;
+    return fail(err, "engines read --rope-config's file as it is (found --rope or a setting, too)");
+}
+
+// Checks that there is a model file, or what replaces it: a head size, a config, or for prompts
+// their length.
+static bool check_model_given(const Options *o, Error *err) {
+    bool needs_none = job_facts[o->job].needs & A_MODEL_OR_SETTINGS;
+    bool has_other = (needs_none && (o->head_dim || o->rope_config)) || o->job == JOB_PROMPTS;
+    if (o->head_dim % 2) return fail(err, "--head-dim: '%d' is not an even number", o->head_dim);
+    return o->model_path || has_other ||
+           fail(err, "no model file given (expected model.bin [options]; see --help)");
+}
+
+// --json is of what has a table.
+static bool check_json(const Options *o, Error *err) {
+    const char *asked = asked_by(o);
+    return !o->json || job_facts[o->job].needs & A_TABLE ||
+           fail(err,
+                "--json: %s has no table (expected --check, --engines, --explain, or what else "
+                "prints one)",
+                asked ? asked : "a text");
+}
+
+static bool read_methods(Options *o, Error *err) {
+    bool takes_a_list = takes_lists(o) && !o->reading;
+    if (!sliding_method_parse(o->sliding, &o->asked_sliding, err)) return false;
+    o->asked = methods_parse(o->methods, &o->rope, &o->n_asked, err);
+    if (!o->asked || o->n_asked == 1 || takes_a_list) return o->asked;
+    return fail_list("--rope", "method", o->methods, o->n_asked, err);
+}
+
+bool options_check(Options *o, Error *err) {
+    if (!check_one_job(o, err)) return false;
+    o->job = job_meant(o);
+    if (!rows_are_named(err)) return false;
+    if (!check_json(o, err) || !check_model_given(o, err) || !check_engines(o, err)) return false;
+    drop_idle(o);
+    return check_pairs(o, err) && read_methods(o, err);
+}

@@ -1,0 +1,237 @@
+// Reads the command line, word by word, by the table of options.
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "../base/names.h"
+#include "options.h"
+
+// What llama2.c's relatives, llama.cpp, Hugging Face and vLLM call an option, and what it is called
+// here.
+static const struct {
+    const char *theirs, *ours;
+} other_names[] = {
+    {"--temperature", "-t"},
+    {"--temp", "-t"},
+    {"-temp", "-t"},
+    {"--top-p", "-p"},
+    {"--top-k", "-k"},
+    {"--seed", "-s"},
+    {"--steps", "-n"},
+    {"--n-predict", "-n"},
+    {"--ctx-size", "-n"},
+    {"-c", "-n"},
+    {"--max-tokens", "-n"},
+    {"--max-new-tokens", "-n"},
+    {"--max-length", "-n"},
+    {"--max-model-len", "-n"},
+    {"--prompt", "-i"},
+    {"--file", "-f"},
+    {"--tokenizer", "-z"},
+    {"--chat", "-m chat"},
+    {"--conversation", "-m chat"},
+    {"--interactive", "-m chat"},
+    {"-cnv", "-m chat"},
+    {"--system-prompt", "-y"},
+    {"-sys", "-y"},
+    {"--perplexity", "--ppl"},
+    {"--cache-type-k", "--kv"},
+    {"-ctk", "--kv"},
+    {"--kv-cache-dtype", "--kv"},
+    {"--rope-scaling", "--rope"},
+    {"--rope-type", "--rope"},
+    {"--rope-scale", "--factor"},
+    {"--rope-freq-scale", "--factor"},
+    {"--rope-freq-base", "--theta"},
+    {"--rope-theta", "--theta"},
+    {"--yarn-orig-ctx", "--train-ctx"},
+    {"--yarn-attn-factor", "--attn-factor"},
+    {"--yarn-beta-fast", "--beta-fast"},
+    {"--yarn-beta-slow", "--beta-slow"},
+    {"--grp-attn-n", "--group"},
+    {"--grp-attn-w", "--near"},
+    {"--hf-overrides", "--rope-config"},
+};
+
+// What another program's option is called here, or NULL. Some write _ for -.
+static const char *our_name(const char *word) {
+    char name[32];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
+    for (char *c = name; *c; c++)
+        if (*c == '_') *c = '-';
+    for (size_t i = 0; i < sizeof other_names / sizeof other_names[0]; i++)
+        if (strcasecmp(name, other_names[i].theirs) == 0) return other_names[i].ours;
+    return NULL;
+}
+
+// Options that were removed, in which version, and what does their work.
+static const struct {
+    const char *name, *version, *instead;
+} removed_options[] = {
+    {"--anchor", "4.0", "--check --like FILE compares with a model that is known to be healthy"},
+    {"--min-updates", "4.0", "--tasks updates --min-accuracy A asks the same"},
+    {"--crowd", "5.0", "--check counts keys in this way wherever it jumps"},
+    {"--seconds", "5.0", "--reads K ends a search, and so does Ctrl-C, with the best so far"},
+    {"--population", "5.0", "a search begins with eight lists"},
+    {"--minimize", "5.0", "a search minimizes the nll of the last half of its windows"},
+    {"--search-attention", "5.0", "a search always looks for the attention factor"},
+    {"--search-unscaled", "5.0", "unscaled_positions of a block is still read"},
+};
+
+static bool fail_no_option(const char *word, const char *nearest, Error *err) {
+    char apart[40], name[3];
+    const char *other;
+    snprintf(name, sizeof name, "%s", word);
+    if (our_name(word)) nearest = our_name(word);
+    bool holds_value = word[1] != '-' && word[2] && strchr("0123456789.", word[2]);  // -n20
+    if (holds_value && option_find(name, &other) >= 0) {
+        snprintf(apart, sizeof apart, "%s %.30s", name, word + 2);
+        nearest = apart;
+    }
+    for (size_t i = 0; i < sizeof removed_options / sizeof removed_options[0]; i++) {
+        size_t length = strlen(removed_options[i].name);
+        if (strcspn(word, "=") == length && !strncasecmp(word, removed_options[i].name, length))
+            return fail(err, "%s was removed in version %s (%s)", removed_options[i].name,
+                        removed_options[i].version, removed_options[i].instead);
+    }
+    return fail_unknown(err, "there is no option", word, nearest, "see --help");
+}
+
+static bool takes(const Setting *option, const char *argument) {
+    return option->argument && strcmp(option->argument, argument) == 0;
+}
+
+// The word after an option is its value, unless it is an option itself. A prompt may be any word.
+static bool check_value(const Setting *option, const char *next, Error *err) {
+    const char *nearest;
+    bool is_option = next && !takes(option, "TEXT") && option_find(next, &nearest) >= 0;
+    if (next && !is_option) return true;
+    return fail(err, "%s needs a value (%s%s%s)", option->option, option->argument,
+                is_option ? ", found the option " : "", is_option ? next : "");
+}
+
+// Reads two numbers, of the option `name`.
+static bool read_pair(const char *name, const char *text, int *pair, Error *err) {
+    int length = 0;
+    bool has_digits = !text[strspn(text, "0123456789.")];
+    bool good = has_digits && sscanf(text, "%7d.%7d%n", pair, pair + 1, &length) == 2;
+    if (good && !text[length]) return true;
+    return fail(err, "%s: '%.60s' is not two whole numbers from 0, as 3.5", name, text);
+}
+
+static bool is_help(int number) { return strcmp(option_value(number)->option, "--help") == 0; }
+
+// Whether the value in brackets of an option is left out before the word `next`: that is another
+// option, the model, or nothing. A list of engines may be a word before the model, but no file's
+// name.
+static bool is_left_out(const Options *o, int number, const char *next) {
+    if (!next) return true;
+    bool is_option = next[0] == '-' && next[1];
+    bool takes_words =
+        is_help(number) || (number < n_option_rows && option_table[number].job == JOB_ENGINES);
+    bool is_model = !o->model_path && (!takes_words || access(next, F_OK) == 0);
+    return is_option || is_model;
+}
+
+// Notes that an option is given, and what that means for the job and the model.
+static void note_given(Options *o, int number) {
+    const char *name = option_value(number)->option;
+    if (number >= n_option_rows) {
+        unsigned bit = 1u << (number - n_option_rows);
+        o->rope.said |= bit;
+        if (bit & ~SAID_WITHOUT_ROPE) o->about_rope = name;
+        return;
+    }
+    const Option *row = &option_table[number];
+    o->said[number] = true;
+    if (row->job) o->job = row->job;
+    if (row->about_rope) o->about_rope = name;
+}
+
+// llama.cpp takes the prompt after -p and the model after -m. False with the reason, and with a
+// hint where this may be meant.
+static bool hint_at_letters(const char *option, const char *text, Error *err) {
+    bool is_prompt = strcmp(option, "-p") == 0 && text[strspn(text, "0123456789.,eE+-")];
+    bool is_model = strcmp(option, "-m") == 0 && strchr(text, '.');
+    if (is_prompt) return fail(err, "%s (a prompt follows -i)", err->text);
+    if (is_model) return fail(err, "%s (a model file follows no option)", err->text);
+    return false;
+}
+
+// Reads the option at argv[*at], and leaves *at at the last word that it took.
+static bool read_option(char **argv, int *at, Options *o, Error *err) {
+    const char *nearest, *word = argv[*at], *next = argv[*at + 1];
+    int number = option_find(word, &nearest);
+    if (number < 0) return fail_no_option(word, nearest, err);
+
+    const Setting *option = option_value(number);
+    const char *equals = strncmp(word, "--", 2) == 0 ? strchr(word, '=') : NULL;
+    if (equals && !option->argument) return fail(err, "%s takes no value", option->option);
+
+    const char *value = equals ? equals + 1 : "1";
+    bool may_be_behind = option->argument && !equals;
+    bool optional = may_be_behind && option->argument[0] == '[';
+    bool left_out = optional && is_left_out(o, number, next);
+    if (may_be_behind && !left_out) {
+        if (!check_value(option, next, err)) return false;
+        value = argv[++*at];
+    }
+    note_given(o, number);
+    bool is_rope = number >= n_option_rows;
+    if (!is_rope &&
+        option_table[number].job == JOB_QUANTIZE) {  // a second word: where the copy goes
+        if (!check_value(option, argv[*at + 1], err)) return false;
+        o->quantize_path = argv[++*at];
+    }
+    if (left_out && is_help(number)) o->help = "";
+    if (left_out) return true;
+    if (option->type == PAIR) return read_pair(option->option, value, o->attn, err);
+    void *base = is_rope ? (void *)&o->rope.rope : o;
+    return setting_read(option, base, option->option, value, err) ||
+           hint_at_letters(option->option, value, err);
+}
+
+// Fails because of a word after the model file that no option takes. `option` and `value` are the
+// two words before it, NULL where they are not an option and its value; `skipped` is the option
+// right before the model, or NULL.
+static bool fail_surplus(const Options *o, const char *word, const char *option, const char *value,
+                         const char *skipped, Error *err) {
+    static const char *const lists[] = {"NAME", "LIST", "[LIST]", "ENGINES"};
+    const char *nearest;
+    const Setting *before = option ? option_value(option_find(option, &nearest)) : NULL;
+    if (before && takes(before, "TEXT"))
+        return fail(err, "'%.60s': put a text of several words in quotes (%s \"%.60s %.60s...\")",
+                    word, option, value, word);
+    for (int i = 0; before && i < 4; i++) {
+        if (takes(before, lists[i]))
+            return fail(err, "'%.60s': a list has commas and no blanks (%s %.60s,%.60s)", word,
+                        option, value, word);
+    }
+    if (skipped && option_value(option_find(skipped, &nearest))->argument)
+        return fail(err, "'%.60s': the model file comes first (expected %.60s %s %.60s)", word,
+                    word, skipped, o->model_path);
+    return fail(err,
+                "'%.60s': there is a model file already (%.60s; a prompt follows -i, a text --ppl "
+                "or --check)",
+                word, o->model_path);
+}
+
+bool options_parse(int argc, char **argv, Options *o, Error *err) {
+    const char *option = NULL, *skipped = NULL;
+    *o = options_unsaid;
+    for (int i = 1; i < argc; i++) {
+        if (argv[i][0] == '-' && argv[i][1] != '\0') {
+            int first = i;
+            if (!read_option(argv, &i, o, err)) return false;
+            option = i > first ? argv[first] : NULL;
+        } else if (o->model_path) {
+            return fail_surplus(o, argv[i], option, option ? argv[i - 1] : NULL, skipped, err);
+        } else {
+            o->model_path = argv[i];
+            skipped = argv[i - 1][0] == '-' && !option ? argv[i - 1] : NULL;
+            option = NULL;
+        }
+    }
+    return true;
+}

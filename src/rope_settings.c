@@ -1,0 +1,381 @@
+// Settings of RoPE: names of methods, defaults, and what makes sense together.
+#define _POSIX_C_SOURCE 200809L
+#include "rope_settings.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/session_config.h"
+
+const char *const kv_type_names[N_KV_TYPES] = {"f16", "f32", "q8", "q4"};
+
+static const char *const rope_ramps[2] = {"dims", "turns"};  // by RopeRamp
+
+#define IN(field) .place = offsetof(RopeConfig, field)
+
+// To add a setting, give it a place in RopeConfig and a row here. The option, the merge with the
+// model's settings, blocks of JSON, --explain and the warning that nothing uses it follow.
+const Setting rope_settings[N_ROPE_SETTINGS] = {
+    [SET_THETA] = {"--theta", "B", "base of the inverse frequencies", NUMBER, IN(theta), 1 + 1e-9,
+                   1e18, .key = "rope_theta"},
+    [SET_FACTOR] = {"--factor", "S",
+                    "scale: how many times longer than trained [N / L; 1 for dynamic methods]",
+                    NUMBER, IN(factor), 1, 1e6, .key = "factor", .methods = ROPE_USES_FACTOR},
+    [SET_TRAIN_CTX] = {"--train-ctx", "L", "trained context", WHOLE, IN(train_ctx), 1, MOST,
+                       .key = "original_max_position_embeddings"},
+    [SET_RAMP] =
+        {"--ramp", "FORM",
+         "dims (as in released checkpoints and libraries) or turns (as in the paper) [dims]", WORD,
+         IN(ramp), 0, 1, rope_ramps, .methods = ROPE_USES_BETAS},
+    [SET_BETA_FAST] = {"--beta-fast", "R", "pairs of R turns or more within L are kept [32]",
+                       NUMBER, IN(beta_fast), 1e-6, 1e9, .key = "beta_fast", .missing = 32,
+                       .methods = ROPE_USES_BETAS},
+    [SET_BETA_SLOW] = {"--beta-slow", "R",
+                       "pairs of R turns or fewer within L are interpolated [1]", NUMBER,
+                       IN(beta_slow), 1e-6, 1e9, .key = "beta_slow", .missing = 1,
+                       .methods = ROPE_USES_BETAS},
+    [SET_TRUNCATE] = {.key = "truncate", .type = FLAG, IN(truncate), .methods = ROPE_USES_BETAS},
+    [SET_ATTN_FACTOR] = {"--attn-factor", "A",
+                         "factor of cos and sin, in place of the method's own", NUMBER,
+                         IN(attention_factor), 1e-6, 1e6, .key = "attention_factor"},
+    [SET_MSCALE] =
+        {.key = "mscale", .type = NUMBER, IN(mscale), .high = 1e6, .methods = ROPE_USES_BETAS},
+    [SET_MSCALE_ALL_DIM] = {.key = "mscale_all_dim",
+                            .type = NUMBER,
+                            IN(mscale_all_dim),
+                            .high = 1e6,
+                            .methods = ROPE_USES_BETAS},
+    [SET_LOW_FREQ] = {"--low-freq-factor", "F",
+                      "llama3: wavelengths above L / F are divided by s [1]", NUMBER,
+                      IN(low_freq_factor), 1e-6, 1e9, .key = "low_freq_factor", .missing = 1,
+                      .methods = ROPE_USES_FREQ_FACTORS},
+    [SET_HIGH_FREQ] = {"--high-freq-factor", "F", "llama3: wavelengths below L / F are kept [4]",
+                       NUMBER, IN(high_freq_factor), 1e-6, 1e9, .key = "high_freq_factor",
+                       .missing = 4, .methods = ROPE_USES_FREQ_FACTORS},
+    [SET_TURNING] = {"--turning", "K", "proportional: the first K pairs turn [a quarter of them]",
+                     WHOLE, IN(turning), 1, ROPE_MAX_PAIRS, .methods = ROPE_USES_TURNING},
+    [SET_UNSCALED] = {.key = "unscaled_positions",
+                      .type = WHOLE,
+                      IN(unscaled_positions),
+                      .high = MOST,
+                      .methods = ROPE_USES_LISTS},
+    [SET_WINDOW] = {"--window", "W", "attend to the last W positions only; 0: to all", WHOLE,
+                    IN(window), 0, MOST},
+    [SET_SINKS] = {"--sinks", "K",
+                   "attend to the first K positions, too [0; streaming 4, lm-infinite 10]", WHOLE,
+                   IN(sinks), 0, MOST},
+    [SET_NEAR] = {"--near", "W", "distances that rerope, leaky-rerope and self-extend keep [L / 2]",
+                  WHOLE, IN(near), 1, MOST, .maps = ROPE_MAP_NEAR},
+    [SET_K] = {"--k", "K",
+               "leaky-rerope: far distances grow K times slower [so that N - 1 becomes L - 1]",
+               NUMBER, IN(k), 1, 1e9, .maps = ROPE_MAP_K},
+    [SET_GROUP] = {"--group", "G", "self-extend: far positions in groups of G [as --k]", WHOLE,
+                   IN(group), 1, MOST, .maps = ROPE_MAP_GROUP},
+    [SET_CHUNK] = {"--chunk", "C", "dca: positions of a chunk [3 L / 4]", WHOLE, IN(chunk), 1, MOST,
+                   .maps = ROPE_MAP_CHUNK},
+    [SET_LOGN] = {"--logn", NULL,
+                  "multiply the scores of the query at position p by ln(p + 1) / ln L, past L",
+                  FLAG, IN(logn)},
+    [SET_TEMPERATURE_BETA] =
+        {"--temperature-beta", "B",
+         "multiply the query at position p by 1 + B ln(1 + floor(p / L)); 0: off", NUMBER,
+         IN(temperature_beta), 0, 1e6},
+};
+_Static_assert(N_ROPE_SETTINGS <= 32, "settings that were said are bits");
+
+double setting_value(const void *base, const Setting *f) {
+    const void *place = (const char *)base + f->place;
+    if (f->type == NUMBER) return *(const double *)place;
+    if (f->type == FLAG) return *(const bool *)place;
+    return *(const int *)place;
+}
+
+void setting_put(void *base, const Setting *f, double value) {
+    void *place = (char *)base + f->place;
+    if (f->type == NUMBER) *(double *)place = value;
+    else if (f->type == FLAG) *(bool *)place = value != 0;
+    else *(int *)place = (int)value;
+}
+
+// Reads a decimal number. strtod alone would also take spaces in front, hexadecimal, "nan" and
+// "infinity". Like the functions below it leaves what was expected in *err.
+static bool read_number(const Setting *setting, const char *text, double *x, Error *err) {
+    bool is_whole = setting->type != NUMBER;
+    double low = setting->low, high = setting->type == FLAG ? 1 : setting->high;
+    char *end;
+    *x = strtod(text, &end);
+    bool good =
+        end > text && end == text + strspn(text, is_whole ? "0123456789" : "0123456789.eE+-");
+    if (is_whole) {
+        int letter = tolower((unsigned char)*end);
+        *x *= letter == 'k' ? 1 << 10 : letter == 'm' ? 1 << 20 : 1;
+        end += letter == 'k' || letter == 'm';
+    }
+    if (good && !*end && *x >= low && *x <= high) return true;
+    const char *hint = !is_whole && strchr(text, ',') ? ", with a point before its decimals" : "";
+    return fail(err, is_whole ? "a whole number from %.0f to %.0f" : "a number from %.7g to %.7g%s",
+                low, high, hint);
+}
+
+static bool read_word(const Setting *setting, const char *text, double *x, Error *err) {
+    char words[100] = "";
+    for (*x = 0; *x <= setting->high; ++*x) {
+        const char *word = setting->words[(int)*x];
+        if (strcasecmp(text, word) == 0) return true;
+        add_name(words, sizeof words, ", ", word);
+    }
+    return fail(err, "known (expected %s)", words);
+}
+
+static bool read_seed(const char *text, uint64_t *seed, Error *err) {
+    char back[32];
+    *seed = strtoull(text, NULL, 10);
+    snprintf(back, sizeof back, "%llu", (unsigned long long)*seed);
+    return strcmp(back, text) == 0 || fail(err, "a whole number from 0 to 18446744073709551615");
+}
+
+bool setting_read(const Setting *setting, void *base, const char *name, const char *value,
+                  Error *err) {
+    void *place = (char *)base + setting->place;
+    double x;
+    bool good;
+    switch (setting->type) {
+    case NOTHING: return true;
+    case TEXT: *(const char **)place = value; return true;
+    case SEED: good = read_seed(value, place, err); break;
+    default:
+        good = (setting->type == WORD ? read_word : read_number)(setting, value, &x, err);
+        if (good) setting_put(base, setting, x);
+    }
+    return good || fail(err, "%s: '%.60s' is not %s", name, value, err->text);
+}
+
+static bool is_said(const RopeSettings *s, int row) { return s->said >> row & 1; }
+
+// "dynamic" alone is dynamic-ntk, as in Hugging Face. A map alone has the method none.
+bool settings_read_method(RopeSettings *s, const char *text) {
+    char copy[MAX_METHOD_NAME];
+    const char *name = copy;
+    RopeConfig *c = &s->rope;
+    snprintf(s->name, sizeof s->name, "%s", text);
+    snprintf(copy, sizeof copy, "%s", text);
+    char *plus = strrchr(copy, '+');
+    c->map = NULL;
+    for (int i = 0; i < rope_n_maps; i++)
+        if (strcmp(plus ? plus + 1 : copy, rope_maps[i].name) == 0) c->map = &rope_maps[i];
+    if (c->map && plus) *plus = '\0';
+    s->is_window = !c->map && strcmp(name, "window") == 0;
+    if (s->is_window || (c->map && !plus)) name = "none";
+    if (strcmp(name, "dynamic") == 0) name = "dynamic-ntk";
+    for (int i = 0; i < 2 * rope_n_methods; i++) {
+        c->method = i / 2;
+        c->dynamic = i % 2;
+        if (strcmp(name, settings_method_name(c).text) == 0)
+            return !c->dynamic || rope_methods[c->method].flags & ROPE_CAN_BE_DYNAMIC;
+    }
+    return false;
+}
+
+MethodName settings_method_name(const RopeConfig *c) {
+    MethodName name;
+    snprintf(name.text, sizeof name.text, "%s%s", c->dynamic ? "dynamic-" : "",
+             rope_methods[c->method].name);
+    return name;
+}
+
+bool settings_read_setting(RopeSettings *s, const char *key, const char *value, Error *err) {
+    char names[200] = "";
+    for (int i = 0; i < N_ROPE_SETTINGS; i++) {
+        if (!rope_settings[i].option) continue;
+        const char *name = rope_settings[i].option + 2;
+        add_name(names, sizeof names, ", ", name);
+        if (strcmp(key, name) != 0) continue;
+        s->said |= 1u << i;
+        return setting_read(&rope_settings[i], &s->rope, name, value, err);
+    }
+    return fail(err, "there is no setting '%s' (%s)", key, names);
+}
+
+bool settings_read(RopeSettings *s, const char *text, Error *err) {
+    char copy[MAX_METHOD_NAME], *rest;
+    int length = snprintf(copy, sizeof copy, "%s", text);
+    if (length >= (int)sizeof copy) return fail(err, "'%.60s...' is too long", text);
+    for (char *c = copy; *c; c++) *c = (char)tolower((unsigned char)*c);
+    char *word = strtok_r(copy, ":", &rest);
+    if (!word || !settings_read_method(s, word))
+        return fail(
+            err, "there is no method '%s' (expected none, yarn, rerope or another row of rope.c)",
+            text);
+    while ((word = strtok_r(NULL, ":", &rest))) {
+        char *value = strchr(word, '=');
+        if (!value || value == word)
+            return fail(err, "':%.60s' is not a setting (expected :NAME=VALUE)", word);
+        *value++ = '\0';
+        if (!settings_read_setting(s, word, value, err)) return false;
+    }
+    return true;
+}
+
+int settings_turning(const RopeConfig *r) {
+    return r->method == ROPE_PROPORTIONAL ? 2 * r->turning : r->rotary_dim;
+}
+
+bool settings_turn(RopeConfig *r, const char *field, int turning, int head_dim, Error *err) {
+    bool counts_all = r->method == ROPE_PROPORTIONAL;
+    if (turning % 2 || turning > head_dim)
+        return fail(err, "%s is %d (expected an even number up to head_dim, %d)", field, turning,
+                    head_dim);
+    r->rotary_dim = counts_all ? head_dim : turning;
+    r->turning = counts_all ? turning / 2 : 0;
+    return true;
+}
+
+void settings_fill_defaults(RopeConfig *c, int context) {
+    if (c->factor == 0) c->factor = c->dynamic ? 1 : fmax(1, (double)context / c->train_ctx);
+    for (const Setting *f = rope_settings; f < rope_settings + N_ROPE_SETTINGS; f++)
+        if (f->missing != 0 && setting_value(c, f) == 0) setting_put(c, f, f->missing);
+    if (c->turning == 0) c->turning = (c->rotary_dim + 7) / 8;  // a quarter of the pairs
+    if (c->near == 0) c->near = c->train_ctx / 2;
+    if (c->chunk == 0) c->chunk = (int)(c->train_ctx * 3L / 4);
+    // From w on, the longest distance, N-1, has to come down to L-1. Where w is L-1, all are one
+    // group.
+    double left = c->train_ctx - 1 - c->near,
+           stretch = left > 0 ? fmax(1, (context - 1 - c->near) / left) : context;
+    if (c->k == 0) c->k = stretch;
+    if (c->group == 0) c->group = (int)ceil(stretch);
+}
+
+bool settings_has_one_list(const RopeConfig *c) {
+    return memcmp(c->short_factors, c->long_factors,
+                  (size_t)(c->rotary_dim / 2) * sizeof *c->short_factors) == 0;
+}
+
+static bool positive(double x) { return x > 0 && isfinite(x); }
+
+static bool check_lists(const RopeConfig *c, Error *err) {
+    if (!c->short_factors || !c->long_factors)
+        return fail(
+            err, "longrope needs the model's short and long factor lists, which it does not have");
+    if (c->train_ctx < 2) return fail(err, "longrope needs a train_ctx of at least 2");
+    for (int i = 0; i < c->rotary_dim / 2; i++)
+        if (!positive(c->short_factors[i]) || !positive(c->long_factors[i]))
+            return fail(err, "longrope's factors must be numbers above 0");
+    if (!c->unscaled_positions) return true;
+    if (c->map) return fail(err, "unscaled_positions and a distance map exclude one another");
+    return settings_has_one_list(c) || fail(err, "unscaled_positions need one list of factors for "
+                                                 "all lengths, short and long the same");
+}
+
+static bool check_map(const RopeConfig *c, Error *err) {
+    unsigned flags = c->map ? c->map->flags : 0;
+    bool has_chunk = flags & ROPE_MAP_CHUNK;
+    int found = has_chunk ? c->chunk : c->near, most = c->train_ctx - 1;
+    if (flags & (ROPE_MAP_NEAR | ROPE_MAP_CHUNK) && (found < 1 || found > most))
+        return fail(err, "%s is %d (expected 1 to %d, below the trained context of %d)",
+                    has_chunk ? "chunk" : "near", found, most, c->train_ctx);
+    if (flags & ROPE_MAP_WINDOW && c->window < 1)
+        return fail(err, "the window is %d (expected at least 1; %d sinks, trained context %d)",
+                    c->window, c->sinks, c->train_ctx);
+    if (c->sinks > 0 && c->window == 0)
+        return fail(
+            err,
+            "%d sinks without a window (--window says how many of the last positions are seen)",
+            c->sinks);
+    return !c->logn || c->train_ctx >= 2 || fail(err, "logn needs a train_ctx of at least 2");
+}
+
+// What every configuration has.
+static bool check_numbers(const RopeConfig *c, Error *err) {
+    if (c->dynamic && !(rope_methods[c->method].flags & ROPE_CAN_BE_DYNAMIC))
+        return fail(err, "this rope method has no dynamic form");
+    if (c->rotary_dim < 2 || c->rotary_dim > ROPE_MAX_HEAD_DIM || c->rotary_dim % 2)
+        return fail(err, "head_dim must be even, from 2 to 1024");
+    if (!isfinite(c->theta) || c->theta <= 1) return fail(err, "theta must be a number above 1");
+    if (c->train_ctx < 1) return fail(err, "train_ctx must be at least 1");
+    if (!positive(c->factor)) return fail(err, "factor must be a number above 0");
+    if (!positive(c->beta_fast) || !positive(c->beta_slow))
+        return fail(err, "beta_fast and beta_slow must be numbers above 0");
+    if (c->beta_fast < c->beta_slow) return fail(err, "beta_fast must not be below beta_slow");
+    if (c->ramp == ROPE_RAMP_TURNS && c->beta_fast == c->beta_slow)
+        return fail(err, "the turns ramp needs beta_fast above beta_slow");
+    if (!positive(c->low_freq_factor) || !positive(c->high_freq_factor) ||
+        c->low_freq_factor > c->high_freq_factor)
+        return fail(err, "high_freq_factor must not be below low_freq_factor, and both above 0");
+    return true;
+}
+
+static bool check_method(const RopeConfig *c, Error *err) {
+    unsigned flags = rope_methods[c->method].flags;
+    if (c->attention_factor != 0 && !positive(c->attention_factor))
+        return fail(err, "attention_factor must be a number above 0");
+    if (flags & ROPE_USES_TURNING && (c->turning < 1 || c->turning > c->rotary_dim / 2))
+        return fail(err, "turning is %d (expected 1 to %d, the pairs of a head)", c->turning,
+                    c->rotary_dim / 2);
+    return !(flags & ROPE_USES_LISTS) || check_lists(c, err);
+}
+
+bool settings_check(const RopeConfig *config, int context, Error *err) {
+    RopeConfig filled = *config, *c = &filled;
+    settings_fill_defaults(c, context);
+    return check_numbers(c, err) && check_method(c, err) && check_map(c, err);
+}
+
+// streaming and lm-infinite have a default window and sinks. But a model trained with a window
+// never sees more than it.
+static void resolve_window(const RopeSettings *s, int window, RopeConfig *c) {
+    unsigned map = c->map ? c->map->flags : 0;
+    if (s->is_window) window = c->train_ctx;
+    if (map & ROPE_MAP_WINDOW) {
+        if (!is_said(s, SET_SINKS)) c->sinks = c->map->sinks;
+        int own = map & ROPE_MAP_SINKS_INSIDE ? c->train_ctx - c->sinks : c->train_ctx;
+        if (window == 0 || window > own) window = own;
+    }
+    if (!is_said(s, SET_WINDOW)) c->window = window;
+    c->all_slide = s->is_window || is_said(s, SET_WINDOW) || map & ROPE_MAP_WINDOW;
+}
+
+// Puts the fields that are given in place of the model's.
+static void take_fields(const RopeSettings *s, RopeConfig *c) {
+    // A model's attention factor is meant for methods that have one. On another it would only do
+    // harm.
+    if (!rope_methods[c->method].attention) c->attention_factor = 0;
+    for (int i = 0; i < N_ROPE_SETTINGS; i++)
+        if (s->said >> i & 1)
+            setting_put(c, &rope_settings[i], setting_value(&s->rope, &rope_settings[i]));
+}
+
+bool settings_resolve(const RopeSettings *s, const RopeConfig *start, int window, int context,
+                      RopePlan *plan, Error *err) {
+    *plan = (RopePlan){.rope = *start, .head_dim = start->rotary_dim};
+    RopeConfig *r = &plan->rope;
+    if (s->name[0]) {
+        r->method = s->rope.method;
+        r->dynamic = s->rope.dynamic;
+        r->map = s->rope.map;
+    }
+    take_fields(s, r);
+    settings_fill_defaults(r, context);
+    resolve_window(s, window, r);
+    snprintf(plan->name, sizeof plan->name, "%s",
+             s->name[0] ? s->name : settings_method_name(r).text);
+    return settings_check(r, context, err) || fail(err, "rope %s: %s", plan->name, err->text);
+}
+
+bool settings_resolve_sliding(const RopeSettings *s, const RopeSettings *of_sliding,
+                              const RopeConfig *start, int window, int context, RopePlan *plan,
+                              Error *err) {
+    RopeConfig *r = &plan->sliding;
+    *r = *start;
+    if (of_sliding->name[0]) r->method = of_sliding->rope.method;
+    take_fields(of_sliding, r);
+    settings_fill_defaults(r, context);
+    r->all_slide = is_said(s, SET_WINDOW);
+    r->window = r->all_slide ? s->rope.window : window;
+    r->sinks = is_said(s, SET_SINKS) && r->window > 0 ? s->rope.sinks : 0;
+    return settings_check(r, context, err) ||
+           fail(err, "sliding layers, rope %s: %s", settings_method_name(r).text, err->text);
+}

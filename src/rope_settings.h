@@ -1,0 +1,124 @@
+// RoPE's settings on the command line and in a model, and how the two are put together.
+#pragma once
+
+#include "../rope.h"
+#include "base/util.h"
+
+enum { MAX_METHOD_NAME = 160 };
+
+// What a value is. Its place is: none, bool, int, double, int or an enum, const char *, uint64_t,
+// int[2] (3.5).
+typedef enum { NOTHING, FLAG, WHOLE, NUMBER, WORD, TEXT, SEED, PAIR } ValueType;
+
+// A value that can be set. One of RoPE can stand on the command line, in a list of methods, and in
+// a block of JSON.
+typedef struct {
+    const char *option, *argument, *help;  // on the command line; option NULL: it is none
+    ValueType type;
+    size_t place;      // in RopeConfig; of an option, in the struct that it is read into
+    double low, high;  // limits, both included; of words: 0 and the last one
+    const char *const *words;
+    const char *key;  // in a rope_scaling block; NULL: none
+    double missing;   // what 0 stands for; 0: itself, or what settings_fill_defaults works out
+    unsigned methods, maps;  // flags of those that use it, 0: all
+} Setting;
+
+// The rows of rope_settings: of methods, of windows and maps, of scores. RopeSettings.said has a
+// bit for each.
+enum {
+    SET_THETA,
+    SET_FACTOR,
+    SET_TRAIN_CTX,
+    SET_RAMP,
+    SET_BETA_FAST,
+    SET_BETA_SLOW,
+    SET_TRUNCATE,
+    SET_ATTN_FACTOR,
+    SET_MSCALE,
+    SET_MSCALE_ALL_DIM,
+    SET_LOW_FREQ,
+    SET_HIGH_FREQ,
+    SET_TURNING,
+    SET_UNSCALED,
+    SET_WINDOW,
+    SET_SINKS,
+    SET_NEAR,
+    SET_K,
+    SET_GROUP,
+    SET_CHUNK,
+    SET_LOGN,
+    SET_TEMPERATURE_BETA,
+    N_ROPE_SETTINGS
+};
+enum { SAID_WITHOUT_ROPE = 1 << SET_WINDOW | 1 << SET_SINKS };  // these work without RoPE
+extern const Setting rope_settings[N_ROPE_SETTINGS];
+
+// Gets and sets a value in `base`: a number, the number of a word, or a flag (0 or 1).
+double setting_value(const void *base, const Setting *setting);
+void setting_put(void *base, const Setting *setting, double value);
+// Reads a value into its place in `base`. False with the reason, which calls the setting `name`.
+bool setting_read(const Setting *setting, void *base, const char *name, const char *value,
+                  Error *err);
+
+// Settings as the command line gives them.
+typedef struct {
+    // as given: "yarn:factor=8:ramp=turns"; empty: the model's own method
+    char name[MAX_METHOD_NAME];
+    RopeConfig rope;  // method, dynamic and map, unless they are the model's, and fields in `said`
+    bool is_window;   // the pseudo-method `window`: none, with a window of the trained context
+    bool of_all;      // from the list `all`: left out if the model lacks what it needs
+    unsigned said;    // bits (1 << row of rope_settings)
+} RopeSettings;
+
+// Settings with which sessions run; a session points to its plan.
+typedef struct {
+    RopeConfig rope;     // complete, and checked
+    RopeConfig sliding;  // the same of layers with LAYER_SLIDING; not used if the model has none
+    int head_dim;        // of the model, of which rope.rotary_dim turn
+    bool stale_keys;     // see SessionConfig
+    // see Spread: positions (0: as many as tokens), tokens of a piece, first of the crowd
+    int spread, piece, crowd;
+    char name[MAX_METHOD_NAME];  // in tables
+} RopePlan;
+
+// Reads a method's name: "yarn", "dynamic-ntk", "window", "yarn+dca", "dca". False when the name is
+// unknown.
+bool settings_read_method(RopeSettings *settings, const char *name);
+// Reads a setting by its option's name without dashes ("factor"), as if it was given.
+bool settings_read_setting(RopeSettings *settings, const char *name, const char *value, Error *err);
+// Reads a method with its settings: "yarn+dca:factor=8:ramp=turns". False with the reason.
+bool settings_read(RopeSettings *settings, const char *text, Error *err);
+
+// The full name of a configuration's method: "dynamic-ntk".
+typedef struct {
+    char text[32];
+} MethodName;
+MethodName settings_method_name(const RopeConfig *config);
+
+// How many elements of a head turn, as a model's file says it. With `proportional` settings count
+// all pairs, and have how many of them turn. settings_turn puts that number, which is called
+// `field`, into settings. False with the reason when the head does not have so many.
+int settings_turning(const RopeConfig *config);
+bool settings_turn(RopeConfig *config, const char *field, int turning, int head_dim, Error *err);
+
+// Fills in what was not given, but for window and sinks. factor becomes 1 if dynamic, else max(1,
+// context / L).
+void settings_fill_defaults(RopeConfig *config, int context);
+// Whether longrope's two lists are the same. Unscaled positions need that, since cached keys are
+// rotated in blocks.
+bool settings_has_one_list(const RopeConfig *config);
+// False with the reason when a configuration, with defaults for `context` positions, makes no
+// sense.
+bool settings_check(const RopeConfig *config, int context, Error *err);
+
+// Makes a plan of the settings that are given, else those of `start` (the model's configuration)
+// with its window, else the defaults for `context` positions. False with the reason when the plan
+// makes no sense.
+bool settings_resolve(const RopeSettings *settings, const RopeConfig *start, int window,
+                      int context, RopePlan *plan, Error *err);
+// Puts the sliding layers' settings into a plan that settings_resolve made of `settings`: those of
+// --rope-sliding, else those of `start`, with the model's window unless --window is given. False
+// with the reason.
+bool settings_resolve_sliding(const RopeSettings *settings, const RopeSettings *of_sliding,
+                              const RopeConfig *start, int window, int context, RopePlan *plan,
+                              Error *err);
