@@ -20,6 +20,7 @@ ELSEWHERE = {
     'tools/measure/bench.py': ['gpt-oss'], 'tools/measure/bench_models.py': ['llama'],
     'tools/generate/header_table.py': ['llama'],
     'tools/training/checkpoints.py': ['llama', 'LlamaForCausalLM', 'qwen3_5_text', 'Qwen3_5ForCausalLM'],
+    'tools/figures/released_tables.py': ['gemma3'],
     'tools/measure/random_models.py': ['gpt-oss'],
     'tools/measure/random_shapes.py': ['gpt-oss', 'qwen3moe', 'qwen2', 'gemma4', 'deepseek2', 'deepseek32',
                                        'qwen35', 'lfm2', 'lfm2moe', 'granitehybrid', 'nemotron_h',
