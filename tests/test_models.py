@@ -96,7 +96,7 @@ def test_late_norms():
                          ('rerope:near=9', False)):
         for more in ((), ('--plain',)):
             done = run(model, '--ppl', ids, '--ids', '-n', 20, '--rope', method, *more)
-            said = 'norms of heads come behind RoPE' in done.err and done.err.count('\n') == 1
+            said = 'norms of heads come after RoPE' in done.err and done.err.count('\n') == 1
             check(done.status == 0 if good else done.status == 2 and said, 'late norms with ' + method, done)
 
 

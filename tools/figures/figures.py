@@ -254,6 +254,10 @@ PICTURES = {  # their tables and the other arguments of plot.py
     'dropped-keys': (['dropped-keys'], ['--title', 'Keys found, %: what copied does not copy without RoPE']),
     'layers': (['layers'], ['--title', 'With one full layer of five, little breaks (text: BOOK)']),
     'crowd': (['crowd'], ['--title', 'Large angles cost much, a crowd of keys little, and both together most']),
+    # of tables that released_tables.py measures
+    'released-smollm2': (['released-smollm2'], [
+        '--title', 'SmolLM2 past its 8,192: plain RoPE breaks, maps and YaRN hold']),
+    'released-gemma3': (['released-gemma3'], ['--title', 'Gemma 3: scaling the sliding layers, too, is a mistake']),
     'attention': (['attention'], ['--title', 'Past 512, plain RoPE gives keys scores that no near key has']),
 }
 

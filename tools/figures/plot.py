@@ -39,7 +39,8 @@ def draw_perplexity(tables, options):
         for method, (*buckets, whole) in table.methods().items():
             if whole['from'] != 1:
                 fail(table.path, 'there is no row over all positions for %s (was ./run interrupted?)' % method)
-            line = points.setdefault((method, table.model), [])
+            scaled = ', sliding layers too' * ('rope_sliding' in table.settings)
+            line = points.setdefault((method + scaled, table.model), [])
             if by_length:
                 line.append((whole['to'], whole['ppl']))
             else:  # a bucket is drawn at its geometric mean; the first, as if it were an octave too
