@@ -13,7 +13,8 @@ printed for each, with the test that caught it, or `missed`.
 planted.json has the errors: what is wrong, a text and what becomes of it, and the tests of make test that may catch it,
 the cheapest first. The text is there once in the sources, in whichever file: code moves. A test counts that passes
 without the error. The matrix asks the cheapest files first, and stops when three have caught an error: hours of a
-processor, where the first catch of each error takes a quarter of one. """
+processor, where the first catch of each error takes a quarter of one.
+"""
 import functools
 import json
 import os
