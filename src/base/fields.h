@@ -52,5 +52,5 @@ typedef struct {
 // The next count * item_bytes bytes, which is 2^54 at most. NULL for a count of 0. The caller checks
 // the offset before it looks at them.
 const void *cursor_take(Cursor *at, uint64_t count, uint64_t item_bytes);
-// The same where the file must have them. False with the reason.
+// Takes bytes that the file must have. False with the reason.
 bool cursor_take_now(Cursor *at, uint64_t bytes, const uint8_t **taken, Error *err);

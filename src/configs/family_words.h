@@ -43,7 +43,7 @@ enum {
 };
 
 // What sets a family apart from a Llama and can be seen in a model. Where no family has all that a
-// model has, what stands further down matters more.
+// model has, what comes further down matters more.
 enum {
     FEATURE_WINDOW = 1 << 0,
     FEATURE_QKV_BIAS = 1 << 1,

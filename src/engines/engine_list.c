@@ -204,9 +204,9 @@ static bool read_reference_as(const char *name, Reading *out, const Json *config
            read_as(out, config, length, NULL, n, err);
 }
 
-// The reference: what is meant by kind, or Hugging Face 5's reading, or 4's
-// where 5 refuses. Neither reads some keys by which a model turns, and nobody looked at either with
-// some families: then it is this program's.
+// The reference: what is meant by kind, or Hugging Face 5's reading, or 4's where 5 refuses.
+// Neither reads some keys by which a model turns, and both are unverified with some families: then
+// it is this program's.
 static bool read_reference(Reading *out, const Json *config, int length, const RopeConfig *meant,
                            Error *err) {
     int n = 0;

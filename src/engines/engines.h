@@ -7,8 +7,8 @@
 
 enum { MOST_READINGS = 16 };  // engines of a list
 
-// What an engine's reading is beside the reference. One that nobody has looked at is neither alike
-// nor different.
+// What an engine's reading is beside the reference. An unverified one is neither alike nor
+// different.
 typedef enum {
     VERDICT_SAME,  // to 1e-5
     VERDICT_DIFFERS,

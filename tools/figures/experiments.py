@@ -73,8 +73,8 @@ def again(run, model, text, quick):
 
 
 def shares(run, model, text, quick):
-    """What reading a page again gains at a length, in shares of what it gains within the trained context, as --check
-    has it: of what nothing else fails with, for the row comes last."""
+    """What reading a page again gains at a length, in shares of what it gains within the trained context, as in
+    --check: of what nothing else fails with, for the row comes last."""
     asked = [(method, model, ['--rope', method]) for method in (SEE_ALL[:1] if quick else SEE_ALL)]
     rows = []
     for method, file, options in asked + ([] if quick else [(TUNED, TUNED, [])]):

@@ -7,10 +7,9 @@ The header row of the tables says which picture it is:
                        tables of several lengths: perplexity of the whole text against its length
     ./run --passkey    the share of keys found by length and depth, one panel per method
     ./run --explain    inverse frequencies before and after, by pair, with the ramp;
-                       with --decay: what a distance leaves of the attention score;
-                       with --distances: what a distance map makes of every distance;
-                       with --divisors: how many times slower each pair turns
-                       with --clocks: the angles that four pairs came to within the trained length
+                       with --decay: what a distance leaves of the attention score; with --distances: what a distance
+                       map turns every distance into; with --divisors: how many times slower each pair turns with
+                       --clocks: the angles that four pairs came to within the trained length
     tools/figures/experiments.py   its tables: a page read again, stale keys, one head's scores
 
 A file may hold several tables, one after the other, and several files may be given; - is standard input.

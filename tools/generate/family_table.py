@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes src/configs/family_table.h, the families of models and what engines make of them, from the rows of
+"""Writes src/configs/family_table.h, the families of models and how engines read them, from the rows of
 export/families.json, and src/configs/key_table.h, the keys of RoPE in a config, from those of export/keys.json. The
 lists of docs/checkpoints.md are made, too:
 
     python3 tools/generate/family_table.py [--check]     --check writes nothing, and fails where a header would change
 
-What C asks of a family, of a model and of an engine is a word with a bit of its own. The words stand below, each with
+What C asks of a family, of a model and of an engine is a word with a bit of its own. The words are below, each with
 what it means, and become src/configs/family_words.h: nobody numbers them.
 """
 import json
@@ -75,7 +75,7 @@ FAMILY_WORDS = (
     ('grows', lambda f: f.rope.grows, 'queries grow with their position: llama_4_scaling_beta'),
     ('may_grow', lambda f: f.own, 'they do where the block says so'))
 # What sets a family apart from a Llama, and src/configs/write.c sees in a model and its plan. Where no family has all
-# that a model has, what stands further down matters more.
+# that a model has, what comes further down matters more.
 FEATURE_WORDS = (
     'window', 'qkv_bias', 'router_bias', 'expert_bias', 'clamped', 'embedding_scale', 'gelu', 'norms_after',
     'norms_both', 'head_norms', 'whole_norms', 'experts', 'sinks', 'temperature', 'partial')
@@ -326,7 +326,7 @@ def words():
             '// What is peculiar to a family.\n'
             + enumerated('FAMILY', [(word, meaning) for word, _, meaning in FAMILY_WORDS])
             + '\n// What sets a family apart from a Llama and can be seen in a model. Where no family has all that a\n'
-            '// model has, what stands further down matters more.\n'
+            '// model has, what comes further down matters more.\n'
             + enumerated('FEATURE', [(word, '') for word in FEATURE_WORDS])
             + '\n// What an engine does otherwise with a family than with others.\n'
             + enumerated('DOES', list(DOES_WORDS.items())))
@@ -397,7 +397,7 @@ def architecture_lines():
 
 
 def with_lists(text):
-    """docs/checkpoints.md with the lists as the rows have them."""
+    """docs/checkpoints.md with the lists of the rows."""
     start = '| what is known of RoPE | families (`model_type`) |\n| --- | --- |\n'
     first, found, rest = text.partition(start)
     text = first + found + explained_lines() + rest[rest.index('\n\n') + 1:] if found else text
