@@ -9,14 +9,13 @@ from .common import Job, Problem
 from .families import Family, Gguf, gguf_of
 from .gguf import STRING
 from .kinds import altup, expert_gguf, gaussian_topk, latent, layers, shapes, states, steps
-from .model import WITHOUT_ROPE, Feature, Model, features_of
-from .out_config import refuse_two_ropes
+from .model import TURNS_AS_SLIDING, WITHOUT_ROPE, Feature, Model, features_of
 from .out_model import rope_of, temperature
 from .tensors import rounded
 
 U32, I32, F32, BOOL, ARRAY = 4, 5, 6, 7, 9  # types
 LITE = 26, 27  # numbers of layers by which llama.cpp knows DeepSeek V2 Lite and its like
-Settings = Dict[str, Tuple[int, Any]]       # a key behind the architecture's name: type and value
+Settings = Dict[str, Tuple[int, Any]]       # a key after the architecture's name: type and value
 
 
 def keys_of(job: Job, path: str, family: Family, model: Model, rope: Dict[str, Any]) -> Settings:
@@ -220,3 +219,13 @@ def log_multiplier(path: str, rope: Dict[str, Any]) -> Settings:
         raise Problem(path, 'has an attention factor of %g with a temperature by position, which llama.cpp has not '
                       '(expected one below %g)' % (wanted, grown))
     return {'rope.scaling.yarn_log_multiplier': (F32, multiplier)}
+
+
+def refuse_two_ropes(path: str, family: Family, model: Model) -> None:
+    """Some families have one RoPE for their full layers and their sliding ones."""
+    if model.sliding_rope and any(not flags & TURNS_AS_SLIDING for flags in model.layers):
+        full, sliding = rope_of(path, model), rope_of(path, layers.sliding_model(model))
+        for key, value in full.items():
+            if sliding[key] != value:
+                raise Problem(path, 'has another RoPE in its sliding layers (%s: found %s, expected %s), which %s has '
+                              'not' % (key, sliding[key], value, family.title))

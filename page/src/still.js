@@ -33,8 +33,8 @@ const PICTURES = {
     proof: ({ passkey }) =>
         h(
             'div',
-            h('p.fine', 'Rows: length of the text. Columns: how far into it the key is. ✓: the model found it.'),
-            recordedGrid(TRAINED, passkey).box,
+            h('p.fine', 'Rows: length of the text. Columns: how far into it the number is. ✓: the model found it.'),
+            recordedGrid({ trainedContext: TRAINED }, passkey).box,
         ),
 };
 

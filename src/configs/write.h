@@ -1,7 +1,7 @@
 // A plan as other programs read it: a config, or a block with llama.cpp's options.
 #pragma once
 
-#include "../kinds/kinds.h"
+#include "../kinds/all.h"
 #include "../rope_settings.h"
 #include "rope_config.h"
 
@@ -20,6 +20,10 @@ typedef struct {
 // lists may be all of the block. The caller frees it. NULL with the reason where other programs
 // have no such method.
 char *publish_config(const Publication *publication, bool may_be_bare, Error *err);
+
+// The keys of RoPE alone, as a config of the family p->said->model_type has them, as one object. The
+// caller frees it. NULL with the reason, likewise.
+char *publish_keys(const Publication *publication, Error *err);
 
 // Prints lines with #: llama.cpp's options, and what has to stand beside the block. The last line
 // stays open.

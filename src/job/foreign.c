@@ -203,5 +203,5 @@ bool foreign_source(const char *path, char *source, size_t size) {
 }
 
 bool open_model(const char *path, Model *model, Error *err) {
-    return check_native(path, NULL, err) && model_open(path, model, err);
+    return check_native(path, NULL, err) && model_open(path, &kinds, model, err);
 }

@@ -7,7 +7,6 @@
 
 #include "../fast/kernels.h"
 #include "../fast/kv_cache.h"
-#include "../fast/transformer.h"
 
 void print_heading(const Job *job, Table *t, const char *what) {
     const RopePlan *plan = job->plans;
@@ -125,7 +124,7 @@ bool score_span(Session *s, Span span, double *nll, Error *err) {
 
 // Bytes of a layer's cache of so many positions.
 static uint64_t layer_bytes(const Job *job, const Layer *layer, KvType kv, int positions) {
-    KvCache cache = layer_cache(job->model, layer, kv, positions);
+    KvCache cache = session_layer_cache(job->model, layer, kv, positions);
     Arena count = {0};
     kv_cache_lay_out(&cache, &count);
     return count.used;

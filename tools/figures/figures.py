@@ -120,7 +120,7 @@ def of_absent_models(path):
 
 
 def measure(options, name, commands, text, trained):
-    """Runs the commands and keeps what they print as one file of tables. An interrupted one leaves no table behind."""
+    """Runs the commands and keeps what they print as one file of tables. An interrupted one leaves no table."""
     path = os.path.join(options.out, name + '.tsv')
     if kept(options, path, ['# command\t' + text.typed(c) for c in commands], [c[0] for c in commands], text):
         return
