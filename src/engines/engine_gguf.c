@@ -22,6 +22,7 @@ static bool stands_on_5(const Config *c) {
 
 void engine_prepare_llama_cpp(Config *c) {
     if (!stands_on_5(c)) {
+        c->flags |= TYPE_FIRST;
         engine_prepare_gguf(c);
         return;
     }
@@ -34,6 +35,10 @@ static void read_by_5(Config *c) {
     const bool is_pasted = reading_is_on(json_member(c->config, "rope_scaling"));
     config_refuse(c, c->family->flags & FAMILY_NO_SCALING && is_pasted, "KeyError: full_attention");
     if (c->type == TYPE_LLAMA3 && !c->inside) c->rope->train_ctx = c->trained;
+    const bool is_own = c->block == json_member(c->config, "rope_scaling") ||
+                        c->block == json_member(c->config, "rope_parameters");
+    const bool is_inside = json_member(c->config, "text_config") && !is_own;
+    reading_switch_off(c, is_inside, "text_config's rope_scaling is not read");
     if (c->layout == BY_TYPE && c->kind == KIND_SLIDING)
         reading_switch_off(c, true, "a sliding layers' block is not converted");
 }
@@ -43,6 +48,7 @@ static void read_by_5(Config *c) {
 static void load_told_yarn(Config *c) {
     const double grows = rope_yarn_growth(c->rope->factor);
     const double all = reading_block_number(c, "mscale_all_dim", 0);
+    config_refuse(c, c->type != TYPE_YARN, "AssertionError: rope_type is not yarn");
     config_refuse(c, c->type == TYPE_YARN && !config_member(c, "mscale_all_dim"),
                   "KeyError: mscale_all_dim");
     c->rope->beta_fast = reading_block_number(c, "beta_fast", 0);
@@ -86,6 +92,13 @@ static void lose_windows(Config *c) {
     c->as->why_layers = c->as->why_text;
 }
 
+// Whether the block of full layers is there, and null.
+static bool has_null_block(const Config *c) {
+    const Json *parameters = json_member(c->config, "rope_parameters");
+    const Json *full = json_member(parameters, kind_keys[KIND_FULL]);
+    return full && full->kind == 'n';
+}
+
 // llama.cpp by way of its converter.
 void engine_llama_cpp(Config *c) {
     if (!(c->family->flags & FAMILY_PARTIAL)) c->partial = 1;
@@ -93,6 +106,8 @@ void engine_llama_cpp(Config *c) {
     c->as->why_share = "that of rope_parameters";
     if (c->type == TYPE_PROPORTIONAL) c->rope->factor = 1;
     if (stands_on_5(c)) read_by_5(c);
+    else
+        config_refuse(c, has_null_block(c), "AttributeError: 'NoneType' object has no attribute 'get'");
     lose_block(c);
     config_refuse(
         c, c->type == TYPE_YARN && !config_member(c, key_of_original) && !c->top && !stands_on_5(c),
