@@ -9,7 +9,6 @@
 SOURCE is one of these, in float32, float16 or bfloat16 unless noted:
 
     a folder with config.json       Hugging Face's: model.safetensors or pytorch_model.bin, whole or in shards
-    a folder with params.json       Meta's: consolidated.00.pth and on
     a file                          llama.cpp's GGUF, quantized or not, whole or any one of its parts;
                                     or llama2.c's .bin, versions 0, 1 and 2
 
@@ -27,7 +26,6 @@ On the way out the tokenizer is the one beside model.bin. Floats keep their type
     --no-tokenizer         write the model only
     --unpacked             leave rows of ggml's blocks one after the other; by default eight lie side by side, which is
                            faster
-    --context N            the context of a model of Meta's, whose params.json gives none
     -h, --help             this text
 
 Weights are copied byte for byte. Exceptions: norms that are published as w and used as 1 + w, and decays. Settings mean
@@ -39,7 +37,6 @@ docs/format.md describes the files. The exporter needs Python 3.8 and nothing el
 
 import io
 import os
-import re
 import signal
 import sys
 
@@ -50,19 +47,19 @@ if sys.version_info < (3, 8):  # before the modules that need it
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 
 # Each job imports the modules that it needs where it begins: most of the time of a small one is Python's start.
-from export.common import ENCODINGS, EXPORTER, MAX_SEQ, PROGRAM, RUN, Job, Problem, replacing, replacing_folder
+from export.common import ENCODINGS, EXPORTER, PROGRAM, Job, Problem, replacing, replacing_folder
 
 
-def export_model(job, source, out, tokenizer_out, with_tokenizer, context, force, packs):
+def export_model(job, source, out, tokenizer_out, with_tokenizer, force, packs):
     from export.existing import MODEL, TOKENIZER, may_write
     from export.inputs import check_source
-    from export.rope import ROPE_METHODS
+    from export.rope import METHODS
     from export.tensors import TYPE_NAMES
     from export.tokenizer_bin import beside
     from export.write import most_used, plan_model, write_model
 
     check_source(job, source, out, tokenizer_out or beside(out)[0])
-    checkpoint, find_tokenizer = read_source(job, source, context)
+    checkpoint, find_tokenizer = read_source(job, source)
     may_write(job, out, MODEL, force)
     model, plan = checkpoint.model, plan_model(checkpoint)
     tokenizer = find_tokenizer() if with_tokenizer else None
@@ -75,7 +72,7 @@ def export_model(job, source, out, tokenizer_out, with_tokenizer, context, force
         if tokenizer:
             with replacing(tokenizer_out) as tokenizer_file:
                 tokenizer_file.write(data)
-    rope = 'rope ' + next(name for name, number in ROPE_METHODS.items() if number == model.rope_method)
+    rope = 'rope ' + METHODS[model.rope_method]
     if model.encoding:
         rope = 'positions ' + ENCODINGS[model.encoding]
     types = ' and '.join(TYPE_NAMES[dtype] for dtype in most_used(model))
@@ -144,21 +141,11 @@ def carry_out(job, source, out, with_tokenizer, force):
                                    'no tokenizer'))
 
 
-def read_source(job, source, context):
+def read_source(job, source):
     """The checkpoint, whatever it is, and what finds its tokenizer."""
-    def holds(name):
-        return os.path.exists(os.path.join(source, name))
-
-    is_meta = holds('params.json') and not holds('config.json')  # where both are, the weights are config.json's
-    if context and not is_meta:
-        raise Problem(source, 'says its context itself (--context is for folders with params.json, which does not)')
     if os.path.isdir(source):
-        if is_meta:
-            from export.meta import read_meta
-            checkpoint = read_meta(job, source, context)
-        else:
-            from export.huggingface import read_huggingface
-            checkpoint = read_huggingface(job, source)
+        from export.huggingface import read_huggingface
+        checkpoint = read_huggingface(job, source)
         return checkpoint, lambda: tokenizers().read_folder_tokenizer(job, source, checkpoint.model)
     from export.inputs import GGUF, kind_of
     if kind_of(job, source) == GGUF:
@@ -191,8 +178,11 @@ def export_tokenizer(job, source, out, force):
 # ---- the command ----
 
 TROUBLE, INTERRUPTED = 2, 130  # exit statuses, as run has them
-WITH_VALUE = '--tokenizer-out', '--context'
+WITH_VALUE = '--tokenizer-out',
 ALONE = '--tokenizer', '--no-tokenizer', '--force', '--unpacked'
+# What is said of options that were removed.
+REMOVED = {'--context': "--context was removed in version 5.0, with the folders of Meta's own form that it was for (a "
+                        'config.json says its context)'}
 
 
 def say(text):
@@ -207,23 +197,19 @@ def main(arguments):
             print(__doc__.strip().replace('python3 model_export.py', EXPORTER).replace('./run', PROGRAM))
             return 0
         if word.startswith('-') and word not in WITH_VALUE + ALONE:
-            say('%s: no such option (see --help)' % word)
+            say(REMOVED.get(word, '%s: no such option (see --help)' % word))
             return TROUBLE
         if word.startswith('-'):
             options[word] = next(arguments, '') if word in WITH_VALUE else True
         else:
             names.append(word)
-    context = options.pop('--context', None)
-    if context is not None and not (re.fullmatch('[0-9]{1,10}', context) and 0 < int(context) <= MAX_SEQ):
-        say('--context: cannot be %.40s (expected a whole number from 1 to %d)' % (context, MAX_SEQ))
-        return TROUBLE
     force, unpacked = options.pop('--force', False), options.pop('--unpacked', False)
     goes_out = names[1:] and names[1].endswith(('.gguf', '/'))
     if unpacked and (goes_out or '--tokenizer' in options):
         say('--unpacked: is for a model.bin, whose rows it is about')
         return TROUBLE
-    if len(names) != 2 or not all(options.values()) or len(options) > 1 or '--tokenizer' in options and context or \
-            goes_out and (context or set(options) - {'--no-tokenizer'}):
+    if len(names) != 2 or not all(options.values()) or len(options) > 1 or \
+            goes_out and set(options) - {'--no-tokenizer'}:
         say('wrong usage (expected SOURCE OUT.bin, model.bin OUT.gguf or OUT_FOLDER/, or --tokenizer FILE OUT.bin; see '
             '--help)')
         return TROUBLE
@@ -236,8 +222,8 @@ def main(arguments):
         elif goes_out:
             carry_out(job, *names, '--no-tokenizer' not in options, force)
         else:
-            export_model(job, *names, options.get('--tokenizer-out'), '--no-tokenizer' not in options,
-                         int(context or 0), force, not unpacked)
+            export_model(job, *names, options.get('--tokenizer-out'), '--no-tokenizer' not in options, force,
+                         not unpacked)
         for note in job.notes:
             say(note)
         return 0

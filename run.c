@@ -19,10 +19,12 @@
 
 typedef struct {
     Options options;
-    Model model;    // without layers when the options replace it
-    RopeFile said;  // of its RoPE; plans point to the lists in it
-    JsonOut json;   // of --json
-    Job job;        // points to all of these; finish frees its tokenizer, plans, readings and ids
+    char model_file[4096];  // where the model is read: as the options say, or brought in
+    char like_file[4096];   // likewise of --like
+    Model model;            // without layers when the options replace it
+    RopeFile said;          // of its RoPE; plans point to the lists in it
+    JsonOut json;           // of --json
+    Job job;  // points to all of these; finish frees its tokenizer, plans, readings and ids
 } Program;
 
 static bool run_job(Program *p, Error *err);
@@ -44,6 +46,7 @@ static void end_json(Program *p, Answer answer, const Error *err) {
 // with the reason printed.
 static Answer finish(Program *p, bool ok, Error *err) {
     if (p->options.json) end_json(p, answer_of(p, ok), err);
+    if (p->options.job == JOB_FIELDS && !ok) print_refused(err);
     if (ok && (fflush(stdout) || ferror(stdout))) ok = fail(err, "cannot write to standard output");
     if (!ok) fprintf(stderr, "run: %s\n", err->text);
     tokenizer_free(p->job.tokenizer);
@@ -56,16 +59,19 @@ static Answer finish(Program *p, bool ok, Error *err) {
     return answer_of(p, ok);
 }
 
+// "5.0.0 (0123456789)", without a commit where nobody knows it.
+static const char *version_text(void) { return COMMIT[0] == '$' ? VERSION : VERSION COMMIT; }
+
 static bool print_version(const Options *o, const char *program, Error *err) {
     char version[60];
-    snprintf(version, sizeof version, "rope.c " VERSION "%s", COMMIT[0] == '$' ? "" : COMMIT);
+    snprintf(version, sizeof version, "rope.c %s", version_text());
     if (o->help) return options_help(program, version, o->help, err);
     printf("%s\n", version);
     return true;
 }
 
 int main(int argc, char **argv) {
-    Program p = {.job = {.answer = YES}};
+    Program p = {.json = {.version = version_text()}, .job = {.answer = YES}};
     Options *o = &p.options;
     Error err;
     catch_interrupt(0);  // which also ends the wait for a text from standard input
@@ -88,6 +94,13 @@ int main(int argc, char **argv) {
 
 // ---- what a job stands on ----
 
+// Finds where a model is read, which may be another program's. False with the reason.
+static bool find_model(const Options *o, const char *path, char *place, size_t size, Error *err) {
+    if (path && !o->no_import) return import_model(path, VERSION COMMIT, place, size, err);
+    snprintf(place, size, "%s", path ? path : "");
+    return true;
+}
+
 // Opens the model, or takes what the options say in its place, and finds what is said of its RoPE.
 static bool load_model(Program *p, Error *err) {
     Options *o = &p->options;
@@ -97,10 +110,13 @@ static bool load_model(Program *p, Error *err) {
     p->job.model = &p->model;
     p->job.said = &p->said;
     p->job.form = (TableForm){.tsv = o->tsv, .json = o->json ? &p->json : NULL};
+    if (!find_model(o, o->model_path, p->model_file, sizeof p->model_file, err)) return false;
+    if (!find_model(o, o->check.like_path, p->like_file, sizeof p->like_file, err)) return false;
+    if (o->check.like_path) o->check.like_path = p->like_file;
     said_by_numbers(o->head_dim, numbers->theta, numbers->train_ctx, &p->said);
     if (!o->model_path && !model_unknown(&p->model, err)) return false;
     if (o->model_path) {
-        if (!open_model(o->model_path, &p->model, err)) return false;
+        if (!open_model(p->model_file, &p->model, err)) return false;
         said_by_model(&p->model, &p->said);
     }
     const int encoding = model_encoding(&p->model);
@@ -122,7 +138,7 @@ static bool load_model(Program *p, Error *err) {
 // The model's tokenizer, or for --prompts without a model the one that would be beside it here.
 static bool find_tokenizer(Program *p, Error *err) {
     const Options *o = &p->options;
-    const char *model_path = o->model_path ? o->model_path : "model.bin";
+    const char *model_path = o->model_path ? p->model_file : "model.bin";
     const int vocab_size = o->model_path ? p->model.config.vocab_size : INT32_MAX;
     char room[4096];
     const char *exporter = exporter_command(room, sizeof room);

@@ -7,7 +7,7 @@
                         packed have other orders
     kinds               what a model may have that a Llama has not, a module for each kind
     config, rope        config.json; huggingface reads a folder's tensors, by safetensors and torch_files
-    meta, llama2c       Meta's own folders, and llama2.c's .bin, versions 0 to 2
+    llama2c             llama2.c's .bin, versions 0 to 2
     gguf                llama.cpp's files
     write, model_bin    model.bin, and model.bin read back, to be carried out
     existing, inputs    what lies where something is to be written; what was given as a source

@@ -1,5 +1,5 @@
-"""The system prompt that a checkpoint's chat template puts where a chat is given none. Templates are programs in Jinja, of
-which nothing else is read: turns are written by src/job/chat.c."""
+"""The system prompt that a checkpoint's chat template puts where a chat is given none. Templates are programs in Jinja,
+of which nothing else is read: src/job/chat.c writes turns."""
 
 from __future__ import annotations
 

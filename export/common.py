@@ -6,7 +6,7 @@ import json
 import os
 import re
 from contextlib import contextmanager
-from typing import Any, BinaryIO, Callable, Container, Dict, Iterator, List, NoReturn, Set
+from typing import Any, BinaryIO, Callable, Dict, Iterator, List, NoReturn, Set
 
 from .installed import called
 
@@ -106,17 +106,15 @@ class Keys:
                  ' or '.join(json.dumps(a) for a in allowed), None)
 
 
-class Twice:
-    """The last value of a key that an object has twice."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
+def not_used(config: Keys, family: Any, *keys: str) -> None:
+    """Notes of keys that are there that the family's class does not read them."""
+    for key in keys:
+        if config.values.get(key) is not None:
+            config.job.note('%s means nothing to model_type %s and is not used' % (key, family.model_type))
 
 
 def named(value: Any, path: str, key: str) -> str:
     """A value under a key that cannot be used, as src/configs names it, too: numbers as the file has them."""
-    if isinstance(value, Twice):
-        value = value.value
     if type(value) in (int, float) and path.endswith('.json'):
         return as_written(path, key, value)[:40]
     if isinstance(value, (list, tuple)):
@@ -173,16 +171,13 @@ def read_small(job: Job, path: str) -> bytes:
         return file.read()
 
 
-def parse_json(path: str, data: bytes, may_repeat: Container[str] = ()) -> Dict[str, Any]:
-    """A file's object. A key must not stand twice in an object; of some the value is Twice then."""
+def parse_json(path: str, data: bytes) -> Dict[str, Any]:
+    """A file's object, in which no object has a key twice."""
     def unique(pairs):
         values = dict(pairs)
         if len(values) < len(pairs):
             names = sorted(name for name, _ in pairs)
-            for name in (a for a, b in zip(names, names[1:]) if a == b):
-                if name not in may_repeat:
-                    raise ValueError('%r appears twice' % name[:80])
-                values[name] = Twice(values[name])
+            raise ValueError('%r appears twice' % next(a for a, b in zip(names, names[1:]) if a == b)[:80])
         return values
 
     def integer(digits):  # thousands of digits would take forever, and are refused as a float wherever it matters
@@ -231,12 +226,8 @@ def pasted(data: bytes, error: Any) -> str:
     return 'line %d: found a no-break space' % error.lineno if found == '\xa0' else ''
 
 
-def read_json(job: Job, path: str, may_repeat: Container[str] = ()) -> Keys:
-    data = read_small(job, path)
-    if data.startswith(b'\xef\xbb\xbf') and os.path.basename(path) == 'config.json':
-        job.note('warning: %s: line 1: a byte order mark is no JSON: it is left out here, and all nine engines refuse '
-                 'the file' % path)
-    return Keys(job, path, parse_json(path, data, may_repeat))
+def read_json(job: Job, path: str) -> Keys:
+    return Keys(job, path, parse_json(path, read_small(job, path)))
 
 
 @contextmanager

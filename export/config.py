@@ -1,5 +1,5 @@
-"""config.json: the header's fields, by the names of docs/format.md. layers.py and rope.py read what a config says of
-layers and of RoPE. What families make of a key, or of none, is in their rows (families.py)."""
+"""config.json: the header's fields, by the names of docs/format.md. layers.py reads what a config says of
+layers, and rope.py asks ./run what it says of RoPE. What families make of a key, or of none, is in their rows (families.py)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ import os
 from math import sqrt
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from .common import (ENCODINGS, MAX_EOS, MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_PER_LAYER, MAX_SEQ, MAX_VOCAB, MAX_WIDTH,
-                     REFUSED, Job, Keys, Problem, is_number, read_json)
+from .common import (ENCODINGS, MAX_EOS, MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_PER_LAYER, MAX_SEQ, MAX_VOCAB, MAX_WIDTH,
+                     REFUSED, Job, Keys, is_number, not_used, parse_json, read_json, read_small)
 from .families import FAMILIES, GATES, WRAPPERS, Family, named
-from .keys import KEYS, not_used, other_file, refuse_repeated, value, warn
 from .kinds import altup, experts, gaussian_topk, latent, layers, shapes, states, steps
-from .model import FIELDS_OF, WITHOUT_ROPE, Feature, Model
-from .rope import read_ropes, refuse_by_layer, rope_block
+from .model import FIELDS_OF, Feature, Model
+from .rope import ask, read_ropes
 
 # What other families have, and why these do without.
 NOT_COMPUTED = {'attn_logit_softcapping': 'null, since softcaps are not computed',
@@ -32,11 +31,13 @@ class Read(NamedTuple):
 
 
 def read_config(job: Job, folder: str) -> Read:
-    whole = read_json(job, os.path.join(folder, 'config.json'), {*KEYS, *CONTAINERS, 'model_type', 'architectures'})
+    path = os.path.join(folder, 'config.json')
+    data = read_small(job, path)
+    said = ask(job, path)
+    whole = Keys(job, path, parse_json(path, data))
     config, family = text_config(whole)
     for spelling in family.keys.also.keys() & config.values.keys():
         config.values[family.keys.also[spelling]] = config.values[spelling]
-    refuse_by_layer(config, family)
     check_keys(config, family)
     dim = config.integer('hidden_size', MAX_WIDTH, family.default('hidden_size', REFUSED))
     n_heads = config.integer('num_attention_heads', MAX_HEADS, family.default('num_attention_heads', REFUSED))
@@ -48,7 +49,7 @@ def read_config(job: Job, folder: str) -> Read:
         config.refuse(key, 'a divisor of num_attention_heads, %d' % n_heads)
     vocab_size = config.integer('vocab_size', MAX_VOCAB, family.default('vocab_size', REFUSED))
     eps_key = family.keys.of('norm_eps')
-    n_layers = value(config, 'num_hidden_layers', family.default('num_hidden_layers', REFUSED))
+    n_layers = config.integer('num_hidden_layers', MAX_LAYERS, family.default('num_hidden_layers', REFUSED))
     widths_of = shapes.read_widths(config, family, n_layers)
     model = Model(
         dim=dim, n_heads=n_heads, n_kv_heads=n_kv_heads, head_dim=head_dim, vocab_size=vocab_size, n_layers=n_layers,
@@ -75,7 +76,6 @@ def read_config(job: Job, folder: str) -> Read:
                  layers.from_config(config, family, model.n_layers)))
     table_rows = read_per_layer(config, family, model)
     model.set(**altup.from_config(config, family), **gaussian_topk.from_config(config, family, n_layers))
-    model.set(**read_unturned(config, family, model))
     shapes.from_config(config, family, model, widths_of)
     if model.shapes and not family.shapes:
         model.hidden_dim = max(shape.hidden_dim for shape in model.shapes) or model.hidden_dim
@@ -86,9 +86,10 @@ def read_config(job: Job, folder: str) -> Read:
                                                   'true, per-head or per-element', True)])
     model.set(**experts.from_config(config, family, model))
     model.set(**read_special(folder, whole, config, family, vocab_size), **read_scales(config, family, model),
-              **read_encoding(config, family, model.seq_len), **read_ropes(config, family, model))
+              **read_encoding(config, family, model.seq_len), **read_ropes(config, said, family, model))
     if model.qk_norm_late and (model.rope_dynamic or model.short_factor != model.long_factor):
-        rope_block(config, family).refuse('rope_type', 'a scale of all lengths, since norms of heads come behind RoPE')
+        name = 'rope_scaling' if config.values.get('rope_scaling') else 'rope_parameters'
+        config.refuse(name, 'a scale of all lengths, since norms of heads come after RoPE')
     is_wrapped = config is not whole or wrapper_named(whole) is not None
     return Read(model, family, is_wrapped, not family.latent or latent.is_interleaved(config, family), table_rows)
 
@@ -123,9 +124,6 @@ def check_keys(config: Keys, family: Family) -> None:
         config.only('quantization_config', None)
     if family.keys.attention_bias == 'refused' and 'attention_bias' not in family.keys.says:
         config.only('attention_bias', False)
-    for key in ('_sliding_window_pattern', 'sliding_window_pattern') if family.period else ():
-        if key in config.values and key != family.layers.period_key:
-            warn(config, '%s means nothing to model_type %s and is not used', key, family.model_type)
 
 
 # Where a model of text and something else has the config of its text model.
@@ -136,14 +134,7 @@ SIZES = 'hidden_size', 'n_embd', 'd_model', 'head_dim'  # one of which a text mo
 def text_config(config: Keys) -> Tuple[Keys, Family]:
     """The config of the text model, and its family, by its model_type or else its architecture. A text model may be
     inside any other model. What it is where it does not say that is in the rows of families."""
-    other = other_file(config.values)
-    if other:
-        raise Problem(config.path, 'is %s (expected a config.json)' % other)
-    refuse_repeated(config, config)
     text, wrapper = inner_config(config), wrapper_named(config)
-    refuse_repeated(config, text)
-    if text is config and not {'model_type', 'architectures'} & set(config.values):
-        refuse_by_layer(config, None)  # which says more than that there is no model_type
     family = text_family(text)
     if wrapper and (text is config or 'model_type' not in text.values):
         family = family or wrapper[1][0]
@@ -158,14 +149,6 @@ def text_config(config: Keys) -> Tuple[Keys, Family]:
     if text is not config:
         text.values.update({key: size for key, size in family.sizes.items() if key not in text.values})
         config.only('quantization_config', None)
-        own = 'rope_theta' in text.values or isinstance(text.values.get('rope_parameters'), dict)
-        outer, place = config, container_of(config)
-        while place:
-            for key in ('rope_scaling', 'rope_parameters') + (() if own else ('rope_theta',)):
-                if outer.values.get(key):
-                    warn(config, '%s beside %s is not used: its place is in it', key, place)
-            outer = outer.within(outer.values[place])
-            place = container_of(outer)
     return text, family
 
 
@@ -245,8 +228,6 @@ def read_head_dim(config: Keys, family: Family, dim: int, n_heads: int) -> int:
     if family.keys.null_head and 'head_dim' in config.values and config.values['head_dim'] is None:
         usual = None
     if 'head_dim' in family.keys.unread:
-        if 'head_dim' in config.values:
-            warn(config, 'head_dim means nothing to model_type %s and is not used', family.model_type)
         config = config.within({key: value for key, value in config.values.items() if key != 'head_dim'})
     if not usual:
         if config.values.get('head_dim') is None and dim % (2 * n_heads):
@@ -268,8 +249,8 @@ def read_tied(whole: Keys, config: Keys, family: Family) -> bool:
     has_default = family.wrapped_tied and not family.states and wrapper_named(whole)
     tied = whole.flag('tie_word_embeddings', True if has_default else inside)
     if 'tie_word_embeddings' in config.values and inside != tied:
-        warn(config, 'tie_word_embeddings is %s beside text_config and %s in it: %s counts',
-             *(str(value).lower() for value in (tied, inside, tied)))
+        config.job.note('warning: %s: tie_word_embeddings is %s beside text_config and %s in it: %s counts' % (
+            config.path, *(str(value).lower() for value in (tied, inside, tied))))
     return tied
 
 
@@ -298,19 +279,6 @@ def read_scales(config: Keys, family: Family, model: Model) -> Dict[str, float]:
         width = config.number(scores, family.default(scores))
         found['score_scale'] = 0 if width == model.head_dim else width ** -0.5
     return found
-
-
-def read_unturned(config: Keys, family: Family, model: Model) -> Dict[str, Any]:
-    """A temperature by position, in layers that do not turn, if there are any. Its flag may be a number."""
-    if not family.rope.unturned:
-        return {}
-    flag, scale, length = family.rope.unturned
-    tuned = config.get(flag, lambda v: type(v) in (bool, int), 'true or false', family.default(flag), False)
-    beta = config.number(scale, family.default(scale), high=1e6)
-    positions = config.integer(length, MAX_SEQ, family.default(length))
-    if not tuned or not any(flags & WITHOUT_ROPE for flags in model.layers):
-        return {}
-    return {'temperature_beta': beta, 'temperature_length': positions, 'temperature_unturned': 1}
 
 
 def read_per_layer(config: Keys, family: Family, model: Model) -> int:

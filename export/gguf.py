@@ -26,11 +26,12 @@ from .tensors import BLOCKS, Checkpoint, Tensor, size_of_rows, split
 
 NAMES = names_in('gguf', 'plain', 'steps', 'experts', 'shared', 'latent', 'states')
 TYPES = {0: 'F32', 1: 'F16', 2: 'Q4_0', 3: 'Q4_1', 6: 'Q5_0', 7: 'Q5_1', 8: 'Q8_0', 10: 'Q2_K', 11: 'Q3_K', 12: 'Q4_K',
-         13: 'Q5_K', 14: 'Q6_K', 16: 'IQ2_XXS', 17: 'IQ2_XS', 18: 'IQ3_XXS', 19: 'IQ1_S', 20: 'IQ4_NL', 21: 'IQ3_S',
-         22: 'IQ2_S', 23: 'IQ4_XS', 29: 'IQ1_M', 30: 'BF16', 34: 'TQ1_0', 35: 'TQ2_0', 39: 'MXFP4', 40: 'NVFP4',
-         41: 'Q1_0', 42: 'Q2_0',
-         # ik_llama.cpp's
-         137: 'IQ2_K', 138: 'IQ3_K', 139: 'IQ4_K', 140: 'IQ5_K', 144: 'IQ4_KS', 152: 'IQ5_KS'}
+         13: 'Q5_K', 14: 'Q6_K', 16: 'IQ2_XXS', 17: 'IQ2_XS', 18: 'IQ3_XXS', 20: 'IQ4_NL', 21: 'IQ3_S', 22: 'IQ2_S',
+         23: 'IQ4_XS', 30: 'BF16', 39: 'MXFP4', 40: 'NVFP4',
+         140: 'IQ5_K'}  # ik_llama.cpp's, which its files of IQ4_XS contain
+# Read until version 5.
+REMOVED_TYPES = {19: 'IQ1_S', 29: 'IQ1_M', 34: 'TQ1_0', 35: 'TQ2_0', 41: 'Q1_0', 42: 'Q2_0', 137: 'IQ2_K',
+                 138: 'IQ3_K', 139: 'IQ4_K', 144: 'IQ4_KS', 152: 'IQ5_KS'}
 OTHER_TYPES = {9: 'Q8_1', 15: 'Q8_K', 24: 'I8', 25: 'I16', 26: 'I32', 27: 'I64', 28: 'F64', 36: 'I2_S', 133: 'Q6_0',
                134: 'IQ1_BN', 135: 'IQ2_BN', 141: 'IQ6_K', 145: 'IQ2_KS', 146: 'IQ4_KSS', 153: 'IQ2_KT',
                154: 'IQ3_KT', 155: 'IQ4_KT', 156: 'IQ3_KS', 157: 'IQ2_KL', 158: 'IQ1_KT',
@@ -418,6 +419,9 @@ def place(path, places, base, align, total):
     """The tensors, which lie one behind the other, each at a multiple of `align`."""
     tensors, at = {}, base
     for name, (shape, kind, offset) in sorted(places.items(), key=lambda item: item[1][2]):
+        if kind in REMOVED_TYPES:
+            raise Problem(path, '%s cannot be read: weights of %s were removed in version 5.0 (download a file of '
+                          'another type: IQ2_XXS is the smallest, Q4_K_M the usual one)' % (name, REMOVED_TYPES[kind]))
         if kind not in TYPES:
             raise Problem(path, '%s cannot be read (found type %s, expected one of %s)'
                           % (name, OTHER_TYPES.get(kind, kind), ', '.join(TYPES.values())))

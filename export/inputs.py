@@ -10,7 +10,7 @@ from typing import Optional
 from .common import EXPORTER, PROGRAM, TEXT_LIMIT, Job, Problem, read_json, size_of
 from .header import version_of
 
-SETTINGS = 'config.json', 'params.json'
+SETTINGS = 'config.json'
 WEIGHTS = '.safetensors', '.bin', '.pth', '.pt'
 TOKENIZERS = 'tokenizer.json', 'tokenizer.model'
 ADAPTER = r'adapter_(config\.json|model.*\.(safetensors|bin))'  # what the PEFT library adds to a model's weights
@@ -51,7 +51,7 @@ def folder_of(path):
 
 
 def has_settings(folder):
-    return any(os.path.exists(os.path.join(folder, name)) for name in SETTINGS)
+    return os.path.exists(os.path.join(folder, SETTINGS))
 
 
 def adapter_in(folder: str) -> Optional[str]:
@@ -82,10 +82,13 @@ def without_settings(job, folder, out):
         return 'is no checkpoint, but holds GGUF (%s%s): %s' % (
             models[0], ' and %d more' % len(models[1:]) if models[1:] else '',
             command(os.path.join(folder, models[0]), out))
+    if 'params.json' in names:
+        return ("is a checkpoint in Meta's or Mistral's own form (params.json), which version 5.0 does not read any "
+                'more: get it as Hugging Face has it, with a config.json')
     if weights:
-        return ('holds weights (%s), and no config.json or params.json that says what they are: get that from where '
-                'they come from, then %s' % (weights[0], command(folder, out)))
-    return 'is no checkpoint (expected a folder with config.json or params.json, or a file)'
+        return ('holds weights (%s), and no config.json that says what they are: get that from where they come from, '
+                'then %s' % (weights[0], command(folder, out)))
+    return 'is no checkpoint (expected a folder with config.json, or a file)'
 
 
 def check_source(job: Job, path: str, out: str, tokenizer_out: str) -> None:

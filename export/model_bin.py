@@ -18,7 +18,7 @@ from .model import (CONV, DELTA, DENSE, FIELDS as MODEL_FIELDS, KEYS_ARE_VALUES,
                     WITHOUT_SINKS, Model, Shape)
 from .packed import PACKED, RESTS, Parted
 from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Tensor, size_of_rows
-from .write import TABLES, WEIGHT_TYPES, tensor_order
+from .write import REMOVED_TYPES, TABLES, WEIGHT_TYPES, tensor_order
 
 NOTE, NOTE_BYTES = b'ANCR', 32
 OF_EXPERTS = ('n_experts_used expert_hidden_dim router router_bias expert_bias shared_hidden_dim shared_gate '
@@ -125,6 +125,7 @@ def read_model_bin(job, path):
     if at != start + 16 * n_pairs + n_flags + n_shapes + n_types:
         raise Problem(path, 'is cut short (found %d bytes, expected more in the tables)' % total)
     factors = list(struct.unpack('<%dd' % (2 * n_pairs), lists))
+    refuse_removed(path, types)
     if not all(map(is_number, factors)) or any(t not in CODES for t in types):
         raise Problem(path, 'has impossible lists or tables behind its header')
     model.set(short_factor=factors[:n_pairs], long_factor=factors[n_pairs:], tied=bool(model.shared_classifier))
@@ -165,6 +166,13 @@ def read_shapes(path: str, model: Model, data: bytes, size: int) -> List[Shape]:
     return shapes
 
 
+def refuse_removed(path, types):
+    for number in types:
+        if number in REMOVED_TYPES:
+            raise Problem(path, 'has weights of %s, which were removed in version 5.0 (export its source again, as '
+                          'another type)' % REMOVED_TYPES[number])
+
+
 def is_matrix(part, shape):
     return len(shape) == 2 and part not in TABLES
 
@@ -185,6 +193,7 @@ def read_header(header):
         if since > version:
             header.refuse(name, 'at most %d in version %d' % (min(field.since[newer] for newer in field.since
                                                                   if newer > version) - 1, version))
+    refuse_removed(header.path, [values['weight_type']])
     header.get('weight_type', lambda v: v in TYPES, 'a type of docs/format.md')
     header.number('theta', above=1.0)
     if values['sliding_rope']:

@@ -15,6 +15,6 @@ with open(PLACE, encoding='utf-8') as _file:
 
 
 def names_in(source: str, *groups: str) -> Dict[str, str]:
-    """{a part of model.bin: its name in `hugging_face`, `gguf` or `meta`, with %d for the layer} of these groups. What
+    """{a part of model.bin: its name in `hugging_face` or `gguf`, with %d for the layer} of these groups. What
     a later group has, too, counts."""
     return {part: row[source] for group in groups for part, row in GROUPS[group].items() if source in row}

@@ -22,9 +22,8 @@ from .write import most_used, pieces, plan_model
 ALIGNMENT = 32
 FILE_TYPES = {'F32': 0, 'F16': 1, 'Q4_0': 2, 'Q4_1': 3, 'Q8_0': 7, 'Q5_0': 8, 'Q5_1': 9, 'Q2_K': 10, 'Q3_K': 12,
               'Q4_K': 15, 'Q5_K': 17, 'Q6_K': 18, 'IQ4_NL': 25, 'IQ4_XS': 30, 'BF16': 32, 'MXFP4': 38,
-              'IQ2_XXS': 19, 'IQ2_XS': 20, 'IQ3_XXS': 23, 'IQ1_S': 24, 'IQ3_S': 26, 'IQ2_S': 28, 'IQ1_M': 31,
-              'TQ1_0': 36, 'TQ2_0': 37, 'NVFP4': 39, 'Q1_0': 40, 'Q2_0': 41,
-              'IQ2_K': 138, 'IQ3_K': 139, 'IQ4_K': 140, 'IQ5_K': 141, 'IQ4_KS': 145, 'IQ5_KS': 150}  # ik_llama.cpp's
+              'IQ2_XXS': 19, 'IQ2_XS': 20, 'IQ3_XXS': 23, 'IQ3_S': 26, 'IQ2_S': 28, 'NVFP4': 39,
+              'IQ5_K': 141}  # ik_llama.cpp's
 
 
 def stays_in_gguf(checkpoint: Checkpoint, name: str) -> bool:

@@ -50,7 +50,7 @@ class Fused:
             raise Problem(self.path, '%s of layer %d is of several types (found %s, expected one, since %s has it in '
                           'one matrix)' % (whole, place.layer, ', '.join(part.dtype for part in parts),
                                            self.family.title))
-        return Joined(parts, 0)
+        return Joined(parts)
 
 
 def rope_of(path: str, model: Model) -> Dict[str, Any]:

@@ -18,19 +18,15 @@ ITEM_SIZES = {'F32': 4, 'F16': 2, 'BF16': 2}
 BLOCKS = {  # ggml's: values of a block, its bytes
     'Q4_0': (32, 18), 'Q4_1': (32, 20), 'Q5_0': (32, 22), 'Q5_1': (32, 24), 'Q8_0': (32, 34), 'Q2_K': (256, 84),
     'Q3_K': (256, 110), 'Q4_K': (256, 144), 'Q5_K': (256, 176), 'Q6_K': (256, 210), 'IQ4_NL': (32, 18),
-    'IQ4_XS': (256, 136), 'MXFP4': (32, 17), 'IQ1_S': (256, 50), 'IQ1_M': (256, 56), 'IQ2_XXS': (256, 66),
-    'IQ2_XS': (256, 74), 'IQ2_S': (256, 82), 'IQ3_XXS': (256, 98), 'IQ3_S': (256, 110), 'TQ1_0': (256, 54),
-    'TQ2_0': (256, 66), 'Q1_0': (128, 18), 'Q2_0': (64, 18), 'NVFP4': (64, 36), 'IQ2_K': (256, 76),
-    'IQ3_K': (256, 110), 'IQ4_K': (256, 144), 'IQ5_K': (256, 176), 'IQ4_KS': (256, 136), 'IQ5_KS': (256, 168)}
-HEADS = {'IQ4_KS': 4, 'IQ5_KS': 4}  # bytes in front of a row's blocks
+    'IQ4_XS': (256, 136), 'MXFP4': (32, 17), 'IQ2_XXS': (256, 66), 'IQ2_XS': (256, 74), 'IQ2_S': (256, 82),
+    'IQ3_XXS': (256, 98), 'IQ3_S': (256, 110), 'NVFP4': (64, 36), 'IQ5_K': (256, 176)}
 TYPE_NAMES = {'F32': 'float32', 'F16': 'float16', 'BF16': 'bfloat16', 'Q8': 'q8', **{name: name for name in BLOCKS}}
 
 
 def size_of_rows(dtype: str, shape: Tuple[int, ...]) -> int:
     """The bytes of a tensor of this type, one of ITEM_SIZES or BLOCKS, whose rows are whole blocks."""
     values, size = BLOCKS.get(dtype) or (1, ITEM_SIZES[dtype])
-    row = shape[-1] // values * size + HEADS.get(dtype, 0)
-    return prod(shape[:-1]) * row
+    return prod(shape[:-1]) * (shape[-1] // values * size)
 
 
 class AnyTensor(Protocol):
@@ -123,26 +119,15 @@ class MadeOfParts:
 
 @dataclass(frozen=True)
 class Joined(MadeOfParts):
-    """A tensor that is dealt out over several files, by rows (axis 0) or by columns (axis 1)."""
-    axis: int
+    """A tensor of the rows of several, one after the other."""
 
     @property
     def shape(self) -> Tuple[int, ...]:
-        rows, columns = self.parts[0].shape
-        return (rows, columns * len(self.parts)) if self.axis else (sum(p.shape[0] for p in self.parts), columns)
+        return (sum(part.shape[0] for part in self.parts), self.parts[0].shape[1])
 
     def read(self) -> Iterator[bytes]:
-        if self.axis == 0:
-            for part in self.parts:
-                yield from part.read()
-            return
-        rows = self.parts[0].shape[0]
-        width = self.parts[0].size // rows  # bytes of a row that one part has
-        step = max(1, CHUNK // (width * len(self.parts)))
-        for row in range(0, rows, step):
-            count = min(step, rows - row)
-            pieces = [b''.join(part.read(row * width, count * width)) for part in self.parts]
-            yield b''.join(piece[i * width:(i + 1) * width] for i in range(count) for piece in pieces)
+        for part in self.parts:
+            yield from part.read()
 
 
 XIELU_NUMBERS = (('alpha_p', (1,)), ('alpha_n', (1,)), ('beta', ()), ('eps', ()))  # and the shapes that they have

@@ -8,7 +8,8 @@ import re
 import struct
 from typing import List, Optional, Tuple
 
-from .bytelevel import AS_SYMBOLS, BY_CASE, BYTE_FALLBACK, BY_PARTS, DIGITS_GPT2, NFC, PREFIX, SPLITS, SYSTEM_PROMPT, TAKES_SPACES
+from .bytelevel import (AS_SYMBOLS, BY_CASE, BYTE_FALLBACK, BY_PARTS, DIGITS_GPT2, NFC, PREFIX, SPLITS, SYSTEM_PROMPT,
+                        TAKES_SPACES)
 from .common import MAX_EOS, TEXT_LIMIT, Job, Problem, read_small
 from .sentencepiece import BYTE, CONTROL, MAX_PIECE, NORMAL, UNKNOWN, USER_DEFINED, Tokenizer
 
@@ -108,7 +109,8 @@ def parse(path, data, vocab_size):
         a, b, both = (tokens[id] for id in merge)
         if a[0] + b[0] != both[0] or any(token[2] not in (NORMAL, USER_DEFINED) for token in (a, b, both)):
             raise Problem(path, 'has a merge that does not make what its halves spell (found %d, %d, %d)' % merge)
-    return {'kind': kind, 'tokens': tokens, 'flags': flags & ~SYSTEM_PROMPT, 'bos_id': bos_id, 'unk_id': unk_id, 'eos_ids': eos_ids,
+    return {'kind': kind, 'tokens': tokens, 'flags': flags & ~SYSTEM_PROMPT, 'bos_id': bos_id, 'unk_id': unk_id,
+            'eos_ids': eos_ids,
             'takes_spaces': {id for id, byte in enumerate(types) if byte & TAKES_SPACES},
             'as_symbols': {id for id, byte in enumerate(types) if byte & AS_SYMBOLS},
             'system_prompt': words[:-1].decode('utf-8', 'replace'),

@@ -17,7 +17,11 @@ from .packed import PACKED, Packed, may_pack
 from .rows import ColumnsMoved
 from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Paired, Place, Shifted, in_pairs_of, same_bytes, widen
 
-WEIGHT_TYPES = {'F32': 0, 'F16': 1, 'BF16': 2, 'Q8': 3, **{name: number for number, name in enumerate(BLOCKS, 5)}}
+# Numbers of types in model.bin. Some are left out: version 5 removed their types.
+WEIGHT_TYPES = {'F32': 0, 'F16': 1, 'BF16': 2, 'Q8': 3,
+                **dict(zip(BLOCKS, (*range(5, 18), *range(20, 25), 29, 33)))}
+REMOVED_TYPES = {18: 'IQ1_S', 19: 'IQ1_M', 25: 'TQ1_0', 26: 'TQ2_0', 27: 'Q1_0', 28: 'Q2_0', 30: 'IQ2_K', 31: 'IQ3_K',
+                 32: 'IQ4_K', 34: 'IQ4_KS', 35: 'IQ5_KS'}
 TURNED = 'wq', 'wk', 'bq', 'bk', 'q_norm', 'k_norm'  # what has a row for each element of a query or key head
 NORMS = 'attention_norm', 'attention_after', 'q_norm', 'k_norm', 'ffn_norm', 'ffn_after', 'final_norm'
 # Of two dimensions, and float32 all the same.

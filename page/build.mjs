@@ -1,5 +1,5 @@
 // Builds the page into build/page: the C by emscripten, the modules by esbuild, then index.html and the
-// tool, config.html, with their files beside them, and rope.html, which holds everything but the models of a panel and opens from disk.
+// tool, config.html, with their files beside them, and rope.html, which holds everything and opens from disk.
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -178,9 +178,6 @@ const card = (template) => {
 rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
 for (const name of ['model.bin', 'tokenizer.bin']) copyFileSync(join(root, name), join(out, name));
-mkdirSync(join(out, 'models'));
-for (const name of ['rope', 'layers-sliding', 'layers-theta', 'layers-temperature', 'layers-nope'])
-    copyFileSync(join(root, `models/${name}.bin`), join(out, `models/${name}.bin`));
 writeFileSync(join(out, 'book.txt'), book);
 writeFileSync(join(out, 'rope.wasm'), wasm);
 for (const [name, text] of modules) writeFileSync(join(out, name), `${text}${licences}\n`);

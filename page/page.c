@@ -55,36 +55,18 @@ FOR_PAGE bool page_describe(Page *page, int head_dim, double theta, int train_ct
 }
 
 // A config.json or its rope block in a model's place. The numbers fill what it leaves out and
-// cannot do without, as few of them as will do: page->filled tells which. A whole config leaves
+// cannot do without, as few of them as will do: page->said.filled tells which. A whole config leaves
 // nothing out.
 FOR_PAGE bool page_config(Page *page, char *text, int length, int head_dim, double theta,
                           int train_ctx) {
-    static const int by_number[] = {0,
-                                    HEAD_DIM,
-                                    THETA,
-                                    TRAIN_CTX,
-                                    HEAD_DIM | THETA,
-                                    HEAD_DIM | TRAIN_CTX,
-                                    THETA | TRAIN_CTX,
-                                    HEAD_DIM | THETA | TRAIN_CTX};
     RopeFile *said = &page->said;
-    bool good = false;
-    Error first;
-    for (size_t i = 0; i < sizeof by_number / sizeof *by_number && !good; i++) {
-        if (i > 0 && (said->model_type || !strstr(first.text, "found nothing"))) break;
-        const int fill = by_number[i];
-        page->filled = fill;
-        free(said->whole);
-        said_by_numbers(fill & HEAD_DIM ? head_dim : 0, fill & THETA ? theta : 0,
-                        fill & TRAIN_CTX ? train_ctx : 0, said);
-        good = rope_config_parse(said, text, (size_t)length, &page->err);
-        if (i == 0 && !good) first = page->err;
-    }
-    // A config has numbers of its own, and what it lacks is none of them.
-    if (!good && strstr(page->err.text, "another model's config")) page->err = first;
-    if (good && said->still)
+    free(said->whole);
+    said_by_numbers(0, 0, 0, said);
+    said->instead = (StandIns){head_dim, theta, train_ctx};
+    if (!rope_config_parse(said, text, (size_t)length, &page->err)) return false;
+    if (said->still)
         return fail(&page->err, "model_type: this family has no RoPE, so there is nothing to show");
-    return good && settings_check(&said->rope, said->rope.train_ctx, &page->err);
+    return settings_check(&said->rope, said->rope.train_ctx, &page->err);
 }
 
 // What page_config read: the method's name, the whole head's size, the context that the model is
@@ -95,8 +77,8 @@ FOR_PAGE const char *page_told(Page *page) {
     const RopeFile *said = &page->said;
     const MethodName method = settings_method_name(&said->rope);
     snprintf(page->text, sizeof page->text, "%s\t%d\t%d\t%.12g\t%d\t%s\t%s", method.text,
-             said->head_dim, said->max_positions, said->rope.factor, page->filled, said->unused,
-             said->remarks);
+             said->head_dim, said->max_positions, said->rope.factor, page->said.filled,
+             said->unused, said->remarks);
     return page->text;
 }
 

@@ -8,12 +8,11 @@
 
 #define FOR_PAGE EMSCRIPTEN_KEEPALIVE
 
-enum { N_FACTS = 8, HEAD = 3, MOST_PAIRS = ROPE_MAX_PAIRS, HEAD_DIM = 1, THETA = 2, TRAIN_CTX = 4 };
+enum { N_FACTS = 8, HEAD = 3, MOST_PAIRS = ROPE_MAX_PAIRS };
 
 typedef struct {
     Model model;    // closed: a config or a few numbers stand in its place
     RopeFile said;  // of its RoPE: by its file, by page_config or by page_describe
-    int filled;     // numbers that page_config was given and used: HEAD_DIM, THETA, TRAIN_CTX
     Tokenizer *tokenizer;   // NULL: none
     RopeSettings *methods;  // the one that is planned
     Options options;        // of its jobs, with the method of the sliding layers

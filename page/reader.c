@@ -16,7 +16,7 @@ typedef struct {
     int context;
     float *scores;  // (context) of the head that is watched; NULL: none
     float query[2 * MOST_PAIRS];
-    double terms[MOST_PAIRS];
+    double terms[2 * MOST_PAIRS];
     bool is_lost;  // a layer with a state could not go back to where it should
 } PageReader;
 
@@ -81,11 +81,12 @@ FOR_PAGE bool page_reader_watch(PageReader *r, int layer, int head) {
 
 FOR_PAGE const float *page_reader_scores(const PageReader *r) { return r->scores; }
 
-// What each pair of the watched head gives to the score of token number `key`, behind a read: pair
-// i gives scale (a cos f_i d + b sin f_i d) at a distance d, with a = q_2i k_2i + q_2i+1 k_2i+1 and
-// b = q_2i+1 k_2i - q_2i k_2i+1 of query and key before RoPE turns them. That is the product of
-// their elements 2i and 2i + 1 as they are turned, so all terms add up to the score. NULL: they
-// cannot be told apart, where keys are turned when they are read, or there is no key.
+// What each pair of the watched head gives to the score of token number `key` after a read, and
+// after all of these what each would give if its query were turned back by a quarter turn: with
+// query and key, as they are turned, as complex numbers q and k, the real and the imaginary parts
+// of scale q conj(k). The real parts add up to the score; a pair that turned by an angle more would
+// give real cos(angle) - imaginary sin(angle). NULL: they cannot be told apart, where keys are
+// turned when they are read, or there is no key.
 FOR_PAGE const double *page_reader_terms(PageReader *r, int key) {
     const Session *s = r->session;
     const Model *m = &r->page->model;
@@ -101,10 +102,12 @@ FOR_PAGE const double *page_reader_terms(PageReader *r, int key) {
     const KvBlock block = kv_cache_block(cache, kv_head, key / KV_BLOCK, NULL);
     const float *keys = (const float *)block.keys + key % KV_BLOCK;
     const double scale = layer_score_scale(&m->config, layer);
-    for (int i = 0; i < layer->extra->shape.head_dim / 2; i++) {
-        const double first = (double)watch->query[2 * i] * keys[2 * i * KV_BLOCK];
-        const double second = (double)watch->query[2 * i + 1] * keys[(2 * i + 1) * KV_BLOCK];
-        r->terms[i] = scale * (first + second);
+    const int n_pairs = layer->extra->shape.head_dim / 2;
+    for (int i = 0; i < n_pairs; i++) {
+        const double q[] = {watch->query[2 * i], watch->query[2 * i + 1]};
+        const double k[] = {keys[2 * i * KV_BLOCK], keys[(2 * i + 1) * KV_BLOCK]};
+        r->terms[i] = scale * (q[0] * k[0] + q[1] * k[1]);
+        r->terms[n_pairs + i] = scale * (q[1] * k[0] - q[0] * k[1]);
     }
     return r->terms;
 }

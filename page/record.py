@@ -1,4 +1,4 @@
-"""Records the curves that stand faintly in the page before it has measured anything: recorded.json.
+"""Records the curves that the page shows faintly before it has measured anything: recorded.json.
 
     RUN=build/page-reference/run python3 page/record.py [PART ...]
 
@@ -15,16 +15,12 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 BOOK = os.path.join(ROOT, "book.txt")
-RACERS = ["none", "linear", "ntk", "ntk-by-parts", "yarn", "llama3", "dynamic-ntk", "dynamic-yarn", "window"]
+RACERS = ["none", "linear", "ntk", "yarn", "llama3", "window"]
 LENGTHS = [1024, 2048, 4096]
-# The first picture: so many characters of the book are 512 tokens, and what is written behind them.
-CHARACTERS_GIVEN, WRITTEN, SEED = 1744, 2400, 2
+# The text that breaks: so many characters of the book are 512 tokens, and what is written after them.
+CHARACTERS_GIVEN, WRITTEN, SEED = 1744, 2400, 8
 SPARE = 50  # tokens that a text may have fewer of when it is read again
-EXCERPTS = [[512, 562], [1600, 1650], [2300, 2350]]  # those of its tokens that are shown, and stretches that are judged
-STRETCHES = [[512, 1024], [1024, 2048], [2048, 2350]]
-GIVEN_SHOWN = 28  # tokens of the book that are shown
-SEEDS = range(1, 7)  # of texts whose tokens are counted that have less than one chance in ten thousand
-UNLIKELY = math.log(1e4)  # -ln p of those
+EXCERPT, STRETCH = [2300, 2350], [2048, 2350]  # those of its tokens that are shown, and that are judged
 BIN, CHARACTERS = 16, 5300  # distances, and how much of the book, in the picture of a head
 
 
@@ -58,7 +54,7 @@ def moving(nlls, span, step):
 
 
 def written(method, seed=SEED):
-    """What a method writes behind the beginning of the book, each token with its -ln p by the same judge for all
+    """What a method writes after the beginning of the book, each token with its -ln p by the same judge for all
     methods, a reader of the last 512 tokens: [[token, nll]]."""
     with open(BOOK, encoding="ascii") as book, tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write(book.read(CHARACTERS_GIVEN))
@@ -80,25 +76,14 @@ def tokens_of(name, length):
 
 
 def first():
-    """The page's first picture: one beginning, written on by two methods, in excerpts and in perplexities of
-    stretches."""
-    found = {"seed": SEED, "characters": CHARACTERS_GIVEN, "length": WRITTEN, "excerpts": EXCERPTS,
-             "stretches": STRETCHES}
+    """One beginning, written on by two methods: an excerpt, and the perplexity of a stretch."""
+    found = {"seed": SEED, "characters": CHARACTERS_GIVEN, "length": WRITTEN, "excerpt": EXCERPT, "stretch": STRETCH}
     for method in ("none", "yarn"):
         tokens = written(method)
-        judged = [math.exp(sum(nll for _, nll in tokens[a:b]) / (b - a)) for a, b in [[256, 512], *STRETCHES]]
-        given = "".join(text for text, _ in tokens[512 - GIVEN_SHOWN:512])
-        found["given"] = {"text": given, "ppl": round(judged[0], 1)}
-        found[method] = {"excerpts": [[[text, round(nll, 1)] for text, nll in tokens[a:b]] for a, b in EXCERPTS],
-                         "ppl": [round(ppl, 1) for ppl in judged[1:]]}
+        judged = [nll for _, nll in tokens[STRETCH[0]:STRETCH[1]]]
+        found[method] = {"tokens": [[text, round(nll, 1)] for text, nll in tokens[EXCERPT[0]:EXCERPT[1]]],
+                         "ppl": round(math.exp(sum(judged) / len(judged)), 1)}
     return found
-
-
-def seeds():
-    """How many tokens of a text have less than one chance in ten thousand, up to the last excerpt's end, by method: one
-    number for each seed."""
-    return {method: [sum(nll > UNLIKELY for _, nll in written(method, seed)[512:EXCERPTS[-1][1]]) for seed in SEEDS]
-            for method in ("none", "yarn", "window")}
 
 
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -144,35 +129,20 @@ def race():
             for n in LENGTHS}
 
 
-def layers():
-    """The stacks of layers that were trained alike, past their 256 positions: how many times as perplexed as with a
-    window in the full layers."""
-    found = {}
-    for name in ("rope", "layers-sliding", "layers-theta", "layers-temperature", "layers-nope"):
-        window = "window:train-ctx=256:temperature-beta=0" if name == "layers-temperature" else "window"
-        nlls = per_token("models/%s.bin" % name, BOOK, 4096, ["none", window])
-        found[name] = moving([a - b for a, b in zip(nlls["none"], nlls[window])], 256, 64)
-    return found
-
-
 PARTS = {
     "first": first,
-    "seeds": seeds,
     "attention": lambda: attention(["3.0", "3.1", "4.2"], 1536, 48),
     "race": race,
-    "layers": layers,
     "passkey": lambda: passkeys(["none", "yarn", "window"], 4096),
 }
 
 
 def main(words):
-    """Records all parts, or those that are named, in the others' company."""
+    """Records all parts, or those that are named; record_scene.mjs records one more, which stays."""
     os.chdir(ROOT)
     path = os.path.join(HERE, "recorded.json")
-    recorded = {}
-    if words:
-        with open(path, encoding="ascii") as file:
-            recorded = json.load(file)
+    with open(path, encoding="ascii") as file:
+        recorded = json.load(file)
     recorded.update({name: make() for name, make in PARTS.items() if not words or name in words})
     with open(path, "w", encoding="ascii") as file:
         json.dump(recorded, file, separators=(",", ":"))

@@ -13,16 +13,16 @@ HALVES = {  # type: values, bytes, where its float16 lie
     'Q4_0': (32, 18, [0]), 'Q4_1': (32, 20, [0, 2]), 'Q5_0': (32, 22, [0]), 'Q5_1': (32, 24, [0, 2]),
     'Q8_0': (32, 34, [0]), 'Q2_K': (256, 84, [80, 82]), 'Q3_K': (256, 110, [108]), 'Q4_K': (256, 144, [0, 2]),
     'Q5_K': (256, 176, [0, 2]), 'Q6_K': (256, 210, [208]), 'IQ4_NL': (32, 18, [0]), 'IQ4_XS': (256, 136, [0]),
-    'MXFP4': (32, 17, []), 'IQ1_S': (256, 50, [0]), 'IQ1_M': (256, 56, []), 'IQ2_XXS': (256, 66, [0]),
-    'IQ2_XS': (256, 74, [0]), 'IQ2_S': (256, 82, [0]), 'IQ3_XXS': (256, 98, [0]), 'IQ3_S': (256, 110, [0]),
-    'TQ1_0': (256, 54, [52]), 'TQ2_0': (256, 66, [64]), 'Q1_0': (128, 18, [0]), 'Q2_0': (64, 18, [0]),
-    'NVFP4': (64, 36, []), 'IQ2_K': (256, 76, [0]), 'IQ3_K': (256, 110, [0]), 'IQ4_K': (256, 144, [0]),
-    'IQ5_K': (256, 176, [0]), 'IQ4_KS': (256, 136, []), 'IQ5_KS': (256, 168, [])}
-HEADS = {'IQ4_KS': 4, 'IQ5_KS': 4}  # bytes in front of a row, a float32
+    'MXFP4': (32, 17, []), 'IQ2_XXS': (256, 66, [0]), 'IQ2_XS': (256, 74, [0]), 'IQ2_S': (256, 82, [0]),
+    'IQ3_XXS': (256, 98, [0]), 'IQ3_S': (256, 110, [0]), 'NVFP4': (64, 36, []), 'IQ5_K': (256, 176, [0])}
 CODED = list(HALVES)[13:]  # which the program decodes to whole numbers first
-NUMBERS = {name: number for number, name in enumerate(HALVES, 5)}  # in model.bin
-GGML_NUMBERS = dict(zip(HALVES, (2, 3, 6, 7, 8, 10, 11, 12, 13, 14, 20, 23, 39,
-                                19, 29, 16, 17, 22, 18, 21, 34, 35, 41, 42, 40, 137, 138, 139, 140, 144, 152)))
+# In model.bin and in GGUF. Both have numbers of types that are not read any more.
+NUMBERS = dict(zip(HALVES, (*range(5, 18), 20, 21, 22, 23, 24, 29, 33)))
+NAMES = {number: name for name, number in NUMBERS.items()}
+GGML_NUMBERS = dict(zip(HALVES, (2, 3, 6, 7, 8, 10, 11, 12, 13, 14, 20, 23, 39, 16, 17, 22, 18, 21, 40, 140)))
+REMOVED = {18: 'IQ1_S', 19: 'IQ1_M', 25: 'TQ1_0', 26: 'TQ2_0', 27: 'Q1_0', 28: 'Q2_0', 30: 'IQ2_K', 31: 'IQ3_K',
+           32: 'IQ4_K', 34: 'IQ4_KS', 35: 'IQ5_KS'}
+REMOVED_FROM_GGUF = dict(zip((19, 29, 34, 35, 41, 42, 137, 138, 139, 144, 152), REMOVED.values()))
 IQ5 = [-126, -114, -103, -92, -83, -74, -65, -57, -50, -43, -36, -30, -24, -18, -12, -6, -1, 5, 11, 17, 23, 29, 36, 43,
        51, 59, 68, 77, 87, 97, 109, 121]
 IQ4 = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113]
@@ -98,7 +98,7 @@ def even(seven):
 
 
 def of_grid(kind, b, i):
-    """Value i of a block of IQ1, IQ2 or IQ3: the share of d, the number, 1 or -1."""
+    """Value i of a block of IQ2 or IQ3: the share of d, the number, 1 or -1."""
     group, eight = i // 32, i // 8
     if kind == 'IQ2_XXS':
         signs = bits(b[2 + 8 * group:10 + 8 * group], 32, 32)
@@ -118,57 +118,12 @@ def of_grid(kind, b, i):
     return 1 + 2 * bits(b[106:], 4 * group, 4), 1 + 2 * grid('iq3_s')[index][i % 4], b[74 + eight]
 
 
-def of_iq1(kind, b):
-    """For each value of IQ1_S or IQ1_M: scale, and the number in eighths."""
-    for i in range(256):
-        eight = i // 8
-        if kind == 'IQ1_S':
-            both = bits(b[34:], 16 * (i // 32), 16)
-            d, scale, less, upper = half(b, 0), both >> 12 & 7, both >> 15, both >> 3 * (eight % 4) & 7
-            lower = b[2 + eight]
-        else:
-            d = struct.unpack('<e', struct.pack('<H', sum(bits(b[48:], 16 * k + 12, 4) << 4 * k for k in range(4))))[0]
-            scale = bits(b[48:], 16 * (i // 64) + 3 * (i // 16 % 4), 3)
-            both, lower = bits(b[32:48], 4 * eight, 4), b[eight]
-            less, upper = both >> 3, both & 7
-        yield d * (2 * scale + 1) / 8, 8 * (grid('iq1')[lower + 256 * upper][i % 8] - 1) + (-1 if less else 1), 0.0
-
-
-def of_table(kind, b, i):
-    """Value i of a block of ik_llama.cpp's types: the scale's whole number, and the value's."""
-    group, k, shifted = i // 32, i // 16, bits(b[2:4], i // 16, 1)
-    two = 8 * (32 * (i // 128) + i % 32) + 2 * (i % 128 // 32)
+def of_iq5(b, i):
+    """Value i of a block of IQ5_K: the scale's whole number, and the value's."""
+    group, k = i // 32, i // 16
     four = 8 * (32 * (i // 64) + i % 32) + 4 * (i % 64 // 32)
-    if kind == 'IQ2_K':
-        return bits(b[4:12], 4 * k, 4) - 8, (-31, -13, 1, 17)[bits(b[12:], two, 2)] + 5 * shifted
-    if kind == 'IQ3_K':
-        q = bits(b[14:78], two, 2) + 4 * bits(b[78:], 8 * (i % 32) + group, 1)
-        sign = -1 if bits(b[4:6], k, 1) else 1
-        return sign * (2 * bits(b[6:14], 4 * k, 4) + 1), (-63, -40, -23, -10, 1, 13, 28, 47)[q] + 4 * shifted
-    if kind.endswith('KS'):
-        scale, shifted, at = (b[group] & 254) - 127, b[group] & 1, 8
-    else:
-        scale, at = bits(b[8:16], 4 * k, 4) + 16 * bits(b[4:8], 2 * k, 2) - 32, 16
-    if kind.startswith('IQ4'):
-        return scale, IQ4[bits(b[at + 16 * group:], 8 * (i % 16) + 4 * (i % 32 // 16), 4)] + 4 * shifted
-    return scale, IQ5[bits(b[at:], four, 4) + 16 * bits(b[at + 128:], 8 * (i % 32) + group, 1)] + 2 * shifted
-
-
-def of_threes(kind, b):
-    """For each value of the types of two or three numbers."""
-    d = half(b, HALVES[kind][2][0])
-    if kind == 'TQ1_0':
-        # a byte is a fraction of 256, rounded up, whose digits in base 3 are values
-        places = [(i % 32, i // 32) for i in range(160)] + [(32 + i % 16, i // 16) for i in range(80)]
-        for byte, digit in places + [(48 + i % 4, i // 4) for i in range(16)]:
-            yield d, (b[byte] * 3 ** (digit + 1) >> 8) % 3 - 1, 0.0
-    for i in range(HALVES[kind][0] if kind != 'TQ1_0' else 0):
-        if kind == 'TQ2_0':
-            yield d, bits(b[:64], 8 * (32 * (i // 128) + i % 32) + 2 * (i % 128 // 32), 2) - 1, 0.0
-        elif kind == 'Q1_0':
-            yield d, 1 if bits(b[2:], i, 1) else -1, 0.0
-        else:
-            yield d, bits(b[2:], 2 * i, 2) - 1, 0.0
+    q = bits(b[16:], four, 4) + 16 * bits(b[144:], 8 * (i % 32) + group, 1)
+    return bits(b[8:16], 4 * k, 4) + 16 * bits(b[4:8], 2 * k, 2) - 32, IQ5[q] + 2 * bits(b[2:4], k, 1)
 
 
 def of_nvfp4(b):
@@ -180,27 +135,23 @@ def of_nvfp4(b):
         yield 0.0 if s == 127 else scale / 2, -number if q >> 3 else number, 0.0
 
 
-def coded_values(kind, b, head):
+def coded_values(kind, b):
     if kind == 'NVFP4':
         yield from of_nvfp4(b)
-    elif kind.startswith('IQ1'):
-        yield from of_iq1(kind, b)
-    elif kind.startswith(('TQ', 'Q')):
-        yield from of_threes(kind, b)
-    elif kind.endswith(('_K', '_KS')):
-        for i in range(256):
-            scale, q = of_table(kind, b, i)
-            yield (head if kind in HEADS else half(b, 0)) * scale, q, 0.0
-    else:
-        for i in range(256):
+        return
+    for i in range(256):
+        if kind == 'IQ5_K':
+            scale, q = of_iq5(b, i)
+            yield half(b, 0) * scale, q, 0.0
+        else:
             share, q, signs = of_grid(kind, b, i)
             yield half(b, 0) * share, -q if signs >> i % 8 & 1 else q, 0.0
 
 
-def values_of(kind, b, head=1.0):
+def values_of(kind, b):
     """Of one block, for each value: scale, whole number, offset; a value is their product and sum."""
     if kind in CODED:
-        yield from coded_values(kind, b, head)
+        yield from coded_values(kind, b)
         return
     size = HALVES[kind][0]
     d = half(b, HALVES[kind][2][0]) if HALVES[kind][2] else None
@@ -251,15 +202,14 @@ def values_of(kind, b, head=1.0):
 
 def row_bytes(kind, columns):
     values, size, _ = HALVES[kind]
-    return HEADS.get(kind, 0) + columns // values * size
+    return columns // values * size
 
 
 def row_values(kind, row):
     """Of a row of blocks, for each value: scale, whole number, offset."""
-    size, at = HALVES[kind][1], HEADS.get(kind, 0)
-    head = struct.unpack_from('<f', row)[0] if at else 1.0
-    for first in range(at, len(row), size):
-        yield from values_of(kind, row[first:first + size], head)
+    size = HALVES[kind][1]
+    for first in range(0, len(row), size):
+        yield from values_of(kind, row[first:first + size])
 
 
 def decode(kind, data, columns=None):
@@ -271,23 +221,15 @@ def decode(kind, data, columns=None):
 
 
 def random_rows(kind, rows, columns, rng, scale=None):
-    """The same of a matrix, with what stands in front of its rows."""
-    count, out = columns // HALVES[kind][0], b''
-    if kind not in HEADS:
-        return random_blocks(kind, rows * count, rng, scale)
-    for _ in range(rows):
-        x = 2e-5 * rng.uniform(0.5, 1.5) * rng.choice((-1, 1)) if scale is None else scale
-        out += struct.pack('<f', x) + random_blocks(kind, count, rng)
-    return out
+    """The same of a matrix."""
+    return random_blocks(kind, rows * (columns // HALVES[kind][0]), rng, scale)
 
 
 def random_blocks(kind, count, rng, scale=None):
     """Blocks of random bytes, with scales such that values are some 0.1 or so; or with this float16 for all."""
     values, size, places = HALVES[kind]
     typical = {'Q8_0': 1e-3, 'IQ4_NL': 1e-3, 'Q4_K': 2e-4, 'Q5_K': 1e-4, 'Q2_K': 4e-3, 'Q3_K': 1e-3, 'Q6_K': 5e-5,
-               'IQ4_XS': 5e-5, 'IQ1_S': 1e-2, 'IQ2_XXS': 1e-3, 'IQ2_XS': 1e-3, 'IQ2_S': 1e-3, 'IQ3_XXS': 5e-4,
-               'IQ3_S': 5e-4, 'TQ1_0': 0.1, 'TQ2_0': 0.1, 'Q1_0': 0.1, 'Q2_0': 0.1, 'IQ2_K': 1e-3, 'IQ3_K': 2e-4,
-               'IQ4_K': 5e-5, 'IQ5_K': 5e-5}
+               'IQ4_XS': 5e-5, 'IQ2_XXS': 1e-3, 'IQ2_XS': 1e-3, 'IQ2_S': 1e-3, 'IQ3_XXS': 5e-4, 'IQ3_S': 5e-4, 'IQ5_K': 5e-5}
     out = []
     for _ in range(count):
         block = bytearray(rng.randbytes(size))
@@ -298,9 +240,5 @@ def random_blocks(kind, count, rng, scale=None):
             block[0] = rng.randrange(121, 125) if scale is None else rng.getrandbits(8)
         if kind == 'NVFP4' and scale is None:
             block[:4] = bytes(rng.randrange(8, 32) for _ in range(4))
-        if kind == 'IQ1_M':  # d has four bits in each of the last four words
-            d, = struct.unpack('<H', struct.pack('<e', 1e-2 * rng.uniform(0.5, 1.5) if scale is None else scale))
-            for k in range(4):
-                block[49 + 2 * k] = block[49 + 2 * k] & 15 | (d >> 4 * k & 15) << 4
         out.append(block)
     return b''.join(out)

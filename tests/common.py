@@ -38,6 +38,7 @@ SHARED = os.path.join(os.path.dirname(ROOT), 'shared')
 GOLDEN = os.path.join(ROOT, 'tests', 'golden')
 EXPORT = sys.executable, '-S', os.path.join(ROOT, 'model_export.py')  # it starts sooner without what sites add
 WORK = tempfile.mkdtemp(prefix='rope_test.')  # goes away at the end of main()
+os.environ['XDG_CACHE_HOME'] = os.path.join(WORK, 'cache')  # models that are brought in
 # What runs them: TEST_RUNNER=qemu-aarch64 for another processor's.
 RUNNER = shlex.split(os.environ.get('TEST_RUNNER', ''))
 
@@ -319,11 +320,17 @@ def table(text):
     return settings, header, [dict(zip(header, row)) for row in rows]
 
 
-def perplexity(model, ids, *arguments):
+def crowded():
+    """./run whose texts with jumps count keys as a crowd."""
+    return compiled('tests/test_crowd.c', 'same', '-Wl,--wrap=session_new')
+
+
+def perplexity(model, ids, *arguments, program=RUN):
     """The nll column of --ppl --per-token for ids. --tsv, for Emscripten takes every output for a terminal."""
     path = in_work('ids.txt')
     write(path, ' '.join(map(str, ids)))
-    out = good(model, '--ppl', path, '--ids', '--per-token', '--tsv', '-n', len(ids), *arguments).out
+    out = good(model, '--ppl', path, '--ids', '--per-token', '--tsv', '-n', len(ids), *arguments,
+               program=program).out
     return [float(row['nll']) for row in table(out)[2]]
 
 
@@ -756,7 +763,7 @@ def encode(values, weight_type, columns, group_size):
     if weight_type == Q4:
         return encode_q4(values, columns)
     if weight_type > Q4:
-        kind = list(blocks.HALVES)[weight_type % PACKED_TYPE - Q4 - 1]
+        kind = blocks.NAMES[weight_type % PACKED_TYPE]
         data = blocks.side_by_side(kind, values, columns) if weight_type >= PACKED_TYPE else values
         return [data], lambda: array.array('f', blocks.decode(kind, values, columns))
     numbers, scales, floats = array.array('b'), array.array('f'), array.array('f')
@@ -872,13 +879,13 @@ def bytes_of(kind, rows, columns):
     """Of a tensor of a type but our own q8 and q4."""
     if kind <= Q4:
         return rows * columns * (2 if kind else 4)
-    return rows * blocks.row_bytes(list(blocks.HALVES)[kind % PACKED_TYPE - Q4 - 1], columns)
+    return rows * blocks.row_bytes(blocks.NAMES[kind % PACKED_TYPE], columns)
 
 
 def floats_of(data, kind, columns):
     """The values of a tensor of float32, float16, bfloat16 or ggml's blocks."""
     if kind > Q4:
-        name = list(blocks.HALVES)[kind % PACKED_TYPE - Q4 - 1]
+        name = blocks.NAMES[kind % PACKED_TYPE]
         data = blocks.side_by_side(name, data, columns, back=True) if kind >= PACKED_TYPE else data
         return array.array('f', blocks.decode(name, data, columns))
     if kind == F16:
@@ -912,7 +919,7 @@ def block_weights(c, weights, seed):
     for name, rows, columns in shapes(c):
         kind = next(types, c['weight_type']) if rows else F32
         if kind > Q4:
-            kind = list(blocks.HALVES)[kind % PACKED_TYPE - Q4 - 1]
+            kind = blocks.NAMES[kind % PACKED_TYPE]
             out[name] = blocks.random_rows(kind, rows, columns, rng)
     return out
 

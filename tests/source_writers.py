@@ -83,9 +83,6 @@ HUGGINGFACE = {'embedding': 'model.embed_tokens', 'final_norm': 'model.norm', 'c
                'attention_norm': 'input_layernorm', 'wq': 'self_attn.q_proj', 'wk': 'self_attn.k_proj',
                'wv': 'self_attn.v_proj', 'wo': 'self_attn.o_proj', 'ffn_norm': 'post_attention_layernorm',
                'w1': 'mlp.gate_proj', 'w3': 'mlp.up_proj', 'w2': 'mlp.down_proj'}
-META = {'embedding': 'tok_embeddings', 'final_norm': 'norm', 'classifier': 'output', 'attention_norm': 'attention_norm',
-        'wq': 'attention.wq', 'wk': 'attention.wk', 'wv': 'attention.wv', 'wo': 'attention.wo', 'ffn_norm': 'ffn_norm',
-        'w1': 'feed_forward.w1', 'w3': 'feed_forward.w3', 'w2': 'feed_forward.w2'}
 GGUF = {'embedding': 'token_embd', 'final_norm': 'output_norm', 'classifier': 'output', 'attention_norm': 'attn_norm',
         'wq': 'attn_q', 'wk': 'attn_k', 'wv': 'attn_v', 'wo': 'attn_output', 'ffn_norm': 'ffn_norm', 'w1': 'ffn_gate',
         'w3': 'ffn_up', 'w2': 'ffn_down'}
@@ -248,35 +245,6 @@ def in_zip64(data):
     return (out + struct.pack('<4sQ2H2I4Q', b'PK\6\6', 44, 45, 45, 0, 0, count, count, len(out) - at,
                               at) + struct.pack('<4sIQI', b'PK\6\7', 0, len(out), 1) +
             struct.pack('<4s4H2IH', b'PK\5\6', 0, 0, 0xffff, 0xffff, 0xffffffff, 0xffffffff, 0))
-
-
-# ---- Meta ----
-
-def meta_params(c, **changes):
-    params = {'dim': c['dim'], 'n_layers': c['n_layers'], 'n_heads': c['n_heads'], 'n_kv_heads': c['n_kv_heads'],
-              'multiple_of': 32, 'norm_eps': c['norm_eps'], 'vocab_size': -1, **changes}
-    return {key: value for key, value in params.items() if value is not ...}
-
-
-def write_meta(folder, c, weights, dtype, shards, embedding_by_rows=False, **params):
-    """Column-parallel layers are split by rows, row-parallel ones by columns, norms are in every file."""
-    write(os.path.join(folder, 'params.json'), json.dumps(meta_params(c, **params)))
-    for i in range(shards):
-        tensors = {}
-        for name, shape, values in named(c, weights, META, 'layers.%d.'):
-            by_columns = name.endswith(('wo.weight', 'w2.weight')) or 'embed' in name and not embedding_by_rows
-            if len(shape) == 2 and by_columns:
-                n = shape[1] // shards
-                values = array.array('f', [v for r in range(shape[0])
-                                           for v in values[r * shape[1] + i * n:r * shape[1] + (i + 1) * n]])
-                shape = shape[0], n
-            elif len(shape) == 2:
-                n = shape[0] // shards
-                values, shape = values[i * n * shape[1]:(i + 1) * n * shape[1]], (n, shape[1])
-            tensors[name] = dtype, shape, encoded(values, dtype)
-        tensors['rope.freqs'] = dtype, (c['head_dim'] // 2,), encoded(array.array('f', [1.0] * (c['head_dim'] // 2)),
-                                                                      dtype)
-        write(os.path.join(folder, 'consolidated.%02d.pth' % i), torch_file(tensors, folder='consolidated.%02d' % i))
 
 
 # ---- GGUF ----

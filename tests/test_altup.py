@@ -6,7 +6,7 @@ import copy
 import json
 
 import kept
-from common import ENGINES, check, close, in_work, main, perplexity, random_ids, random_weights, read_model, takes_long
+from common import ENGINES, check, close, in_work, main, perplexity, random_weights, read_model, takes_long
 from folders import export, write_folder
 from models import row_of
 from readings import exporter_says

@@ -8,7 +8,7 @@
 
 static WeightType type_called(const char *name) {
     for (int t = 0; t < N_WEIGHT_TYPES; t++)
-        if (strcmp(weight_type_names[t], name) == 0) return (WeightType)t;
+        if (strcmp(block_types[t].name, name) == 0) return (WeightType)t;
     fprintf(stderr, "test_blocks: no type %s\n", name);
     exit(2);
 }

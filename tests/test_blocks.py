@@ -15,9 +15,9 @@ import struct
 import blocks
 import kept
 import source_writers as w
-from common import (BLOCK_MODELS, ENGINES, GOLDEN, ROOT, SHARED, block_weights, check, close, compiled, config, export,
-                    good, in_work, main, perplexity, random_ids, random_weights, read, run, skip, takes_long, write,
-                    write_model)
+from common import (BLOCK_MODELS, ENGINES, GOLDEN, HEADER_BYTES, ROOT, SHARED, block_weights, check, close, compiled,
+                    config, export, good, in_work, main, one_line, perplexity, random_ids, random_weights, read, run, skip,
+                    takes_long, write, write_model)
 from source_writers import STRING, Place
 
 SCALES = {'typical': None, 'zero': 0.0, 'negative zero': -0.0, 'subnormal': 6e-8, 'subnormals': -1.7e-5,
@@ -32,7 +32,7 @@ def widened(kind, data, what, builds=('same',)):
     for build in builds:
         program = compiled('tests/test_blocks.c', build)
         if program:
-            result = run(kind, (len(data) - blocks.HEADS.get(kind, 0)) // size * values, stdin=data, program=program)
+            result = run(kind, len(data) // size * values, stdin=data, program=program)
             check(result.status == 0, '%s, %s' % (what, build), result)
             answers.append(result.raw)
     check(answers[0] == answers[-1], what + ': the sanitized build has the same bits')
@@ -67,10 +67,10 @@ def test_values():
         for name, scale in SCALES.items():
             if kind in blocks.CODED and name not in ('typical', 'subnormals', 'infinity'):
                 continue  # whole numbers times a scale, as of other types
-            if places or kind == 'IQ1_M' or kind in blocks.HEADS or name in ('typical', 'one'):
+            if places or name in ('typical', 'one'):
                 compare(kind, blocks.random_rows(kind, 1, count * values, rng, scale), '%s, scales %s' % (kind, name))
         for byte in (0, 0x0f, 0x80, 0xff)[3 * (kind in blocks.CODED):]:
-            data = bytes([byte]) * (blocks.HEADS.get(kind, 0) + size * 2)
+            data = bytes([byte]) * size * 2
             compare(kind, data, '%s of bytes %d' % (kind, byte))
     rng = random.Random(5)  # scales that are no float16: all 256
     compare('MXFP4', b''.join(bytes([e]) + bytes(rng.getrandbits(8) for _ in range(16)) for e in range(256)),
@@ -93,19 +93,17 @@ def test_ggml():
 
 def random_row(kind, count):
     """A row of so many blocks of random bytes, with finite scales."""
-    (_, size, places), head = blocks.HALVES[kind], blocks.HEADS.get(kind, 0)
-    bits = 8 * (head + count * size)
-    row = bytearray(random.Random(kind).getrandbits(bits).to_bytes(bits // 8, 'little'))
-    places = [head - 1] if head else [at + 1 for at in places or {'IQ1_M': [54]}.get(kind, [])]
+    _, size, places = blocks.HALVES[kind]
+    row = bytearray(random.Random(kind).getrandbits(8 * count * size).to_bytes(count * size, 'little'))
     for at in places:
-        for upper in range(at, 4 if head else len(row), size):
+        for upper in range(at + 1, len(row), size):
             row[upper] &= 0xbf
     return bytes(row)
 
 
 def test_coded():
     """A row of each type that is decoded to whole numbers, each entry of each grid in it: golden/coded.json has the
-    SHA-256 of what llama.cpp v0.5.0 makes of it, and ik_llama.cpp (commit 8337e4cd) of its own types."""
+    SHA-256 of what llama.cpp v0.5.0 makes of it, and of IQ5_K ik_llama.cpp (commit 8337e4cd)."""
     with open(os.path.join(GOLDEN, 'coded.json')) as file:
         golden = json.load(file)
     check(list(golden) == blocks.CODED, 'types that are decoded', list(golden))
@@ -199,6 +197,28 @@ def spoiled(c, weights, data):
     """The model with these blocks in place of layer 1's wq."""
     write_model(in_work('whole.bin'), c, weights)
     return write(in_work('spoiled.bin'), read(in_work('whole.bin')).replace(weights['wq.1'], data))
+
+
+def test_removed():
+    """Types that were removed are named as such in a model file, in its header and in its table of types."""
+    c = config(dim=256, hidden_dim=8, n_layers=1, n_heads=1, n_kv_heads=1, head_dim=2, vocab_size=8, types=[0] * 9)
+    path = in_work('removed.bin')
+    write_model(path, c, random_weights(c, 1))
+    data, table = read(path), HEADER_BYTES[c['version']]
+    check(data[table:table + 9] == bytes(9), 'the table of types')
+    for number, name in blocks.REMOVED.items():
+        for at in 8, table + 3:
+            changed = write(in_work('changed.bin'), data[:at] + bytes([number]) + data[at + 1:])
+            one_line(run(changed, '--explain'), 2, '%s at %d' % (name, at),
+                     'weights of %s were removed in version 5.0' % name)
+            told = export(changed, in_work('out.gguf')).stderr
+            check('weights of %s, which were removed in version 5.0' % name in told, name + ' by the exporter', told)
+    tensors = w.gguf_tensors(w.C, w.WEIGHTS, 'F32')
+    name, (_, shape, values) = next((name, tensor) for name, tensor in tensors.items() if len(tensor[1]) == 2)
+    for number, kind in blocks.REMOVED_FROM_GGUF.items():
+        place = Place()
+        path = place.put('a.gguf', w.gguf(w.gguf_settings(w.C), {**tensors, name: (number, shape, values)}))
+        place.refused('a GGUF file of ' + kind, 'weights of %s were removed in version 5.0' % kind, path)
 
 
 # ---- GGUF ----

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from common import (EXPORT, FIELDS, ROOT, SHARED, case, check, compiled, config, export, good, in_work, lacks, main, one_line,
+from common import (EXPORT, FIELDS, ROOT, SHARED, case, check, compiled, config, crowded, export, good, in_work, lacks, main, one_line,
                     random_weights, read, run, skip, table, takes_long, write, write_model, write_tokenizer)
 
 MODEL, SIBLING = (os.path.join(ROOT, name) for name in ('model.bin', 'model-8k.bin'))
@@ -140,9 +140,9 @@ def test_values():
              table(run(MODEL, '--check', text, '-n', 4096, '--rope', 'yarn').out)[2]}
 
     def nll(*options):
-        return [float(r['nll']) for r in table(good(*said, *options).out)[2]][255:]
+        return [float(r['nll']) for r in table(good(*said, *options, program=crowded()).out)[2]][255:]
     plain = nll('none')
-    spread = '--spread', 4096, '--piece', 64, '--crowd'
+    spread = '--spread', 4096, '--piece', 64
     for row, other in ((('jumps', '4096'), nll('yarn', *spread)), (('short-texts', '512'), nll('yarn', '--factor', 8))):
         means = [sum(other[i] - plain[i] for i in range(at, at + 64)) / 64 for at in range(0, 256, 64)]
         ratio = math.exp(statistics.mean(means))

@@ -8,7 +8,6 @@ import itertools
 import math
 
 import kept
-import reference
 from common import (ENGINES, SLIDING, block_weights, check, close, config, good, in_work, main, perplexity,
                     random_ids, random_weights, read, table, takes_long, with_header, write_model, write_tokenizer)
 from test_forward import TOLERANCE, session_test
@@ -162,7 +161,7 @@ def test_sinks():
               'sinks without weight, %s' % engine[-1])
     model = model_of(c)
     for options in (), ('--window', 9), ('--window', 9, '--sinks', 2), ('--rope', 'self-extend:group=3'), (
-            '--rope', 'streaming'), ('--spread', 400, '--piece', 16, '--crowd'), ('--kv', 'f16'), ('--logn',):
+            '--rope', 'streaming'), ('--spread', 400, '--piece', 16), ('--kv', 'f16'), ('--logn',):
         close(perplexity(model, IDS, *(FLOATS if '--kv' not in options else ()), *options),
               perplexity(model, IDS, '--plain', *[o for o in options if o not in ('--kv', 'f16')]),
               1e-4 if '--kv' not in options else 0.02, 'sinks with %s' % (options,))

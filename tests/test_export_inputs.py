@@ -80,8 +80,8 @@ def test_inputs():
 def test_no_command():
     """What only somebody else can mend."""
     for folder, name in ('only safetensors', 'model.safetensors'), ('only bin', 'pytorch_model.bin'):
-        told(folder, (name, 'no config.json or params.json', "'%s' new.bin" % folder), folder, 'new.bin')
-        told(name + ' alone', ('weights alone', 'no config.json or params.json'), '%s/%s' % (folder, name), 'new.bin')
+        told(folder, (name, 'no config.json', "'%s' new.bin" % folder), folder, 'new.bin')
+        told(name + ' alone', ('weights alone', 'no config.json'), '%s/%s' % (folder, name), 'new.bin')
         told(name + ' to out/', ('is no model.bin',), '%s/%s' % (folder, name), 'out/')
     told('an empty folder', ('is no checkpoint',), 'nothing', 'new.bin')
     told('an empty folder as a tokenizer', ('no tokenizer.json or tokenizer.model',), '--tokenizer', 'nothing', 'x.bin')

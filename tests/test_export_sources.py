@@ -64,16 +64,6 @@ def test_spellings_of_torch():
             check(read(place.out) == expected, 'torch.save, ' + what)
 
 
-def test_meta():
-    for shards, dtype, weight_type, by_rows in ((1, 'F32', F32, False), (2, 'BF16', BF16, False),
-                                                (2, 'F16', F16, True)):
-        place = Place()
-        w.write_meta(place.source, C, WEIGHTS, dtype, shards, by_rows)
-        same_model("%d of Meta's, %s" % (shards, 'embedding by rows' if by_rows else 'embedding by columns'), place,
-                   WEIGHTS, weight_type)
-        check('context: 4096, as in Llama 2' in place.lines, 'the context that was chosen is said', place.lines)
-
-
 def test_gguf():
     for dtype, weight_type, version in (('F32', F32, 3), ('F16', F16, 3), ('BF16', BF16, 2)):
         place = Place()
@@ -123,49 +113,6 @@ def test_llama2c_as_it_runs():
 
 
 # ---- settings ----
-
-def test_meta_settings():
-    for what, params, fields in (
-            ('Llama 1', {'norm_eps': 1e-6}, {'seq_len': 2048, 'train_ctx': 2048, 'theta': 10000.0, 'norm_eps': 1e-6}),
-            ('Llama 2', {'norm_eps': 1e-5}, {'seq_len': 4096, 'train_ctx': 4096}),
-            ('Code Llama', {'rope_theta': 1e6}, {'seq_len': 16384, 'theta': 1e6}),
-            ('Llama 3', {'rope_theta': 500000.0, 'vocab_size': 52},
-             {'seq_len': 8192, 'train_ctx': 8192, 'theta': 5e5, 'rope_method': 0}),
-            ('Llama 3.1', {'rope_theta': 500000.0, 'use_scaled_rope': True},
-             {'seq_len': 131072, 'train_ctx': 8192, 'rope_method': 5, 'factor': 8.0, 'low_freq_factor': 1.0,
-              'high_freq_factor': 4.0}),
-            ('a factor that is said', {'rope_theta': 500000.0, 'use_scaled_rope': True, 'rope_scaling_factor': 32},
-             {'rope_method': 5, 'factor': 32.0}),
-            ('not scaled', {'rope_theta': 500000.0, 'use_scaled_rope': False, 'ffn_dim_multiplier': 1.1,
-                            'n_kv_heads': 2}, {'rope_method': 0})):
-        place = Place()
-        w.write_meta(place.source, C, WEIGHTS, 'F32', 1, **params)
-        place.has(what, n_kv_heads=2, **fields)
-    place = Place()
-    w.write_meta(place.source, C, dict(WEIGHTS, classifier=WEIGHTS['embedding']), 'F32', 2, True, rope_theta=5e5,
-                 use_scaled_rope=True)
-    place.has('Llama 3.2', factor=32.0, shared_classifier=1)
-    check('as in Llama 3.2' in place.lines, "Llama 3.2's factor is said", place.lines)
-    place.arguments = None, '--context', '1000'
-    place.has('--context', seq_len=1000, train_ctx=8192)
-    place = Place()
-    w.write_meta(place.source, C, WEIGHTS, 'F32', 1)
-    place.arguments = None, '--context', '1000'
-    place.has('--context without scaling', seq_len=1000, train_ctx=1000)
-    full = config(dim=32, hidden_dim=96, n_heads=4, n_kv_heads=4, head_dim=8, vocab_size=52)
-    place = Place()
-    w.write_meta(place.source, full, exact_weights(full, 62), 'F32', 1, n_kv_heads=...)
-    place.has('no n_kv_heads', n_kv_heads=4)
-    wide = config(dim=32, hidden_dim=128, n_heads=4, n_kv_heads=2, head_dim=8, vocab_size=52)
-    place = Place()
-    w.write_meta(place.source, wide, exact_weights(wide, 62), 'F32', 1, ffn_dim_multiplier=1.3)
-    place.has('a stretched width', hidden_dim=128)
-    for what, arguments in (('0', ('--context', '0')), ('a word', ('--context', 'long')), ('nothing', ('--context',)),
-                            ('too much', ('--context', '9999999999')),
-                            ('with --tokenizer', ('--context', '5', '--tokenizer'))):
-        run = place.export(None, *arguments)
-        check(run.returncode == 2 and run.stderr.count('\n') == 1, '--context ' + what, run.stderr)
-
 
 def float32(x):
     return struct.unpack('<f', struct.pack('<f', x))[0]

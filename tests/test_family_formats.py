@@ -17,7 +17,6 @@ import family_silent
 import family_states
 import family_steps
 import kept
-import reference
 import source_writers
 from common import (ENGINES, ROOT, check, close, config, good, in_work, main, perplexity, random_ids, random_weights,
                     read, read_model, run, table, takes_long, write, write_model)

@@ -34,9 +34,10 @@ def copy_with(change):
     for path in ('export', 'tools'):
         shutil.copytree(os.path.join(ROOT, path), os.path.join(folder, path),
                         ignore=shutil.ignore_patterns('__pycache__'))
-    for path in ('src/configs/families.c', 'src/configs/families.h', 'src/configs/json.h', 'src/base/util.h'):
-        os.makedirs(os.path.dirname(os.path.join(folder, path)), exist_ok=True)
-        shutil.copy(os.path.join(ROOT, path), os.path.join(folder, path))
+    for path in ('src/configs', 'src/base'):
+        shutil.copytree(os.path.join(ROOT, path), os.path.join(folder, path),
+                        ignore=shutil.ignore_patterns('*_table.h', '*_words.h'))
+    shutil.copy(os.path.join(ROOT, 'rope.h'), folder)
     with open(ROWS, encoding='utf-8') as file:
         rows = json.load(file)
     change(rows)
@@ -51,17 +52,17 @@ def built_with(change):
     told = generator(folder)
     if told.returncode:
         return None, told.stdout
-    program, own = os.path.join(folder, 'run'), os.path.join(folder, 'families.o')
+    program, own = os.path.join(folder, 'run'), os.path.join(folder, 'family.o')
     with open(os.path.join(ROOT, 'build', 'flags')) as file:
         compiling = shlex.split(file.read())
     with open(os.path.join(ROOT, 'build', 'link')) as file:
         linking = shlex.split(file.read())
     objects = [os.path.join(base, name) for base, _, names in os.walk(os.path.join(ROOT, 'build'))
-               for name in names if name.endswith('.o') and name != 'families.o'
+               for name in names if name.endswith('.o') and name != 'family.o'
                and os.path.isfile(os.path.join(ROOT, os.path.relpath(os.path.join(base, name),
                                                                      os.path.join(ROOT, 'build'))[:-2] + '.c'))
                and not base.startswith(os.path.join(ROOT, 'build', 'tests')) and name != 'main.o']
-    for command in ([*compiling, '-c', os.path.join(folder, 'src/configs/families.c'), '-o', own],
+    for command in ([*compiling, '-c', os.path.join(folder, 'src/configs/family.c'), '-o', own],
                     [*linking, own, *objects, '-o', program, '-lm']):
         told = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
         if told.returncode:

@@ -168,52 +168,15 @@ def test_refused_torch_files():
     w.write_huggingface(place.source, C, tensors, 'bin', 2)
     os.unlink(os.path.join(place.source, 'pytorch_model-00002-of-00002.bin'))
     place.refused('a shard that is missing', 'pytorch_model-00002')
-    place.refused('--context for a folder that says it', 'context', None, '--context', '100')
 
 
-def test_refused_meta():
-    place, params = Place(), os.path.join
-    w.write_meta(place.source, C, WEIGHTS, 'F32', 2)
-    params = os.path.join(place.source, 'params.json')
-    good_params = read(params)
-    for what, key, changes in (
-            ('mixture of experts', 'moe', {'moe': {'num_experts': 8}}),
-            ('quantized', 'quantization_args', {'quantization_args': {}}),
-            ('vision', 'vision_chunk_size', {'vision_chunk_size': 448}),
-            ('no dim', 'dim', {'dim': ...}), ('another dim', 'tok_embeddings', {'dim': 64}),
-            ('dim a text', 'dim', {'dim': '32'}), ('heads that do not fit', 'dim', {'n_heads': 5}),
-            ('kv heads that do not fit', 'n_kv_heads', {'n_kv_heads': 3}),
-            ('more layers', 'layers.2.', {'n_layers': 3}), ('fewer layers', 'layers.1.', {'n_layers': 1}),
-            ('no norm_eps', 'norm_eps', {'norm_eps': ...}), ('another vocabulary', 'vocab_size', {'vocab_size': 53}),
-            ('a vocabulary of 0', 'vocab_size', {'vocab_size': 0}),
-            ('another formula', 'multiple_of', {'multiple_of': 256}),
-            ('a stretch', 'multiple_of', {'ffn_dim_multiplier': 1.3}),
-            ('a stretch of 0', 'ffn_dim_multiplier', {'ffn_dim_multiplier': 0}),
-            ('theta 1', 'rope_theta', {'rope_theta': 1}),
-            ('scaled by a word', 'use_scaled_rope', {'use_scaled_rope': 'yes'}),
-            ('a factor of 0', 'rope_scaling_factor', {'use_scaled_rope': True, 'rope_scaling_factor': 0})):
-        write(params, json.dumps(w.meta_params(C, **changes)))
-        place.refused("Meta's: " + what, key)
-    for what, text in (('not JSON', '{'), ('a list', '[]'), ('empty', ''), ('bytes', b'\xff')):
-        write(params, text)
-        place.refused("Meta's: params.json " + what, 'params.json')
-    write(params, good_params)
-    first, second = (os.path.join(place.source, 'consolidated.%02d.pth' % i) for i in (0, 1))
-    whole = read(second)
-    for what, key, data in (('the second half cut', 'consolidated.01.pth', whole[:1000]),
-        ('parts that differ', 'equal parts', w.torch_file({'norm.weight': ('F32', (32,), bytes(128))})),
-                            ('a pickle that imports', 'posix.system',
-                             w.torch_zip(w.pickled(w.Reduced(os.system, 'true')), {}))):
-        write(second, data)
-        place.refused("Meta's: " + what, key)
-    os.rename(second, os.path.join(place.source, 'consolidated.02.pth'))
-    place.refused("Meta's: a part that is missing", 'not all parts')
-    os.unlink(os.path.join(place.source, 'consolidated.02.pth'))
-    place.refused("Meta's: one of two parts", 'does not fit')
-    os.unlink(first)
-    place.refused("Meta's: no parts", 'consolidated.00.pth')
-    os.unlink(params)
+def test_refused_folders():
+    place = Place()
     place.refused('an empty folder', 'config.json')
+    for name in 'params.json', 'consolidated.00.pth':
+        place.put(name, b'{}')
+    place.refused("a folder of Meta's own form", 'get it as Hugging Face has it')
+    place.refused("an option of theirs", '--context was removed in version 5.0', None, '--context', '100')
 
 
 def test_refused_gguf():
@@ -360,8 +323,7 @@ def test_refused_llama2c():
 def test_random_damage():
     """Each ends in a good file or in one line, never in a traceback."""
     rng, rounds = random.Random(7), int(os.environ.get('DAMAGE_ROUNDS', '12'))
-    meta, hub = Place(), Place()
-    w.write_meta(meta.source, C, WEIGHTS, 'F16', 2, True)
+    hub = Place()
     w.write_huggingface(hub.source, C, w.huggingface_tensors(C, WEIGHTS, 'F16'), 'bin', 1)
     tied = {name: values for name, values in WEIGHTS.items() if name != 'classifier'}
     gguf = w.gguf(w.gguf_settings(C), w.gguf_tensors(C, tied, 'Q8_0', dict(WEIGHTS)))
@@ -371,8 +333,6 @@ def test_random_damage():
     write_legacy(legacy, C, WEIGHTS, 2, 32)
     for what, place, path, whole, ranges in (('pickle', hub, 'pytorch_model.bin', torch_file, (30, pickle_end)),
         ('zip directory', hub, 'pytorch_model.bin', torch_file, (directory, len(torch_file))),
-                                             ('params.json', meta, 'params.json',
-                                              read(os.path.join(meta.source, 'params.json')), (0, 1000)),
                                              ('GGUF', hub, 'a.gguf', gguf, (0, gguf.index(b'output_norm'))),
                                              ('llama2.c', hub, 'old.bin', read(legacy), (0, 45))):
         path = os.path.join(place.source, path)

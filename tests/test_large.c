@@ -63,7 +63,7 @@ static void test_rows(void) {
         int wrong = 0;
         for (int i = 0; i < cols; i++) wrong += row[i] != expected || plain[i] != expected;
         check(wrong == 0, "the last row of 2^32 %s weights: %d wrong, the first is %g",
-              weight_type_names[m.type], wrong, (double)row[0]);
+              block_types[m.type].name, wrong, (double)row[0]);
         munmap(data, bytes), munmap(scales, n_scales * sizeof(float));
     }
 }

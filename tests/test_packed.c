@@ -49,7 +49,7 @@ static void fill_blocks(WeightType type, uint8_t *data, int64_t n) {
 }
 
 static void compare_rows(const Matrix *apart, const Matrix *packed) {
-    const char *name = weight_type_names[apart->type];
+    const char *name = block_types[apart->type].name;
     int64_t cols = apart->cols, blocks = cols / block_columns(apart->type);
     size_t row_bytes = (size_t)matrix_row_bytes(apart), floats = (size_t)cols * sizeof(float);
     float *a = get(floats), *b = get(floats);
@@ -104,7 +104,7 @@ static void compare_products(const Matrix *apart, const Matrix *packed, int64_t 
     bool in_place = n <= 3 && !floats;
     double allowed = in_place ? 4e-6 * size : 0;
     check(worst <= allowed, "%s (%d, %d) times %d vectors%s: off by %g of %g (%g allowed)",
-          weight_type_names[apart->type], (int)apart->rows, (int)cols, (int)n,
+          block_types[apart->type].name, (int)apart->rows, (int)cols, (int)n,
           floats ? " of float32" : "", worst, size, allowed);
     free(x), free(a), free(b);
 }

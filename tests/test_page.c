@@ -44,8 +44,8 @@ static void fill_gaps(void) {
         int filled, head_dim, train_ctx;
         double theta;
     } cases[] = {{whole, 0, 64, 8192, 5e5},
-                 {bare, HEAD_DIM | THETA, 128, 2048, 1e4},
-                 {alone, HEAD_DIM | TRAIN_CTX, 128, 4096, 2e4},
+                 {bare, FILLED_HEAD_DIM | FILLED_THETA, 128, 2048, 1e4},
+                 {alone, FILLED_HEAD_DIM | FILLED_TRAIN_CTX, 128, 4096, 2e4},
                  {bad, -1, 0, 0, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[400];
@@ -55,7 +55,8 @@ static void fill_gaps(void) {
         check(good == (cases[i].filled >= 0), "%s: %s", text,
               page ? page_error(page) : "no memory");
         if (good) {
-            check(page->filled == cases[i].filled, "%s: %d were filled", text, page->filled);
+            check((int)page->said.filled == cases[i].filled, "%s: %d were filled", text,
+                  (int)page->said.filled);
             check(page->said.rope.rotary_dim == cases[i].head_dim &&
                       page->said.rope.train_ctx == cases[i].train_ctx &&
                       page->said.rope.theta == cases[i].theta,
@@ -148,6 +149,41 @@ static void plan_by_layer(Page *page) {
           "a full layer sees all positions, and turns by theta");
 }
 
+// The score of a key after all pairs of a head turned by angles more, from what page_reader_terms tells.
+static double turned_by(const double *terms, int n_pairs, const double *angles) {
+    double sum = 0;
+    for (int i = 0; i < n_pairs; i++)
+        sum += terms[i] * cos(angles[i]) - terms[n_pairs + i] * sin(angles[i]);
+    return sum;
+}
+
+// In the first layer queries and keys know no positions: the terms of a plain plan, turned by what another plan turns
+// more, are the score that the other plan's reader finds.
+static void turn_terms(Page *page) {
+    enum { N = 90, KEY = 11 };
+    const int n_pairs = page->model.config.head_dim / 2;
+    const double distance = N - 1 - KEY;
+    int32_t ids[N];
+    double terms[2 * MOST_PAIRS], angles[MOST_PAIRS];
+    for (int i = 0; i < N; i++) ids[i] = 3 + i * 7 % 200;
+    for (int linear = 0; linear < 2; linear++) {
+        check(page_plan(page, linear ? "linear:factor=3" : "none", "", N), "a plan: %s",
+              page_error(page));
+        const double *numbers = page_frequencies(page, N);
+        for (int i = 0; i < n_pairs; i++)
+            angles[i] = distance * (numbers[HEAD + i] - numbers[HEAD + n_pairs + i]);
+        PageReader *r = page_reader_new(page, N);
+        check(page_reader_watch(r, 0, 1) && page_reader_read(r, ids, N, N, 1), "reading: %s",
+              page_error(page));
+        if (!linear) memcpy(terms, page_reader_terms(r, KEY), 2 * (size_t)n_pairs * sizeof *terms);
+        const double score = page_reader_scores(r)[KEY];
+        check(fabs(turned_by(terms, n_pairs, angles) - score) < 1e-4 * (1 + fabs(score)),
+              "turned terms add up to %g, the score is %g", turned_by(terms, n_pairs, angles),
+              score);
+        page_reader_free(r);
+    }
+}
+
 // What pairs give to a score adds up to the score, of every head and of keys in both blocks.
 static void add_up_terms(Page *page) {
     const ModelConfig *m = &page->model.config;
@@ -213,6 +249,7 @@ int main(int argc, char **argv) {
     page_reader_free(whole);
     page_reader_free(parts);
     add_up_terms(page);
+    turn_terms(page);
     plan_by_layer(page);
     page_free(page);
     fill_gaps();

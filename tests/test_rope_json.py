@@ -3,7 +3,6 @@
 digit, whatever the method."""
 
 import json
-import os
 import re
 import sys
 

@@ -11,8 +11,8 @@ import shutil
 
 import kept
 import reference
-from common import (ENCODINGS, ENGINES, GOLDEN, METHODS, ROOT, add_counts, check, close, compiled, config, exports,
-                    good, in_work, main, one_line, perplexity, random_ids, random_weights, run, skip, table,
+from common import (ENCODINGS, ENGINES, GOLDEN, METHODS, ROOT, RUN, add_counts, check, close, compiled, config, crowded,
+                    exports, good, in_work, main, one_line, perplexity, random_ids, random_weights, run, skip, table,
                     takes_long, write, write_model, write_tokenizer)
 from reference import MAPS
 
@@ -41,14 +41,15 @@ def test_cases():
                       '%s %s %s' % (os.path.basename(path), engine[-1], steps))
 
 
-def compare(what, c, seed, n, length, pieces_of, options=(), steps=True, **how):
+def compare(what, c, seed, n, length, pieces_of, options=(), steps=True, program=RUN, **how):
     """The program, in four ways, against the reference at the positions of a spread."""
     model, ids = in_work('model.bin'), random_ids(n, c['vocab_size'], seed)
     stored = write_model(model, c, random_weights(c, seed))
     expected = kept.nll(c, stored, ids, positions=reference.spread(n, length, pieces_of), **how)
     for engine in ENGINES:
         for step in ([], ['--stepwise'])[:1 + steps]:
-            found = perplexity(model, ids, *engine, '--spread', length, '--piece', pieces_of, *options, *step)
+            found = perplexity(model, ids, *engine, '--spread', length, '--piece', pieces_of, *options, *step,
+                               program=program)
             close(found, expected, 1e-4,
                   '%s, %d over %d by %d, %s %s' % (what, n, length, pieces_of, engine[-1], step))
 
@@ -96,17 +97,13 @@ def test_crowd():
         for _ in range(3):
             n, length, piece = some_spread(numbers)
             compare('a crowd, %s' % fields, config(**dict(BASE, **fields)), seed, n, length, piece,
-                    ['--crowd', *options], piece=piece, **how)
+                    options, piece=piece, program=crowded(), **how)
     n, length, piece = 130, 9000, 16
     for name in 'rerope', 'dca', 'streaming':
-        compare('a crowd, ' + name, config(**BASE), 7, n, length, piece, ['--crowd', '--rope', name], piece=piece,
-                map=reference.distance_map(name, L, length))
+        compare('a crowd, ' + name, config(**BASE), 7, n, length, piece, ['--rope', name], piece=piece,
+                map=reference.distance_map(name, L, length), program=crowded())
     counts = [reference.crowd(reference.spread(n, length, piece), piece, n - 1, key) for key in range(n)]
     check(abs(sum(counts) - length) < length // 8, 'a query counts as many keys as there are positions', sum(counts))
-    model = talking('talking')
-    for options, what in ((['-i', 'a', '--crowd'], 'without --spread'),
-                          (['--passkey', '-n', 200, '--spread', 900, '--crowd'], 'with --passkey')):
-        check('warning: --crowd has no effect %s\n' % what in run(model, *options).err, '--crowd ' + what)
 
 
 def test_dynamic():

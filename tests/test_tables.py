@@ -214,6 +214,9 @@ def test_stepwise_and_stale_keys():
 
 # ---- JSON ----
 
+VERSION = good('--version').out.replace('rope.c ', '').strip()  # runner.c knows no commit
+
+
 def as_json(*arguments, **options):
     """The exit status and the one object on standard output, whose numbers stay the texts that they are."""
     def no(text):
@@ -230,7 +233,9 @@ def the_same(*arguments):
     result, found = as_json(*arguments)
     told = run(*arguments, '--tsv')
     settings, header, rows = table(told.out.replace('\tnan\n', '\t-\n'))
-    status, reason, lines = found.pop('status'), found.pop('reason'), found.pop('rows')
+    status, reason, lines, version = (found.pop(key) for key in ('status', 'reason', 'rows', 'version'))
+    check(VERSION.split(' (')[0] == version.split(' (')[0] and result.raw.startswith(b'{"version": '), 'the version',
+          (version, VERSION))
     for key in [key for key in found if ' ' in key]:
         check('# %s %s\n' % (key, found.pop(key)) in told.out, 'a key of several words', key)
     check(int(status) == told.status and [list(line) == header for line in lines].count(False) == 0
@@ -278,6 +283,7 @@ def test_json():
     for what in (('--next', 3, '-i', 'Once'), ('--attn', '0.0', '-i', 'She said "no\\".\n'), ('--bench', '-n', 16)):
         the_same(model, *what)
     as_json(random_model, '--quantize', 'q8', in_work('small.bin'))
+    check(as_json(model, '--explain', fresh=True)[1]['version'] == VERSION, 'the version, and the commit')
 
 
 @takes_long

@@ -190,4 +190,4 @@ class Whole:
         if len({each.dtype for each in found}) > 1:
             raise Problem(self.path, '%s is of several types (found %s, expected one, since GGUF has it in one tensor)'
                           % (whole, ', '.join(each.dtype for each in found)))
-        return WHOLE[whole], Joined(found, 0), self.n
+        return WHOLE[whole], Joined(found), self.n

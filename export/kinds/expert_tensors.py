@@ -75,7 +75,7 @@ def stack_one_by_one(path, tensors, model, pattern, part, name):
     if other:
         raise Problem(other.path, '%s is of another type than the first expert (found %s, expected %s)'
                       % (other.name, other.dtype, found[0].dtype))
-    tensors[name] = Joined(found, 0)
+    tensors[name] = Joined(found)
 
 
 def stack_halves(path, tensors, model, place, parts, names=('gate_up_proj', 'down_proj'), layout='halves'):
@@ -209,7 +209,7 @@ def joined(path, found, names, shape):
         if (tensor.shape, tensor.dtype) != (shape, found[0].dtype):
             raise Problem(tensor.path, '%s does not fit the configuration (found %s %s, expected %s %s)'
                           % (name, tensor.dtype, list(tensor.shape), found[0].dtype, list(shape)))
-    return Joined(found, 0)
+    return Joined(found)
 
 
 def in_two_axes(tensor, shape):

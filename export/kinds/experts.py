@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Any, Dict, Tuple
 
-from ..common import MAX_EXPERTS, MAX_LAYERS, MAX_WIDTH, REFUSED, Keys, Problem
+from ..common import MAX_EXPERTS, MAX_LAYERS, MAX_WIDTH, REFUSED, Keys, Problem, not_used
 from ..families import Experts, Family
-from ..keys import not_used
+
 from ..model import DENSE, FIELDS_OF, Feature, Model, layers_with_experts
 from .key_rows import Row, read_config, written_config
 

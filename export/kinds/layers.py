@@ -7,9 +7,8 @@ from dataclasses import replace
 from math import log, sqrt
 from typing import Any, Dict, List, Optional
 
-from ..common import MAX_LAYERS, MAX_SEQ, Job, Keys, Problem
+from ..common import MAX_LAYERS, MAX_SEQ, Job, Keys, Problem, not_used
 from ..families import Family, Gguf, gguf_of
-from ..keys import not_used
 from ..model import (DENSE, KEYS_ARE_VALUES, LONGROPE, SEES_ALL, TURNS_AS_SLIDING, WITHOUT_ROPE, WITHOUT_SINKS,
                      Feature, Model, of_kind)
 from ..tensors import rounded
@@ -184,12 +183,6 @@ def sliding_model(model: Model) -> Model:
     own = {name: getattr(model, 'sliding_' + name.replace('rope_', '')) for name in names}
     return replace(model, rope_dynamic=0, named_original=0, head_dim=head_dim, rotary_dim=turning % head_dim, shapes=[],
                    **own)
-
-
-def full_model(model: Model) -> Model:
-    """The same of its full layers."""
-    head_dim, _ = of_kind(model, False)
-    return replace(model, head_dim=head_dim, rotary_dim=model.turning % head_dim, shapes=[])
 
 
 def slides_of(path: str, model: Model) -> List[bool]:

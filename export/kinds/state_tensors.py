@@ -16,7 +16,7 @@ from ..families import Family
 from ..model import STATE, Model
 from ..names import names_in
 from ..rows import ByHead, Taken
-from ..tensors import BLOCKS, HEADS, ITEM_SIZES, Joined, Made, Place, Tensors, bytes_of, widen
+from ..tensors import BLOCKS, ITEM_SIZES, Joined, Made, Place, Tensors, bytes_of, widen
 
 QKVZ, BA = 'model.layers.%d.linear_attn.in_proj_qkvz.weight', 'model.layers.%d.linear_attn.in_proj_ba.weight'
 # What both are, by key head.
@@ -109,7 +109,7 @@ def take_joined(path: str, tensors: Tensors, model: Model, name: str, names: Dic
         pieces.append(Taken(whole.name, whole, n, sum(sizes), range(at, at + rows)))
         at += rows
     if 'state_in' in names:
-        pieces = [Joined(pieces[:3], 0), pieces[3]]
+        pieces = [Joined(pieces[:3]), pieces[3]]
     tensors.update(zip(names.values(), pieces))
 
 
@@ -215,7 +215,7 @@ def in_order(path: str, plan: List[Place], model: Model, tiled: bool) -> List[Pl
         elif place.part in BY_VALUE:
             tensor = HeadsMoved(tensor, order, 0)
         elif place.part == 'state_out':
-            if tensor.dtype in HEADS or model.state_value_dim % BLOCKS.get(tensor.dtype, (1,))[0]:
+            if model.state_value_dim % BLOCKS.get(tensor.dtype, (1,))[0]:
                 raise Problem(path, '%s is %s, whose blocks are not whole in a head of %d (expected floats, since '
                               'value heads stand in another order there)' % (
                                   tensor.name, tensor.dtype, model.state_value_dim))

@@ -63,6 +63,8 @@ export const count = (n) => Math.round(n).toLocaleString('en');
 export const short = (x, digits = 3) =>
     x === 0 ? '0' : Math.abs(x) >= 1e4 ? count(x) : String(+x.toPrecision(digits)).replace(/^-/, '−');
 
+export const percent = (share) => `${Math.round(100 * share)} %`;
+
 // With so many digits behind the point, and a minus as long as a plus.
 export const fixed = (x, digits) => x.toFixed(digits).replace('-', '−');
 
@@ -127,27 +129,6 @@ export function stateChips(label, key, choices, { onset, ...look } = {}) {
     const list = chips(label, choices, { get: () => state.get(key), set, ...look });
     state.on(key, list.draw);
     return list;
-}
-
-// The same in two rows: those of `few` at hand, the others folded away unless one of them is chosen.
-export function foldedChips(label, key, choices, few, look) {
-    const isFew = ([name]) => few.includes(name),
-        open = [state.get(key)].flat().some((name) => !few.includes(name));
-    return h(
-        'div',
-        stateChips(label, key, choices.filter(isFew), look),
-        h(
-            'details.others',
-            { open },
-            h('summary', 'other methods'),
-            stateChips(
-                `${label}, others`,
-                key,
-                choices.filter((one) => !isFew(one)),
-                look,
-            ),
-        ),
-    );
 }
 
 function labelled(text, control, note) {

@@ -10,16 +10,6 @@ import { loadRope, Refusal } from './rope.js';
 // Each has the model in memory for itself.
 const MOST_WORKERS = 3;
 
-const FILES = {
-    model: 'model.bin',
-    ...Object.fromEntries(
-        ['rope', 'layers-sliding', 'layers-theta', 'layers-temperature', 'layers-nope'].map((name) => [
-            name,
-            `models/${name}.bin`,
-        ]),
-    ),
-};
-
 // Is this page one file with everything in it? The program and the text come first in it, the model last.
 export const isOneFile = !!document.getElementById('file-rope.wasm');
 const whole = new Promise((resolve) => {
@@ -178,7 +168,7 @@ export class Engine {
         this.opened[model] ??= (async () => {
             const { file, tokenizer: its } = this.given[model] ?? {};
             const [bytes, tokenizer] = await Promise.all([
-                file ?? this.file(FILES[model]),
+                file ?? this.file('model.bin'),
                 its ?? this.file('tokenizer.bin'),
                 this.ready,
             ]);
@@ -187,7 +177,7 @@ export class Engine {
         this.opened[model].catch((error) => {
             if (error instanceof Cancelled) return;
             delete this.opened[model];
-            if (!this.given[model]) delete this.files[FILES[model]];
+            if (!this.given[model]) delete this.files['model.bin'];
         });
         return this.opened[model];
     }

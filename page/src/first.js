@@ -3,10 +3,11 @@ import recorded from '../scene.json';
 import { reducedMotion } from './dom.js';
 import { makeScene } from './scene.js';
 
-const { model, ...methods } = recorded,
-    scene = makeScene({ shipped: model, recorded: methods });
+const { model, text, none } = recorded,
+    measured = { recorded: { none }, parts: text },
+    scene = makeScene({ shipped: model, ...measured });
 document.getElementById('scene').append(scene.box);
 if (!location.hash && !reducedMotion()) scene.film();
 
 // Once it is painted.
-requestAnimationFrame(() => setTimeout(() => void import('./main.js').then(({ begin }) => begin(scene, model, methods))));
+requestAnimationFrame(() => setTimeout(() => void import('./main.js').then(({ begin }) => begin(scene, model, measured))));

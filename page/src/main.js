@@ -1,4 +1,4 @@
-// The page behind its first screen: the program, then the chapters with their panels.
+// The page after its first screen: the program, then the chapters with their panels.
 import recorded from '../recorded.json';
 import { cardsBelowChips } from './cards.js';
 import { contents } from './contents.js';
@@ -6,7 +6,7 @@ import { breath, button, count, h } from './dom.js';
 import { Engine, isOneFile } from './engine.js';
 import { lacking } from './lacking.js';
 import { followAddress, go, linkTo } from './links.js';
-import { learnMethods, methodFor, optionsFor } from './methods.js';
+import { learnMethods, methodFor, namedHandles, optionsFor } from './methods.js';
 import { whereAHeadLooks } from './panels/attention.js';
 import { leaveAll, panelOf } from './place.js';
 import { makeScene } from './scene.js';
@@ -15,9 +15,11 @@ import { state } from './state.js';
 import { CHAPTERS } from './story.js';
 import { prose } from './terms.js';
 
+let scene = null; // that is drawn now
+
 // Panels that show what was recorded of the model that ships; and no recordings, for another model.
 const OF_THE_SHIPPED = [whereAHeadLooks];
-const NOTHING = { race: {}, passkey: [], layers: {} };
+const NOTHING = { race: {}, passkey: [] };
 
 const main = document.getElementById('panels'),
     boot = document.getElementById('boot');
@@ -31,10 +33,13 @@ function heading(tag, id, title, number) {
 const skipTo = (chapter) =>
     chapter && button(`skip to “${chapter.title}”`, () => go(chapter.id), { className: 'skip-on' });
 
-// What needs no program: the chapters' frames. That of the first stands in index.html.
+// The scene comes before all chapters in the order of Tab: a way there from each, and scene.js has one back.
+const toScene = (what) => button(`to ${what}`, () => scene.focusFirst(), { className: 'skip-on' });
+
+// What needs no program: the chapters' frames. That of the first is in index.html.
 function frames() {
     const steps = document.querySelector('.steps');
-    for (const [i, { id, title, lead }] of CHAPTERS.entries()) {
+    for (const [i, { id, title, lead, goes }] of CHAPTERS.entries()) {
         const head = heading('h2', id, title, String(i + 1)),
             skip = skipTo(CHAPTERS[i + 1]),
             first = document.getElementById(id);
@@ -42,7 +47,11 @@ function frames() {
             first.querySelector('h2').replaceWith(head, skip);
             continue;
         }
-        const chapter = h('section.chapter', { id, 'aria-labelledby': head.id }, head, skip, lead ? h('p.lead', prose(lead)) : null);
+        const chapter = h(
+            'section.chapter',
+            { id, 'aria-labelledby': head.id },
+            [head, skip, goes && toScene(goes), (lead ?? []).map((words) => h('p.lead', prose(words)))].flat(),
+        );
         if (id === 'why') chapter.append(h('div.scene-slot'));
         if (i < CHAPTERS.length - 1) steps.append(chapter);
         else main.append(chapter);
@@ -103,9 +112,11 @@ async function fill(context, isWanted) {
 }
 
 // `first` is the scene as it stands; `shipped` are theta, trained context and head_dim of the model that ships, and
-// `measured` what was recorded of it for the scene.
+// `measured` what was recorded of it for the scene, as makeScene takes it.
 async function start(first, shipped, measured) {
+    scene = first;
     frames();
+    first.learn(recorded.scene);
     await breath();
     const lacks = lacking();
     if (lacks) throw new Error(lacks);
@@ -117,8 +128,7 @@ async function start(first, shipped, measured) {
     };
     const [small, bytes] = await Promise.all([engine.small(), engine.file('book.txt')]);
     const book = new TextDecoder().decode(bytes);
-    let newest = 0,
-        scene = first;
+    let newest = 0;
     // All panels, for the model that ships or for one of the reader's: { name, facts }.
     const build = async (own) => {
         const mine = ++newest;
@@ -127,19 +137,20 @@ async function start(first, shipped, measured) {
         if (mine > 1) {
             leaveAll();
             state.keepOnly(['at']);
-            scene = makeScene({ shipped: facts, recorded: own ? {} : measured });
+            scene = makeScene({ shipped: facts, ...(own ? { recorded: {} } : measured) });
+            if (!own) scene.learn(recorded.scene);
             document.getElementById('scene').replaceChildren(scene.box);
         }
         const page = small.describe(facts.headDim, facts.theta, facts.trainedContext);
         globalThis.rope = { engine, small, page, state, methodFor }; // for the console, and for tests
         const what = {
             shipped: facts,
-            recorded: own ? { ...NOTHING, first: recorded.first, seeds: recorded.seeds } : recorded,
+            recorded: own ? { ...NOTHING, first: recorded.first } : recorded,
             file: own?.name ?? 'model.bin',
             own,
         };
         learnMethods(page, facts);
-        scene.attach({ engine, page, ...what, yours: () => methodFor('yours'), options: () => optionsFor(['yours']) });
+        scene.attach({ engine, page, ...what, yours: () => methodFor('yours'), named: namedHandles, options: () => optionsFor(['yours']) });
         document.querySelector('h1').textContent = `What happens after position ${count(facts.trainedContext)}?`;
         await fill({ engine, small, page, book, build, scene, hasToolBeside: !isOneFile, ...what }, () => mine === newest);
         if (mine === newest) main.dataset.whole = 'yes';
@@ -177,9 +188,9 @@ addEventListener('afterprint', () => {
     for (const box of closed) box.open = false;
 });
 
-/** @param {any} scene @param {any} shipped @param {any} measured */
-export function begin(scene, shipped, measured) {
-    start(scene, shipped, measured).catch((error) => {
+/** @param {any} first @param {any} shipped @param {any} measured */
+export function begin(first, shipped, measured) {
+    start(first, shipped, measured).catch((error) => {
         const memory = /memory|allocat/i.test(error.message)
             ? 'This device has too little memory free for the program.'
             : '';

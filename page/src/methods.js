@@ -45,13 +45,20 @@ export const titleOf = (name) => TITLES[name] ?? name;
 // How its line is drawn in a chart.
 export const lookOf = (name) => ({ colour: colourOf(name), dash: dashOf(name), title: titleOf(name) });
 
-let known = null; // { maps: names, plain: speeds of plain RoPE, trained: positions }
+export const TIMES = 4; // the trained context, of the text that handles are for
+let known = null; // { maps: names, plain: speeds of plain RoPE, trained: positions, places: see placesOf, by method }
 
 // Hears of the program's maps and of the model. The state then knows how its pairs may be slowed.
 export function learnMethods(page, { trainedContext }) {
     const { plain } = page.plan('none', trainedContext).frequencies(trainedContext);
     const maps = new Set(page.maps().map(({ name }) => name));
-    known = { maps, plain: Array.from(plain), trained: trainedContext };
+    const slowed = (name) => {
+        const n = TIMES * trainedContext,
+            { frequencies, attention } = page.plan(name, n).frequencies(n);
+        return { slow: Array.from(plain, (f, i) => f / frequencies[i]), temper: +attention.toPrecision(6) };
+    };
+    const places = Object.fromEntries(SIX.map((name) => [name, slowed(name)]));
+    known = { maps, plain: Array.from(plain), trained: trainedContext, places };
     state.add('slow', numbers(plain.length, 0.01, 1e6), []);
     state.add('temper', number(0.5, 3, false), 1);
 }
@@ -62,6 +69,16 @@ export function learnMethods(page, { trainedContext }) {
 export const plainSpeeds = () => known.plain;
 // How far each pair is slowed by the handles.
 export const handles = () => (state.get('slow').length ? state.get('slow') : known.plain.map(() => 1));
+
+// Where a method has the handles: how far it slows each pair, and its attention factor.
+export const placesOf = (name) => known.places[name];
+// The method that has the handles where they are; '': none has.
+export function namedHandles() {
+    const now = handles(),
+        alike = (a, b) => Math.abs(a / b - 1) < 1e-4;
+    const has = ({ slow, temper }) => alike(temper, state.get('temper')) && slow.every((s, i) => alike(s, now[i]));
+    return SIX.find((name) => has(known.places[name])) ?? '';
+}
 
 // ---- a method as it runs ----
 

@@ -1,6 +1,11 @@
 // Arithmetic that panels share: perplexities along a text, expected scores, what angles were seen.
 export const TURN = 2 * Math.PI;
 
+const LARGE_BYTES = 20e6, // of a model of which a browser reads some hundred tokens a second
+    READ_OF_LARGE = 1024;
+// How many positions of a text panels read with a model: all that they show, or, of a large one, what some seconds allow.
+export const mostRead = ({ trainedContext, bytes = 0 }) => (bytes > LARGE_BYTES ? READ_OF_LARGE : 16 * trainedContext);
+
 // exp of the mean of the last `span` values at every `step`th place: [[place, perplexity]].
 export function movingPerplexity(nlls, span, step = 8) {
     const out = [];
@@ -17,13 +22,6 @@ export function movingPerplexity(nlls, span, step = 8) {
 export function perplexity(nlls, from, to) {
     const part = nlls.slice(from, to);
     return part.length ? Math.exp(part.reduce((a, b) => a + b, 0) / part.length) : NaN;
-}
-
-// The score of a query and a key at a distance, when all pairs count alike: the mean of cos(d f_i), times a squared.
-export function expectedScore(frequencies, distance, attention = 1) {
-    let sum = 0;
-    for (const f of frequencies) sum += Math.cos(distance * f);
-    return (attention * attention * sum) / frequencies.length;
 }
 
 // Has a hand, at this angle, been where training never had it? Once past its arc it stays so, though it comes round again.

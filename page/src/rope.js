@@ -354,10 +354,14 @@ class Reader {
         return this.wasm.HEAPF32.slice(at, at + this.position);
     }
 
-    // What each pair of that head gives to the score of the key at a position; null: they cannot be told apart.
+    // What each pair of that head gives to the score of the key at a position, and what it would give a quarter turn back,
+    // { terms, crosses }; null: they cannot be told apart.
     terms(position) {
-        const at = this.wasm._page_reader_terms(this.at, position);
-        return at ? this.page.rope.doubles(at, this.page.facts().headDim / 2) : null;
+        const at = this.wasm._page_reader_terms(this.at, position),
+            pairs = this.page.facts().headDim / 2;
+        if (!at) return { terms: null, crosses: null };
+        const all = this.page.rope.doubles(at, 2 * pairs);
+        return { terms: all.slice(0, pairs), crosses: all.slice(pairs) };
     }
 
     sampler(temperature, topP, seed) {

@@ -1,160 +1,227 @@
-// The scene: one sentence with a number in it, one head, and one distance that moves 32 clocks and what the model answers.
-// It is the first screen, where it drags itself once, and stays beside chapters 1 to 5: from chapter 3 on with what each
-// pair gives to the score, in chapter 4 with a handle for each pair. It begins without the program: `attach` gives it one.
+// The scene: one sentence with a number in it, one head, and one distance that moves 32 clocks, the light on the text and what
+// the model answers. It is the first screen, where it drags itself once, and stays beside chapters 1 to 5: from chapter 3 on
+// with what each pair gives to the score, in chapter 4 with a handle for each pair. It begins without the program: `attach`
+// gives it one.
 import { onChapter } from './contents.js';
-import { afterPause, button, chips, command, count, folded, h, onceAFrame, reducedMotion, statusLine } from './dom.js';
-import { needle } from './haystack.js';
+import { afterPause, button, chips, command, count, folded, h, onceAFrame, percent, reducedMotion, statusLine } from './dom.js';
+import { needle, ownNeedle } from './haystack.js';
 import { runs } from './job.js';
+import { answerBox } from './panels/answer.js';
 import { termBars } from './panels/bars.js';
 import { clocks } from './panels/dial.js';
+import { ribbon } from './panels/ribbon.js';
+import { mostRead } from './numbers.js';
 import { kept } from './place.js';
-import { DEPTH, KEY, packed } from './searched.js';
-import { choice, number, state } from './state.js';
+import { DEPTH, KEY, textOf, unpacked } from './searched.js';
+import { choice, number, state, text } from './state.js';
+import { wordAt } from './words.js';
 
 const FILM_MS = 6000, // there and back
     BAR = 46, // pixels of the contents above it, as style.css has it
     LOST = 0.1, // share of a head's attention below which it has lost the key
     HELPED = 3, // digits that are right all the same
-    NEEDLE = needle(KEY).trim(),
-    QUESTION = 'What is the pass key? The pass key is';
-const NARROW = matchMedia('(max-width: 999px)'); // as style.css has it
+    BEFORE = 70, // tokens of a text that are not between the number and the question, where nothing is known
+    TIMES = 4, // the trained context: the longest text, and the factor of methods
+    OWN = 'own'; // the reader's sentence
+const NARROW = matchMedia('(max-width: 999px)'), // as style.css has it
+    SHORT = matchMedia('(max-width: 999px) and (max-height: 700px)');
 
-// What a chapter begins with, until the reader moves something: the length, in trained contexts, and the method. Where
-// nothing moves, the first shows at once what the film comes to.
-const FIRST = {
-    breaks: [reducedMotion() ? 4 : 0, 'none'],
-    turning: [0.875, 'none'],
-    why: [4, 'none'],
-    mend: [4, 'yours'],
-    proof: [4, 'none'],
-};
-
-// The five digits, each right where it stands, or wrong.
-function digitsOf() {
-    const cells = Array.from(KEY, () => h('b')),
-        box = h('span.digits', { role: 'img' }, cells);
-    return {
-        box,
-        put(answer, isHidden) {
-            const isKnown = answer !== undefined && !isHidden;
-            cells.forEach((cell, i) => {
-                const one = isKnown ? (answer[i] ?? ' ') : '?';
-                cell.textContent = one;
-                cell.className = !isKnown ? 'unsaid' : one === KEY[i] ? 'right' : 'wrong';
-            });
-            box.ariaLabel = isKnown ? `the model answers ${answer}` : 'the answer is not known yet';
-        },
-    };
-}
+// What a chapter begins with, until the reader moves something: the length, in trained contexts. Where nothing moves, the
+// first shows at once what the film comes to.
+const FIRST = { breaks: reducedMotion() ? 4 : 0, turning: 0.875, why: 4, mend: 4, proof: 4 };
 
 /**
- * { box, attach, film, unhide }. `recorded` has what is known of distances, by method and length, and nothing of a model of
- * the reader's own.
- * @param {{ shipped: { theta: number, headDim: number, trainedContext: number }, recorded: any }} model
+ * { box, attach, film, ... }. `recorded` has what is known of distances, by method and length, and `parts` the text of that in
+ * tokens; of a model of the reader's own there is neither.
+ * @param {{ shipped: { theta: number, headDim: number, trainedContext: number, bytes?: number }, recorded: any, parts?: any }} model
  */
-export function makeScene({ shipped, recorded }) {
+export function makeScene({ shipped, recorded, parts }) {
     const L = shipped.trainedContext,
-        MOST = 4 * L,
-        STEP = L / 8,
+        MOST = Math.min(TIMES * L, mostRead(shipped)),
+        STEP = MOST / 32,
         LEAST = Math.max(128, 3 * STEP),
+        NEAR = Math.min(MOST, (7 * L) / 8), // where bars are of distances that training showed
         pairs = shipped.headDim / 2,
         plainly = Array.from({ length: pairs }, (_, i) => shipped.theta ** ((-2 * i) / shipped.headDim)),
-        METHODS = { none: 'none', yarn: `yarn:factor=${MOST / L}`, window: 'window' },
-        HIDDEN = { depth: DEPTH, key: KEY };
+        asRunOf = (name) => (['none', 'window'].includes(name) ? name : `${name}:factor=${TIMES}`);
     state.add('far', number(0, MOST), 0);
-    state.add('by', choice(['', ...Object.keys(METHODS), 'yours']), '');
+    state.add('by', choice(['', 'none', 'yarn', 'window', 'yours']), '');
+    state.add('looker', text(8), '');
+    state.add(OWN, text(160), '');
     let chapter = 'breaks',
         shown = 0, // the length while the scene moves by itself; 0: the reader's, or the chapter's
         isAsked = true, // in chapter 5 the answer waits for a guess
         asked = () => {}, // called when it does no more
         program = null, // see attach
         handles = null; // the board of chapter 4
+    const listeners = []; // of what is drawn
 
     // ---- what is shown: a length, a method, and what is known of both
 
     const isMoved = () => state.keys().includes('slow') && state.get('slow').length > 0;
-    const method = () => {
-        const wanted = state.get('by') || FIRST[chapter][1];
-        return wanted === 'yours' && !isMoved() ? 'none' : wanted;
+    // Chapters own their method: what is chosen in the fifth holds there, and handles in the fourth.
+    function method() {
+        const wanted = chapter === 'proof' ? state.get('by') : chapter === 'mend' ? 'yours' : '';
+        return !wanted || (wanted === 'yours' && !isMoved()) ? 'none' : wanted;
+    }
+    const asRun = () => {
+        const name = method() === 'yours' ? program?.named() : method();
+        return name ? asRunOf(name) : program.yours();
     };
-    const limited = (n) => Math.min(MOST, Math.max(LEAST, STEP * Math.round(n / STEP)));
-    const length = () => shown || limited(state.get('far') || FIRST[chapter][0] * L);
-    const asRun = () => METHODS[method()] ?? program.yours();
-    const known = new Map(); // by method and length
-    const nameOf = () => `${JSON.stringify(asRun())} ${length()}`;
-    for (const [name, lengths] of Object.entries(recorded))
-        for (const [n, found] of Object.entries(lengths)) known.set(`${JSON.stringify(METHODS[name])} ${n}`, found);
-    const BEFORE = 50; // tokens in front of the key's, about, where nothing is known
-    const now = () => known.get(nameOf());
-    const distance = () => now()?.d ?? length() - BEFORE;
-    const speeds = () => (program ? program.speeds(asRun()) : plainly);
+    const limited = (n) => Math.min(MOST, Math.max(LEAST, n)),
+        stopOf = (n) => limited(STEP * Math.round(n / STEP)); // where it is measured
+    const length = () => shown || limited(state.get('far') || FIRST[chapter] * L),
+        stop = () => stopOf(length());
+    const own = () => ownNeedle(state.get(OWN)),
+        key = () => own()?.key ?? KEY,
+        hidden = () => ({ depth: DEPTH, key: key(), ...(own() ? { sentence: state.get(OWN) } : { hills: true }) }),
+        looker = () => {
+            const [layer, head] = state.get('looker').split('.').map(Number);
+            return state.get('looker') ? { layer, head } : undefined;
+        };
+    const known = new Map(); // by sentence, head, method and length
+    const nameOf = (as, n) => JSON.stringify([own() && state.get(OWN), state.get('looker'), as, n]);
+    // What is recorded, by method and length.
+    function learn(methods) {
+        for (const [name, lengths] of Object.entries(methods))
+            for (const [n, found] of Object.entries(lengths))
+                known.set(JSON.stringify([null, '', asRunOf(name), +n]), unpacked(found));
+    }
+    learn(recorded);
+    const plain = () => program?.plain() ?? plainly,
+        planOf = (as) => (as === 'none' || !program ? { frequencies: plain(), attention: 1 } : program.plan(as));
     const isHidden = () => chapter === 'proof' && !isAsked;
-    const isInSight = () => method() !== 'window' || distance() < L;
+    const isInSight = (d) => method() !== 'window' || d < L;
+
+    // What is known here; or, until that is measured, what was known last, with its pairs turned by the angles of now. Its
+    // query and its key stay: what the layers below make of the new angles is not known.
+    let last = null; // { found, as, at }, at a stop
+    function now() {
+        const as = asRun(),
+            found = known.get(nameOf(as, stop()));
+        if (found) last = { found, as, at: stop() };
+        if (!last) return { found: null, d: length() - BEFORE };
+        const base = last.found,
+            d = base.d + length() - last.at;
+        return { found: found && d === base.d ? base : { ...base, ...turned(base, last.as, as, d), of: base, isStale: !found }, d };
+    }
+    function turned({ terms, crosses, d }, before, as, to) {
+        if (!terms || !crosses) return {};
+        const [was, is] = [planOf(before), planOf(as)],
+            grown = (is.attention / was.attention) ** 2;
+        const moved = terms.map((term, i) => {
+            const angle = is.frequencies[i] * to - was.frequencies[i] * d;
+            return grown * (term * Math.cos(angle) - crosses[i] * Math.sin(angle));
+        });
+        return { terms: moved, score: moved.reduce((a, b) => a + b, 0) };
+    }
+
+    // The text in tokens, and the places of the gold sentence in it.
+    const texts = new Map(), // by how many they are
+        golds = new WeakMap();
+    function tokensOf({ n, tokens }) {
+        if (tokens) return tokens;
+        if (!texts.has(n)) texts.set(n, textOf(parts, n));
+        return texts.get(n);
+    }
+    function goldIn(tokens) {
+        if (!golds.has(tokens)) golds.set(tokens, findGold(tokens));
+        return golds.get(tokens);
+    }
+    function findGold(tokens) {
+        const words = own()?.needle ?? needle(KEY),
+            before = tokens.join('').indexOf(words);
+        let from = 0,
+            letters = 0;
+        while (letters < before) letters += tokens[from++].length;
+        let to = from;
+        while (letters < before + words.length && to < tokens.length) letters += tokens[to++].length;
+        return [from, to];
+    }
 
     // ---- pictures
 
+    const pull = h('input', {
+        type: 'range',
+        id: 'pull',
+        dir: 'rtl', // the text ends at the right, with the question
+        min: LEAST,
+        max: MOST,
+        step: 1,
+        ariaLabel: 'how far back the gold sentence is',
+    });
     const dials = clocks(pairs, L),
         bars = termBars(pairs),
-        digits = digitsOf(),
-        filler = h('span.filler'),
+        digits = answerBox(),
+        light = ribbon({ pull, trained: L, least: LEAST - BEFORE, most: MOST - BEFORE }),
         hands = h('span.hands'),
         told = h('p.told'),
         status = statusLine(),
         line = command(),
-        charts = h('div.charts'), // what chapters 3 and 4 add; on a narrow page it stands in them
-        sentence = h('p.sentence', h('mark.key', NEEDLE), filler, h('span.asks', QUESTION));
+        output = h('output'),
+        charts = h('div.charts'); // what chapters 3 and 4 add; on a narrow page it is in them
     let past = [];
 
-    function wordsOf(found, red) {
-        const many = `${red} of ${pairs} hands are past their arc`;
-        return { many, red, all: `${count(distance())} tokens back: ${found ? `it answers ${found.answer}, ` : ''}${many}` };
-    }
-    function tell(found) {
-        if (!found) return program ? 'Not measured yet.' : '';
+    const rivalOf = (found) => wordAt(tokensOf(found), found.n - 1 - found.rivalAt).word;
+    function tell(found, d) {
         if (isHidden()) return 'Guess first; then the answer appears.';
-        const isRight = found.answer === KEY,
-            percent = `${(100 * found.share).toFixed(0)} %`,
-            right = Array.from(found.answer).filter((one, i) => one === KEY[i]).length;
-        if (!isInSight()) return 'The window does not reach back to the sentence, so the model makes something up.';
+        if (!isInSight(d)) return 'The window does not reach back to the sentence, so the model makes something up.';
+        if (!found || found.isStale) return '';
+        const right = Array.from(found.answer).filter((one, i) => one === key()[i]).length,
+            isRight = found.answer === key(),
+            word = rivalOf(found),
+            says = (one) => one === word || (one[0] === '…' && word.endsWith(one.slice(1))),
+            isEcho = word && found.everywhere >= LOST && found.answer.split(' ').some(says);
         if (['breaks', 'turning'].includes(chapter)) // where no head has been heard of
-            return isRight ? 'Right: it found the number.' : `Wrong: ${right} of ${KEY.length} digits are in the right place.`;
-        const head = `Head ${found.head} of layer ${found.layer} gives it ${percent}`,
-            whole = `${head} of its attention`;
-        if (isRight) return `Found. ${whole}.`;
-        if (right < HELPED) return `Not found. ${whole}.`;
-        const many = `${right} of ${KEY.length} digits`;
-        return found.share < LOST ? `Not found. ${head}; other heads still know ${many}.` : `Only ${many} are right. ${whole}.`;
+            return isRight
+                ? 'Right: it found the number.'
+                : isEcho || !/^\d/.test(found.answer)
+                  ? 'Wrong: it says what it looks at.'
+                  : `Wrong: ${right} of ${key().length} digits are in the right place.`;
+        const share = percent(found.share);
+        if (isRight) return `Found: the sentence has ${share} of this head’s attention.`;
+        if (found.score > found.rival)
+            return `Diluted, not beaten: no other token scores as high, but all together they have ${percent(1 - found.share)}.`;
+        if (found.share < LOST && right >= HELPED)
+            return `This head gives the sentence ${share}. Others still know ${right} of ${key().length} digits.`;
+        return isEcho ? `Lost: it looks at “${word}”, and says so. The sentence has ${share}.` : `Lost: the sentence has ${share}.`;
     }
     function draw() {
-        const found = now();
-        const d = distance();
-        past = dials.put(speeds(), program ? program.plain() : plainly, isInSight() ? d : 0);
+        const { found, d } = now(),
+            seen = isInSight(d),
+            { frequencies } = planOf(asRun());
+        past = dials.put(frequencies, plain(), seen ? d : NaN);
         const red = past.filter(Boolean).length,
-            words = wordsOf(found, red);
+            many = seen ? `${red} of ${pairs} hands are past their arc` : 'the window does not see the sentence',
+            answers = found && !found.isStale && !isHidden() ? `it answers ${found.answer}, ` : '',
+            all = `${count(d)} tokens back: ${answers}${many}`;
         if (document.activeElement !== pull || shown) pull.value = String(length());
-        pull.setAttribute('aria-valuetext', words.all);
+        if (pull.ariaValueText !== all) pull.ariaValueText = all;
         output.textContent = `${count(d)} tokens back`;
-        filler.textContent = ` … ${count(d)} tokens of grass and sky … `;
-        digits.put(found?.answer, isHidden());
-        hands.textContent = words.many;
+        digits.put(key(), isHidden() ? undefined : found?.answer, { isStale: found?.isStale, isMadeUp: !seen });
+        hands.textContent = many;
         hands.classList.toggle('strange', red > 0);
-        bars.put(found && isInSight() && !isHidden() ? { ...found, past } : null);
-        told.textContent = tell(found);
+        const tokens = found && tokensOf(found);
+        light.put(isHidden() ? null : found, tokens, found ? goldIn(tokens) : [0, 0], d);
+        const near = found?.d > L && known.get(nameOf('none', NEAR));
+        bars.put(found && seen && !isHidden() ? { ...found, past, word: rivalOf(found), near: near ? near.terms : null } : null);
+        told.textContent = tell(found, d);
         if (box.isConnected) handles?.draw(); // not those of a model that another one has replaced
         drawChips();
         box.dataset.by = method();
-        if (program) showCommand(found);
+        for (const listen of listeners) listen(isHidden() ? null : found);
+        if (program) showCommand();
     }
-    function showCommand(found) {
-        const n = length(),
-            [[options, files]] =
-                method() === 'yours' ? program.options(MOST) : [[`--rope ${METHODS[method()]}`, []]],
-            text = async () => (await program.engine.ask('haystack', { model: 'model', length: n, ...HIDDEN }).promise).text,
+    const showCommand = onceAFrame(() => {
+        const { found } = now(),
+            n = stop(),
+            [[options, files]] = typeof asRun() === 'string' ? [[`--rope ${asRun()}`, []]] : program.options(MOST),
+            contents = async () => (await program.engine.ask('haystack', { model: 'model', length: n, ...hidden() }).promise).text,
             how = `-n ${n} --kv f32 ${options} -f key.txt`,
-            saved = [['key.txt', text], ...files],
+            saved = [['key.txt', contents], ...files],
             answers = [`./run ${program.file} -t 0 ${how}`, saved];
         line.put(...(found ? [[`./run ${program.file} --attn ${found.layer}.${found.head} ${how}`, saved], answers] : [answers]));
-    }
+    }, 200);
     const redraw = onceAFrame(draw);
 
     // ---- what is not recorded is measured, when it is looked at
@@ -162,10 +229,10 @@ export function makeScene({ shipped, recorded }) {
     let measuring = null;
     let isSeen = false;
     const measure = afterPause(250, () => {
-        if (measuring && isSeen && !shown && !now()) measuring.begin();
+        if (measuring && isSeen && !shown && !known.has(nameOf(asRun(), stop()))) measuring.begin();
     });
     const changed = () => {
-        if (!now()) measuring?.end();
+        if (!program || !known.has(nameOf(asRun(), stop()))) measuring?.end();
         redraw();
         measure();
     };
@@ -187,11 +254,8 @@ export function makeScene({ shipped, recorded }) {
             if (its !== mine) return;
             const t = Math.min(1, Math.max(0, (time - began) / ms));
             if (t === 1) return then();
-            const to = limited(at(t));
-            if (to !== shown) {
-                shown = to;
-                draw();
-            }
+            shown = limited(at(t));
+            draw();
             requestAnimationFrame(step);
         });
         requestAnimationFrame(step);
@@ -208,20 +272,20 @@ export function makeScene({ shipped, recorded }) {
 
     // ---- what is operated
 
-    const output = h('output');
-    const pull = h('input', {
-        type: 'range',
-        id: 'pull',
-        min: LEAST,
-        max: MOST,
-        step: STEP,
-        ariaLabel: 'how far back the gold sentence stands',
-        oninput: kept(() => {
-            mine++;
-            shown = 0;
-            play.textContent = 'Play';
-            state.set('far', limited(+pull.value));
-        }),
+    function pullTo(n) {
+        mine++;
+        shown = 0;
+        play.textContent = 'Play';
+        state.set('far', Math.round(limited(n)));
+    }
+    pull.oninput = kept(() => pullTo(+pull.value));
+    // By keys from one measured place to the next, with Shift by tokens.
+    pull.onkeydown = kept((event) => {
+        const by = { ArrowLeft: 1, ArrowUp: 1, ArrowRight: -1, ArrowDown: -1, PageUp: 4, PageDown: -4 }[event.key];
+        if (!by) return;
+        event.preventDefault();
+        pullTo(event.shiftKey ? length() + by : stop() + by * STEP);
+        pull.value = String(length());
     });
     const CHIPS = { none: 'plain', yours: 'your handles', yarn: 'YaRN', window: 'window' };
     const by = chips('how the hands turn', Object.entries(CHIPS), { get: method, set: unhide });
@@ -236,18 +300,18 @@ export function makeScene({ shipped, recorded }) {
         state.set('by', name);
         draw();
     }
-    state.on(['far', 'by'], changed);
+    state.on(['far', 'by', 'looker', OWN], changed);
 
     // ---- chapters
 
     const slots = () => document.querySelector(`#${chapter} .scene-slot`);
-    // On a narrow page the charts stand in the chapter that is read, and the rest stays above the text.
+    // On a narrow page the charts are in the chapter that is read, and the rest stays above the text.
     const place = kept(() => {
         const slot = NARROW.matches && slots();
         if (slot) slot.append(charts);
         else if (!NARROW.matches && charts.parentElement !== box) by.before(charts);
-        const stays = NARROW.matches && box.parentElement && getComputedStyle(box.parentElement).position === 'sticky';
-        document.documentElement.style.setProperty('--covered', stays ? `${BAR + box.parentElement.offsetHeight}px` : '');
+        const covers = SHORT.matches ? stays : NARROW.matches && box.parentElement;
+        document.documentElement.style.setProperty('--covered', covers ? `${BAR + covers.offsetHeight}px` : '');
         redraw();
     });
     function enter(id) {
@@ -258,45 +322,57 @@ export function makeScene({ shipped, recorded }) {
         box.dataset.chapter = charts.dataset.chapter = to;
         place();
         if (shown && to === 'breaks') return;
-        const aim = limited(state.get('far') || FIRST[chapter][0] * L);
+        const aim = limited(state.get('far') || FIRST[chapter] * L);
         if (from !== aim && !reducedMotion() && isSeen) {
             shown = from;
             move(between(from, aim), FILM_MS / 6, rest);
         } else rest();
     }
 
-    charts.append(h('p.fine.of-bars', `What each of the ${pairs} pairs adds to the key’s score. Red: the hand is past its arc.`), bars.box);
+    // For those who go by Tab: what is operated here, and back to the text. Each shows while it has the focus.
+    const back = button('back to the chapter', () => document.getElementById(`h-${chapter}`).focus(), { className: 'skip-on' });
+    function focusFirst() {
+        const first = { mend: handles?.box, proof: by.querySelector('button') }[chapter] ?? pull;
+        /** @type {HTMLElement} */ (first).focus({ preventScroll: !NARROW.matches });
+    }
+
+    charts.append(
+        h('p.fine.of-bars', `What each of the ${pairs} pairs adds to the number’s score. Outlines: close by. Red: past its arc.`),
+        bars.box,
+    );
+    const stays = h('div.stays', h('div.pull', light.track), h('div.answer', h('span', 'It answers'), digits.box, told));
     const box = h(
         'div.scene-body',
         { 'data-chapter': chapter },
-        sentence,
-        h('div.pull', pull, h('div.pull-words', output, h('span.trained', `trained up to ${L}`), play)),
-        h('div.answer', h('span', 'It answers'), digits.box),
-        told,
+        h('div.pull-words', output, h('span.trained', `trained up to ${count(L)}${MOST < TIMES * L ? `; read here up to ${count(MOST)}` : ''}`), play),
+        stays,
+        light.words,
         h('div.of-clocks', dials.box, h('div.row.clock-words', h('span', 'fast'), hands, h('span', 'slow'))),
         charts,
         by,
         status,
         folded('The commands that do this', line),
+        back,
     );
     charts.dataset.chapter = chapter;
-    box.style.setProperty('--edge', `${(100 * (L - LEAST)) / (MOST - LEAST)}%`);
-    NARROW.onchange = place;
+    NARROW.onchange = SHORT.onchange = place;
     new ResizeObserver(place).observe(box);
-    new IntersectionObserver(
-        kept(([entry]) => {
-            isSeen = entry.isIntersecting;
+    const sight = new IntersectionObserver(
+        kept((all) => {
+            isSeen = all.some((entry) => entry.isIntersecting);
             if (isSeen) measure();
         }),
-    ).observe(box);
+    );
+    sight.observe(light.track);
     draw();
     onChapter(kept(enter));
     return {
         box,
         film,
-        // Gives it the program: { engine, file, page, yours, options }, of which `yours` and `options` are how the reader's
-        // handles are written for the program and for a command.
-        attach({ engine, file, page, yours, options }) {
+        learn,
+        // Gives it the program: { engine, file, page, yours, named, options }: how the reader's handles are written for the
+        // program, the method whose places they have ('' for none), and how they are written for a command.
+        attach({ engine, file, page, yours, named, options }) {
             const plans = new Map();
             const plan = (as) => {
                 const name = JSON.stringify(as);
@@ -306,17 +382,24 @@ export function makeScene({ shipped, recorded }) {
                 }
                 return plans.get(name);
             };
-            program = { engine, file, yours, options, speeds: (as) => plan(as).frequencies, plain: () => plan('none').plain };
+            program = { engine, file, yours, named, options, plan, plain: () => plan('none').plain };
             measuring = runs({
                 engine,
                 status,
                 work: async (run) => {
-                    const its = nameOf(),
-                        wish = { model: 'model', method: asRun(), length: length(), ...HIDDEN };
-                    status.say(`Reading ${count(length())} tokens …`);
-                    known.set(its, packed(await run.ask('path', wish)));
+                    const wish = { model: 'model', ...hidden(), looker: looker() };
+                    // Close by, too, where bars are compared with it.
+                    const places = [
+                        [asRun(), stop()],
+                        ...(chapter === 'breaks' ? [] : [['none', NEAR]]),
+                    ].filter(([as, n]) => !known.has(nameOf(as, n)));
+                    for (const [as, n] of places) {
+                        const its = nameOf(as, n);
+                        const hear = ({ read, of }) => status.say(`Reading ${count(read)} of ${count(of)} tokens …`);
+                        known.set(its, await run.ask('path', { ...wish, method: as, length: n }, hear));
+                        redraw();
+                    }
                     status.say('');
-                    redraw();
                 },
             });
             state.on(['slow', 'temper'], changed);
@@ -330,7 +413,13 @@ export function makeScene({ shipped, recorded }) {
         },
         past: () => past,
         most: MOST,
-        isNarrow: () => NARROW.matches,
+        // Calls `listen` with what is drawn, whenever it is; null: it is not known, or not told.
+        hear(listen) {
+            listeners.push(listen);
+        },
+        redraw,
+        focusFirst,
+        pullTo,
         // Until chapter 5's question has been answered, the answer is not shown there; `then` is called when it is.
         hide(then) {
             isAsked = false;

@@ -1,23 +1,26 @@
-// The story: six chapters in a reader's order, the panels that carry each, and those that stand under "more".
+// The story: six chapters in a reader's order, the panels that carry each, and those under "more".
 import { whatRopeIs } from './panels/arrows.js';
 import { whereAHeadLooks } from './panels/attention.js';
 import { yourModel } from './panels/config.js';
 import { fixIt } from './panels/fix.js';
+import { otherHeads } from './panels/heads.js';
 import { hideAKey } from './panels/key.js';
-import { kindsOfLayers } from './panels/layers.js';
 import { distances } from './panels/maps.js';
 import { theText } from './panels/opening.js';
+import { yourNumber } from './panels/own.js';
 import { race } from './panels/race.js';
 import { countTheTurns } from './panels/turns.js';
 import { yourWeights } from './panels/weights.js';
 
 /**
  * A chapter. `on` is how the text goes on to the next; `more` are panels for those who want more, and `what` is their
- * line. Leads are written as terms.js reads them; that of the first stands in index.html.
+ * line. `goes` is the scene's part that the chapter is about, for those who go by Tab. Leads are written as terms.js reads
+ * them; that of the first is in index.html.
  * @typedef {object} Chapter
  * @property {string} id
  * @property {string} title
- * @property {string} [lead]
+ * @property {string[]} [lead]
+ * @property {string} [goes]
  * @property {Function[]} panels
  * @property {Function[]} more
  * @property {string} [what]
@@ -29,7 +32,7 @@ export const CHAPTERS = [
     {
         id: 'breaks',
         title: 'It breaks',
-        panels: [theText],
+        panels: [yourNumber, theText],
         more: [],
         on:
             'Nothing was lost at 512: the [weights] are the same, and so are the words. All that changed is how far apart ' +
@@ -38,10 +41,12 @@ export const CHAPTERS = [
     {
         id: 'turning',
         title: 'What turns',
-        lead:
-            'The model turns a distance into the hands of 32 clocks. The gold mark on top of each is the token it looks for; the ' +
-            'hand shows how far the asking token has turned away from it. Drag the sentence and watch: the first hands race, ' +
-            'and the last ones hardly move.',
+        lead: [
+            'RoPE turns a distance into the hands of 32 clocks. The gold mark on top of each is the token it looks for; the hand ' +
+                'shows how far the asking token has turned away from it. Drag the sentence: the first hands race, and the last ' +
+                'ones hardly move.',
+        ],
+        goes: 'the slider',
         panels: [whatRopeIs],
         more: [],
         on: 'In training, some hands went round many times. Others hardly moved.',
@@ -49,23 +54,29 @@ export const CHAPTERS = [
     {
         id: 'why',
         title: 'Why it breaks',
-        lead:
-            'A [head] scores every earlier token and attends to the highest scores. Each clock adds a bar to the score of the gold ' +
-            'sentence. Close by, the slow hands make that score large, and the sentence wins. Drag it past 512: the red hands are ' +
-            'at angles that never came up in training, their bars shrink or fall below zero, and another token wins. The answer ' +
-            'stays right to about 1.4 times the trained distance. Then it is lost.',
-        panels: [countTheTurns],
+        lead: [
+            'A [head] scores every earlier token and looks where the score is highest. Each clock adds a bar to the score of the ' +
+                'number. Drag the sentence past 512. The red hands are at angles that never came up in training: their bars ' +
+                'fall below what they were close by.',
+            'That is half of the break. Now follow the light: it goes to words nearby, none of whose hands is past its arc. ' +
+                'Earlier layers look at wrong places, too, so this head asks a different question. And what it looks at, the ' +
+                'model says.',
+        ],
+        goes: 'the slider',
+        panels: [otherHeads, countTheTurns],
         more: [whereAHeadLooks],
-        what: 'where a head looks, near and far',
+        what: 'where heads look in a story, near and far',
         on:
             'Nothing in the weights says what these new angles mean. So bring the slow hands back to angles that the model knows.',
     },
     {
         id: 'mend',
         title: 'Fix it yourself',
-        lead:
-            'Slow the red hands down until the model finds the number again. [YaRN|yarn] does the same: it slows the hands that ' +
-            'never went round the most, those that went round a few times less, and the fastest not at all.',
+        lead: [
+            'Slow the red hands down until the light returns to the gold. [YaRN|yarn] does the same: it slows the hands that ' +
+                'never went round the most, those that went round a few times less, and the fastest not at all.',
+        ],
+        goes: 'the handles',
         panels: [fixIt],
         more: [distances],
         what: 'changing distances instead of speeds',
@@ -75,19 +86,21 @@ export const CHAPTERS = [
     {
         id: 'proof',
         title: 'The proof',
-        lead: 'A model with a [window] of 512 writes well forever, because it forgets the rest. So ask it for something far back.',
+        lead: ['A model with a [window] of 512 writes well forever. Is that enough?'],
+        goes: 'the methods',
         panels: [hideAKey],
         more: [race],
-        what: 'a race of all methods, by perplexity',
+        what: 'a race of methods, by perplexity',
         on:
-            'No weight was changed: only how fast the hands turn and, slightly, how large scores are. Most of today’s models have such hands.',
+            'No weight was changed here: only how fast the hands turn and, slightly, how large scores are. Models that ship with ' +
+            'YaRN are usually trained on with it, which is better still. Many of today’s models have such hands.',
     },
     {
         id: 'yours',
         title: 'Your model',
-        lead: 'How far does yours go, and do all programs that serve it read its settings the same way?',
+        lead: ['How far does yours go, and do all programs that serve it read its settings the same way?'],
         panels: [yourModel],
-        more: [yourWeights, kindsOfLayers],
-        what: 'your own weights, and models with two kinds of layers',
+        more: [yourWeights],
+        what: 'your own weights',
     },
 ];

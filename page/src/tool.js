@@ -24,6 +24,7 @@ async function begin() {
     const answer = await fetch('rope.wasm');
     if (!answer.ok) throw new Error(`rope.wasm is not beside the page (the server says ${answer.status})`);
     const small = await loadRope(await WebAssembly.compile(await answer.arrayBuffer()));
+    globalThis.rope = { small, state }; // for the console, and for tests
     takes('model', elsewhere('a model'));
     takes('text', elsewhere('a text'));
     const panel = panelOf(yourModel, { small, isTool: true });

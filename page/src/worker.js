@@ -1,13 +1,18 @@
 // The worker: everything that needs a model runs here, in steps of some milliseconds, so that several texts grow side
 // by side and a new wish is heard at once. A message is { job, wish, ... }; answers are { job, part }, { job, done } or
 // { job, error }.
-import { build, fit, MAX_ANSWER } from './haystack.js';
+import { build, FILLER, fit, HILLS, MAX_ANSWER, needle, ownNeedle, QUESTION } from './haystack.js';
+import { mostRead } from './numbers.js';
 import { loadRope, Refusal } from './rope.js';
+import { isSaid, said, wordAt } from './words.js';
 
 const STEP_MS = 12; // work between two looks at the messages
 const CHUNK = 64; // positions that are read at a time
 const JUDGED = 128; // the same, where they are judged
 const TOLD_MS = 40; // between two messages of a text that is written
+const LOOKED_AT = 0.005, // weight from which on a token is told of
+    MOST_LOOKS = 40,
+    SEARCHED = 512; // positions in which the head that searches is looked for
 
 const pages = {}; // by name: 'model', 'model-8k', or a file's
 const jobs = new Map(); // running, by number: { cancelled }
@@ -62,33 +67,35 @@ async function readPrompt(job, reader, ids, length, report) {
     }
 }
 
-// Where a head of the last token looks: { layer, head, scores, share }, its share for positions [from, to).
+// Where a head of the last token looks: { layer, head, scores, weights, share }, its share for positions [from, to).
 function looks(reader, id, n, [from, to], { layer, head }) {
     reader.rewind(n - 1);
     const scores = reader.scores(layer, head, id, n),
         max = scores.reduce((a, b) => Math.max(a, b)),
         weights = scores.map((s) => Math.exp(s - max)),
         sum = weights.reduce((a, b) => a + b);
-    const share = weights.subarray(from, to).reduce((a, b) => a + b, 0) / sum;
-    return { layer, head, scores, share };
+    weights.forEach((w, i) => (weights[i] = w / sum));
+    return { layer, head, scores, weights, share: total(weights.subarray(from, to)) };
 }
 
+const total = (list) => list.reduce((a, b) => a + b, 0);
 const highest = (scores) => scores.reduce((best, score, i) => (score > scores[best] ? i : best), 0);
+const headsOf = ({ layers, heads }) =>
+    Array.from({ length: layers * heads }, (_, i) => ({ layer: Math.floor(i / heads), head: i % heads }));
 
 // The head of a model that searches: the one that looks at a key most where every distance is one of training and nothing
 // is slowed; and `token`, which of the key's tokens it looks at most. Both are the same for all texts and methods, so that
 // pictures of it can be compared.
 async function searcher(job, m) {
     if (m.searcher) return m.searcher;
-    const { layers, heads, trainedContext: length } = m.facts(),
+    const length = Math.min(m.facts().trainedContext, SEARCHED, mostRead(m.facts()) / 4),
         { ids, place } = hidden(m, { length, depth: 0.25, key: '73914' }),
         reader = m.open('none', Math.max(ids.length, length));
     try {
         await readPrompt(job, reader, ids, ids.length);
         let best = { share: -1 };
-        for (let i = 0; i < layers * heads; i++) {
-            const one = { layer: Math.floor(i / heads), head: i % heads },
-                { share, scores } = looks(reader, ids.at(-1), ids.length, place, one);
+        for (const one of headsOf(m.facts())) {
+            const { share, scores } = looks(reader, ids.at(-1), ids.length, place, one);
             if (share > best.share) best = { ...one, share, token: highest(scores.subarray(...place)) };
         }
         return (m.searcher = best);
@@ -99,37 +106,45 @@ async function searcher(job, m) {
 
 /**
  * A key that is hidden: its text, and `place`, the positions of its sentences, [from, to).
+ * @typedef {{ length: number, depth: number, key: string, hills?: boolean, sentence?: string }} Hidden
+ * @param {any} m @param {Hidden} wish
  * @returns {{ text: string, ids: Int32Array, place: [number, number] }}
  */
-function hidden(m, { length, depth, key }) {
-    const [before, needle, behind] = haystack(m, length, depth, key),
-        text = before + needle + behind;
+function hidden(m, wish) {
+    const [before, its, behind] = haystack(m, wish),
+        text = before + its + behind;
     const end = (part) => m.encode(part, true).length;
-    return { text, ids: m.encode(text, true), place: [end(before), end(before + needle)] };
+    return { text, ids: m.encode(text, true), place: [end(before), end(before + its)] };
 }
 
-// What a model answers behind its prompt, the likeliest token each time, up to as many characters as the key has.
+// What a model answers to its prompt, the likeliest token each time: as many digits as the key has, or whole words.
 async function answerTo(job, m, reader, asking, key) {
     reader.sampler(0, 0, 1);
     const spell = speller(m);
     spell(asking);
     let answer = '';
-    for (let i = 0; i < MAX_ANSWER && answer.trim().length < key.length; i++) {
+    for (let i = 0; i < MAX_ANSWER && !isSaid(answer, key.length); i++) {
         const id = reader.next();
         if (m.isEnd(id)) break;
         answer += spell(id);
         reader.read([id], reader.position + 1, 1);
         await rest(job);
     }
-    return answer.trim().slice(0, key.length);
+    return said(answer, key.length);
 }
 
-// The text of the passkey task for so many positions, in parts: before the needle, the needle, behind it.
-function haystack(m, length, depth, key) {
-    const sentences = ((m.fits ??= {})[length] ??= fit(length, (text) => m.encode(text, true).length));
+// The text of the passkey task for so many positions, in parts: before the needle, the needle, what follows it. It is
+// --passkey's; with `hills` the scene's; with `sentence` the reader's own sentence lies in the scene's.
+/** @param {any} m @param {Hidden} wish */
+function haystack(m, { length, depth, key, hills, sentence }) {
+    const own = sentence ? ownNeedle(sentence) : { needle: needle(key), question: QUESTION };
+    if (!own) throw new Refusal('a sentence with a number of five digits is expected');
+    const what = { ...own, filler: hills || sentence ? HILLS : FILLER },
+        name = `${length} ${sentence ?? ''} ${!!hills}`;
+    const sentences = ((m.fits ??= {})[name] ??= fit(length, (text) => m.encode(text, true).length, what));
     if (sentences < 0)
         throw new Refusal(`${length} positions are too few for a haystack: the task's own text does not fit`);
-    return build(sentences, depth, key);
+    return build(sentences, depth, what);
 }
 
 const wishes = {
@@ -248,31 +263,53 @@ const wishes = {
         }
     },
 
-    // { model, length, depth, key } -> { text }: what `hide` reads.
-    async haystack(job, { model, length, depth, key }) {
-        return { text: haystack(page(model), length, depth, key).join('') };
+    // { model, length, depth, key, hills, sentence } -> { text }: what `path` reads, and `hide` without the last two.
+    async haystack(job, { model, ...wish }) {
+        return { text: haystack(page(model), /** @type {Hidden} */ (wish)).join('') };
     },
 
-    // { model, method, length, depth, key } -> { n, d, layer, head, share, score, rival, terms, answer }: a key is hidden and
-    // asked for. Of the head that searches: how far back the token stands that it looks for, that token's score and what
-    // each pair gives to it (null: they cannot be told apart), the best score of all tokens outside the key's sentence, and
-    // the sentence's share of attention. And what the model answers.
-    async path(job, { model, method, length, depth, key }) {
+    // { model, method, length, depth, key, hills, sentence, looker } -> parts of { read, of }, and what a key that is hidden and asked
+    // for comes to.
+    // Of the head `looker`, { layer, head }, or else of the one that searches: how far back the token is that it looks for
+    // (d), that token's score, what each pair gives to it and would give (see Reader.terms), the sentence's share of
+    // attention, and the share of the tokens that are nearer than the trained context; the `looks`, [distance, weight] of
+    // the tokens that have most; of all tokens outside the sentence the one with the best score: `rival`, its distance, and
+    // the weight of its word there and wherever it occurs; of each head its share for the sentence. The text in tokens, and
+    // what the model answers.
+    async path(job, { model, method, looker, ...wish }, part) {
         const m = page(model),
-            { token, ...head } = await searcher(job, m),
-            { ids, place } = hidden(m, { length, depth, key }),
+            { token, ...best } = await searcher(job, m),
+            one = looker ?? best,
+            { ids, place } = hidden(m, /** @type {Hidden} */ (wish)),
             n = ids.length,
             [from, to] = place,
             asking = ids.at(-1),
-            reader = m.open(method, Math.max(n, length) + MAX_ANSWER);
+            reader = m.open(method, Math.max(n, wish.length) + MAX_ANSWER);
         try {
-            await readPrompt(job, reader, ids, n);
-            const { scores, share, layer, head: its } = looks(reader, asking, n, place, head),
-                at = from + token,
-                rival = scores.reduce((best, score, i) => (i < from || i >= to ? Math.max(best, score) : best), -Infinity),
-                terms = reader.terms(at),
-                answer = await answerTo(job, m, reader, asking, key);
-            return { n, d: n - 1 - at, layer, head: its, share, score: scores[at], rival, terms, answer };
+            await readPrompt(job, reader, ids, n, (read) => part({ read, of: n }));
+            const shares = headsOf(m.facts()).map((head) => looks(reader, asking, n, place, head).share);
+            await rest(job);
+            const { layer, head, scores, weights, share } = looks(reader, asking, n, place, one),
+                isOwn = !!wish.sentence || one.layer !== best.layer || one.head !== best.head,
+                at = from + (isOwn ? highest(scores.subarray(from, to)) : token),
+                tokens = Array.from(ids, speller(m));
+            const rivalAt = highest(scores.map((score, i) => (i < from || i >= to ? score : -Infinity))),
+                word = wordAt(tokens, rivalAt),
+                weightOf = ({ from: a, to: b }) => total(weights.subarray(a, b));
+            let everywhere = 0;
+            for (let i = 0, its; i < n; i = its.to) {
+                its = wordAt(tokens, i);
+                if (its.word === word.word && (i < from || i >= to)) everywhere += weightOf(its);
+            }
+            const far = Array.from(weights, (weight, i) => [n - 1 - i, weight]),
+                result = {
+                    ...{ n, d: n - 1 - at, layer, head, share, shares, score: scores[at], tokens },
+                    ...{ rival: scores[rivalAt], rivalAt: n - 1 - rivalAt, itsWord: weightOf(word), everywhere },
+                    near: total(weights.subarray(-m.facts().trainedContext)),
+                    looks: far.filter(([, weight]) => weight >= LOOKED_AT).sort(([, a], [, b]) => b - a).slice(0, MOST_LOOKS),
+                    ...reader.terms(at),
+                };
+            return { ...result, answer: await answerTo(job, m, reader, asking, wish.key) };
         } finally {
             reader.close();
         }

@@ -1,23 +1,26 @@
 // A config as somebody reads it: an engine, or this program. What all readers share is in this
-// record: where they are in the text, what they found, and what is to be said. Files go by questions:
+// record: where they are in the text, what they found, and what is to be said. A key goes from the
+// text to a setting by these files, in this order:
 //
-//   card.c           what people paste, made an object of JSON
-//   config_keys.c    what a key is, by the rows of key_table.h; how one is found, read and refused
-//   config_blocks.c  where settings stand: in the text model inside, in a block for each kind
-//   config_needs.c   what a method needs: type, head, lengths, theta, factors
-//   config_layers.c  which layers are of which kind, and what their blocks must not be
-//   config_said.c    what is worth a warning
-//   config_model.c   which model a config is of, and what a fragment leaves out
-//   config_read.c    this program's own reading, from the text to the settings (rope_config.h)
+//   card.c     what people paste, made an object of JSON
+//   json.c     that as a table: each member with its value, its line, and whether it was asked for
+//   family.c   which model a config is of, and what a part of a config leaves out
+//   keys.c     what a key is, by the rows of key_table.h: its place, type, range, who reads it
+//   types.c    what a rope_type is: a row each
+//   layers.c   which layers are of which kind, and which do not turn
+//   blocks.c   where settings are: in the text model inside, in a block for each kind of layers
+//   find.c     what a method needs: type, head, lengths, theta, factors
+//   read.c     this program's own reading, from the text to the settings (rope_config.h)
+//   remarks.c  what is worth a warning
+//   write.c    the way back: settings as a block or a config (write.h)
 //
-// This program is STRICT: a wrong value is refused by its line and key, by the exporter's rules
-// (export/rope.py; tests/readings holds both to the same). An engine takes what its parser
-// takes, and refuses by an error of its own.
+// This program is STRICT: it refuses a wrong value by its line and key. The exporter asks it by
+// --fields. An engine takes what its parser takes, and refuses by an error of its own.
 #pragma once
 
 #include <math.h>
 
-#include "families.h"
+#include "family.h"
 #include "json.h"
 #include "rope_config.h"
 
@@ -73,7 +76,7 @@ extern const TypeRow type_rows[TYPE_UNKNOWN + 1];
 // The type of a name. TYPE_UNKNOWN: none has it (NULL: TYPE_PLAIN).
 RopeType type_named(const Json *name);
 
-// ---- config_keys.c: the keys ----
+// ---- keys.c: what a key is ----
 
 // A key of RoPE in a config: a row of export/keys.json, which says what each word means.
 typedef enum {
@@ -104,6 +107,7 @@ typedef struct {
     // for nothing, and which are warned of its absence.
     unsigned types, needed, null, absent_in;
     bool zero, by_layer, misplaced;
+    bool saved;                                 // the library writes it itself, and nobody reads it
     const char *absent, *read_by, *misspelled;  // NULL: nothing
     // In families that nobody looked at: other names of it, and the values with which layers turn;
     // NULL: none, and it says nothing of that.
@@ -207,7 +211,7 @@ typedef struct {
     Error *err;                 // the first thing that is wrong
 } Config;
 
-// ---- config_keys.c: what a key is, and looking up ----
+// ---- keys.c: looking up ----
 
 // A value in a message: a string without its quotes, anything else as it is written; cut to the room.
 typedef struct {
@@ -253,6 +257,9 @@ int config_length(Config *c, const Json *object, const char *key, int missing, i
 
 // Whether Python takes a value for true.
 bool config_is_something(const Json *value);
+// Whether a value gives layers or positions a RoPE of their own. Nothing does not, and neither do a
+// list of ones and a list of one word.
+bool config_is_by_layer(const Json *value);
 // Whether an object has a block for a kind of the family's layers.
 bool config_has_type_blocks(const RopeFamily *family, const Json *parameters);
 // Whether an object has nothing but blocks for kinds of layers.
@@ -272,7 +279,7 @@ void config_remark(Config *c, const char *format, ...) __attribute__((format(pri
 // Likewise of what no reader looks at, engines neither.
 void config_unread(Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// ---- config_blocks.c: the text model, and where its settings stand ----
+// ---- blocks.c: the text model, and where its settings are ----
 
 // Finds the text model's config in c->config, and its family by what `named` says (NULL: none), or the
 // first of all if `is_first`. Its layout is that of Hugging Face 5. False with the reason when there is
@@ -283,7 +290,11 @@ void config_close(Config *c);
 bool config_sees_scaling_only(const Config *c);
 // The block of settings, and what lies under it.
 void config_find_block(Config *c);
-// ---- config_needs.c: what a method needs of a config ----
+// Refuses what the block of the kind of layers must not be, warns of what contradicts it, and names
+// it. With a block for each kind, finds the base as well, since that can be wrong, too.
+void config_check_block(Config *c);
+
+// ---- find.c: what a method needs of a config ----
 
 extern const char key_of_original[];  // of L: "original_max_position_embeddings"
 extern const char key_of_chunks[];    // "dual_chunk_attention_config"
@@ -301,6 +312,10 @@ static inline bool config_is_of(const Config *c, unsigned family_flag) {
 // A number under a key, or in the list there that has one for each layer: that of the first layer
 // of the kind.
 double config_number_of_kind(Config *c, const char *key, double missing);
+
+// Whether a number that the text leaves out (FILLED_...) may come from c->file->instead, as only a block
+// and a config of an unknown family may; it then counts as filled.
+bool config_fills(Config *c, unsigned number);
 
 // Functions from here on go on with what those above them found: a block needs the layout and the
 // kind of layers, the rest a block.
@@ -346,17 +361,14 @@ void config_turn(const Config *c, int head_dim);
 // Reads one of longrope's lists of n numbers above 0. False when there is no such list.
 bool config_find_list(Config *c, const char *key, int n, double *out);
 
-// ---- config_layers.c: layers, and what their blocks must not be ----
+// ---- layers.c: what differs by layer ----
 
 // Refuses, by its key, what differs by layer or by position where the family does not read it.
 void config_refuse_by_layer(Config *c);
 // Reads which layers are of which kind.
 void config_read_layers(Config *c);
-// Refuses what the block of the kind of layers must not be, warns of what contradicts it, and names
-// it. With a block for each kind, finds the base as well, since that can be wrong, too.
-void config_check_block(Config *c);
 
-// ---- config_said.c: what is worth a warning ----
+// ---- remarks.c: what is worth a warning ----
 
 // Notes the keys of an object that the block's type does not use, which nobody asked for, and refuses
 // those that no type has.
@@ -373,7 +385,7 @@ void config_remark_any(Config *c);
 // Warns of a block that scales, where no layer turns.
 void config_remark_still(Config *c);
 
-// ---- config_model.c: which model a config is of ----
+// ---- family.c: which model a config is of ----
 
 // Whether a config says of which family its model is.
 bool config_names_family(const Json *config);
@@ -383,6 +395,13 @@ void config_reject_family(Config *c);
 // A whole config of another model is a mistake, even where the head is the same: refuses sizes that
 // are not c->file's, if that has a model's. No engine's reading would be right then.
 void config_check_sizes(Config *c);
+// What is known of a model beside the text.
+typedef struct {
+    RopeConfig rope;
+    int head_dim, max_positions;
+    bool latent;
+} Known;
+
 // An object as a whole config. A block alone, or a config without a family, gets what it lacks from
 // `model` as a Llama's. The caller frees it. NULL with the reason.
-char *config_complete(const Card *card, const RopeFile *model, Error *err);
+char *config_complete(const Card *card, const Known *model, Error *err);

@@ -1,5 +1,5 @@
 // Made by tools/generate/family_table.py from export/families.json, not by hand.
-// families.c includes it behind families.h.
+// family.c includes it after family.h.
 #pragma once
 
 static const FamilyEngine engines_of_llama[] = {
@@ -446,6 +446,9 @@ static const RopeFamily families[] = {
     {"lfm2", "Lfm2ForCausalLM", .max_positions = 128000, .theta = 1000000, .period = 1,
         .indexes_key = "full_attn_idxs", .other_words = "conv", .layer_keys = "layer_types",
         .flags = FAMILY_RUNS | FAMILY_LINEAR, .always = FEATURE_HEAD_NORMS},
+    {"rope.c", "SmallForCausalLM", .max_positions = 32768, .theta = 10000, .local_theta = 10000,
+        .window = 64, .period = 1, .layer_keys = "no_rope_layers layer_types",
+        .flags = FAMILY_RUNS | FAMILY_BY_TYPE | FAMILY_MAY_GROW},
     {"cohere", "CohereForCausalLM", .max_positions = 8192, .theta = 500000},
     {"glm", "GlmForCausalLM", .max_positions = 131072, .head_dim = 128, .theta = 10000,
         .partial = 0.5, .flags = FAMILY_PARTIAL | FAMILY_SHARE_BESIDE},

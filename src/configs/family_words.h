@@ -39,6 +39,7 @@ enum {
     FAMILY_MSCALES = 1 << 27,  // longrope's attention factor is long_mscale
     FAMILY_UNMULTIPLIED = 1 << 28,  // yarn's attention factor is 1 unless the block says one
     FAMILY_GROWS = 1 << 29,  // queries grow with their position: llama_4_scaling_beta
+    FAMILY_MAY_GROW = 1 << 30,  // they do where the block says so
 };
 
 // What sets a family apart from a Llama and can be seen in a model. Where no family has all that a

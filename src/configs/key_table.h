@@ -1,5 +1,5 @@
 // Made by tools/generate/family_table.py from export/keys.json, not by hand.
-// config_keys.c includes it behind config.h.
+// keys.c includes it after config.h.
 #pragma once
 
 static const ConfigKey config_keys[] = {
@@ -107,6 +107,7 @@ static const ConfigKey config_keys[] = {
         .by_layer = true},
     {"swa_rope_theta", .at = KEY_AT_TOP, .type = KEY_NUMBER, .low = 1, .high = 1000000000000,
         .by_layer = true},
+    {"_sliding_window_pattern", .at = KEY_AT_TOP, .type = KEY_ANY, .saved = true},
     {"sliding_window_pattern", .at = KEY_AT_TOP, .type = KEY_ANY, .by_layer = true},
     {"attn_temperature_tuning", .at = KEY_AT_TOP, .type = KEY_ANY, .by_layer = true},
     {"no_rope_layers", .at = KEY_AT_TOP, .type = KEY_LIST, .by_layer = true},

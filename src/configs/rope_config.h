@@ -3,13 +3,21 @@
 
 #include "../../rope.h"
 #include "../base/util.h"
-#include "families.h"
+#include "family.h"
 
 // What a whole config must have in common with the model that it is tried on.
 typedef struct {
     // 0: there is no model, or its layers differ in them
     int dim, n_layers, n_heads, n_kv_heads;
 } ModelSizes;
+
+// Numbers that stand in for what a block, or a config of an unknown family, leaves out.
+typedef struct {
+    int head_dim;
+    double theta;
+    int train_ctx;
+} StandIns;
+enum { FILLED_HEAD_DIM = 1, FILLED_THETA = 2, FILLED_TRAIN_CTX = 4 };
 
 // A model's settings before rope_config_parse, then the file's. rope points to the lists, so a
 // RopeFile must not move.
@@ -34,14 +42,16 @@ typedef struct {
     int named_original;
     bool has_type;       // its block has a rope_type
     char unused[200];    // keys that its rope_type does not use, with commas between them
-    char remarks[1200];  // what else is worth a warning, each with a line's end: contradictions
-    char unread[800];    // those of them about what no reader looks at, engines neither
+    char remarks[2400];  // what else is worth a warning, each with a line's end: contradictions
+    char unread[1600];   // those of them about what no reader looks at, engines neither
     char refused[600];   // why it was refused, for what engines make of it; empty: it was not
     bool is_malformed;   // it was for a value that its key cannot have
     char not_json[80];   // of a whole config: what is no JSON, which engines refuse; empty: nothing
     double short_factors[ROPE_MAX_PAIRS], long_factors[ROPE_MAX_PAIRS];
     const char *model_type;  // the file's; NULL: none that has a row
     bool is_unknown;         // it names a family that has no row
+    StandIns instead;        // given before; zeros: nothing stands in
+    unsigned filled;         // which of them were needed: FILLED_...
     char *whole;  // the file as a whole config, for engines_read; the caller frees it; NULL: none
 } RopeFile;
 

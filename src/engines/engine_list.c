@@ -1,17 +1,17 @@
-// Lists of engines: their names and releases, and what they make of a config beside a reference.
+// Lists of engines: their names and releases, and how they read a config beside a reference.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../configs/names.h"
+#include "../base/names.h"
 #include "../rope_settings.h"
 #include "reading.h"
 #include "releases.h"
 
 static const char all[] = "hf5,hf4,vllm,sglang,llama.cpp,ik_llama.cpp,mlx-lm,exllamav3,exllamav2";
 
-// Reads what may stand behind an engine's name, in any order: "@0.24", ":transformers=5.5.4",
+// Reads what may follow an engine's name, in any order: "@0.24", ":transformers=5.5.4",
 // ":max_len=131072".
 static bool read_setting(Reading *out, const char *text, Error *err) {
     static const Setting max_len = {.type = WHOLE, .low = 1, .high = MOST};
@@ -102,8 +102,8 @@ static void agree(Reading *out, int n) {
     }
 }
 
-// What an engine makes of each kind of layers: *n readings from `out` on, of which the first has
-// the engine's name.
+// Reads each kind of layers as an engine does: *n readings from `out` on, the first with the
+// engine's name.
 static bool read_as(Reading *out, const Json *config, int length, const Reading *reference, int *n,
                     Error *err) {
     const Reading asked = *out;

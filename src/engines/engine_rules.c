@@ -55,7 +55,7 @@ static bool has_shared_keys(const Config *c) {
     return v;
 }
 
-// What the classes of transformers 5 refuse, in all that stand on it.
+// What the classes of transformers 5 refuse, in all engines that use them.
 static void refuse_by_classes(Config *c) {
     bool by_type = c->family->flags & FAMILY_BY_TYPE && !has_one_block(c);
     bool is_flat = reading_is_on(json_member(c->config, "rope_parameters")) && !is_typed(c) &&
@@ -274,7 +274,7 @@ static bool has_chunks_elsewhere(const Config *c) {
     return has_chunks && !reading_does(c, DOES_TAKES_CHUNKS);
 }
 
-// Whether the release of vLLM stands on transformers 4, as those up to 0.19.0 do.
+// Whether the release of vLLM uses transformers 4, as those up to 0.19.0 do.
 static bool stands_on_4(const Config *c) { return c->as->transformers < 5; }
 
 // On transformers 4 vLLM reads the block itself: up to 0.11 rope_scaling, with L in it, from 0.12 on
@@ -297,7 +297,7 @@ static void prepare_vllm(Config *c) {
     reading_unseen(c, has_chunks_elsewhere(c));
 }
 
-// What stands in the block that vLLM reads itself, and what it stops at there.
+// Checks the block that vLLM reads itself for what it refuses.
 static void refuse_on_4(Config *c) {
     const FamilyEngine *below = family_engine(c->family, engines[1].name);
     const bool by_class = below && below->does & DOES_THREE_KEYS;
@@ -553,7 +553,7 @@ static void sglang(Config *c) {
 
 // ---- this program ----
 
-// Ours. What was found is so, and config_read.c alone says what is refused.
+// This program. What was found counts, and read.c in src/configs alone says what is refused.
 static void rope_c(Config *c) {
     Error err;
     RopeFile *file = alloc_array(1, sizeof *file, "a reading", &err);

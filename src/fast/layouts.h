@@ -57,24 +57,13 @@ static const Layout layouts[N_WEIGHT_TYPES] = {
     [WEIGHT_IQ4_XS] = {256, 136, 32, 8, .nibbles = 8},
     [WEIGHT_MXFP4] = {32, 17, 32, 5, .zero_bits = 4, .nibbles = 1},
     // decoded to int8 first, by the core
-    [WEIGHT_IQ1_S] = {256, 50, 32, .bits = 8},
-    [WEIGHT_IQ1_M] = {256, 56, 16, .bits = 8},
     [WEIGHT_IQ2_XXS] = {256, 66, 32, .bits = 8},
     [WEIGHT_IQ2_XS] = {256, 74, 16, .bits = 8},
     [WEIGHT_IQ2_S] = {256, 82, 16, .bits = 8},
     [WEIGHT_IQ3_XXS] = {256, 98, 32, .bits = 8},
     [WEIGHT_IQ3_S] = {256, 110, 32, .bits = 8},
-    [WEIGHT_TQ1_0] = {256, 54, 32, .bits = 8},
-    [WEIGHT_TQ2_0] = {256, 66, 32, .bits = 8},
-    [WEIGHT_Q1_0] = {128, 18, 32, .bits = 8},
-    [WEIGHT_Q2_0] = {64, 18, 32, .bits = 8},
     [WEIGHT_NVFP4] = {64, 36, 16, .bits = 8},
-    [WEIGHT_IQ2_K] = {256, 76, 16, .bits = 8},
-    [WEIGHT_IQ3_K] = {256, 110, 16, .bits = 8},
-    [WEIGHT_IQ4_K] = {256, 144, 16, .bits = 8},
     [WEIGHT_IQ5_K] = {256, 176, 16, .bits = 8},
-    [WEIGHT_IQ4_KS] = {256, 136, 32, .bits = 8},
-    [WEIGHT_IQ5_KS] = {256, 168, 32, .bits = 8},
 };
 
 // The table of IQ4_NL and IQ4_XS, with 128 added.
@@ -309,8 +298,8 @@ ALWAYS_INLINE void for_ggml_type(WeightType type, void (*work)(WeightType type, 
     case WEIGHT_IQ4_XS: work(WEIGHT_IQ4_XS, given); break;
     case WEIGHT_MXFP4: work(WEIGHT_MXFP4, given); break;
     default:  // what is decoded differs in its columns alone
-        if (layouts[type].columns == 16) work(WEIGHT_IQ4_K, given);
-        else work(WEIGHT_IQ4_KS, given);
+        if (layouts[type].columns == 16) work(WEIGHT_IQ2_XS, given);
+        else work(WEIGHT_IQ2_XXS, given);
     }
 }
 

@@ -162,7 +162,7 @@ static void put_matrix(Writer *w, const Matrix *m, QuantizeError *sum) {
     }
     if (w->good && isinf(sum->worst))
         w->good = fail(w->err, "%s: a weight is too large for %s (above 65504)", w->path,
-                       weight_type_names[to.type]);
+                       block_types[to.type].name);
     if (scale_bytes) put_bytes(w, scales, scale_bytes, ALIGNMENT);
     free(floats);
 }

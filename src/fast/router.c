@@ -1,4 +1,4 @@
-// The router of a layer with experts, as in src/kinds/router.c, for many rows: one product makes the
+// The router of a layer with experts, as in src/kinds/experts.c, for many rows: one product makes the
 // logits of all of them, and then each row chooses for itself.
 #include <math.h>
 #include <string.h>

@@ -47,8 +47,7 @@ void unpack_super_block(WeightType type, SuperBlock at, int first, int end, Unpa
 }
 
 // Of a type that the core decodes: n columns, whole blocks, of which `at` is the first.
-static SuperBlock decoded(WeightType type, float head, const uint8_t *at, int n,
-                          SuperBlockCopy *out) {
+static SuperBlock decoded(WeightType type, const uint8_t *at, int n, SuperBlockCopy *out) {
     const BlockType *block = &block_types[type];
     int every = layouts[type].columns / 16;
     memset(out, 0, sizeof *out);
@@ -56,7 +55,7 @@ static SuperBlock decoded(WeightType type, float head, const uint8_t *at, int n,
         block->numbers(at, (int8_t *)out->values + i, out->scales + i / 16);
         at += block->bytes;
     }
-    for (int s = 0; s < 2 * PARTS / every; s++) out->scales[s] = out->scales[s * every] * head;
+    for (int s = 0; s < 2 * PARTS / every; s++) out->scales[s] = out->scales[s * every];
     return (SuperBlock){out->values, (const uint8_t *)out->scales};
 }
 
@@ -67,14 +66,14 @@ SuperBlock super_block_at(const Matrix *m, int64_t row, int64_t index, SuperBloc
     if (is_coded(m->type)) {
         const uint8_t *start = (const uint8_t *)m->data + row * matrix_row_bytes(m);
         const BlockType *block = &block_types[m->type];
-        const uint8_t *values = start + block->head + first / block->weights * block->bytes;
+        const uint8_t *values = start + first / block->weights * block->bytes;
         int n = left < SUPER_BLOCK ? (int)left : SUPER_BLOCK;
         uint8_t apart[MAX_BLOCK_BYTES];
         if (row < packed_rows(m)) {
             matrix_blocks(m, row, index, 1, apart);
             values = apart;
         }
-        return decoded(m->type, row_head(m->type, start), values, n, copy);
+        return decoded(m->type, values, n, copy);
     }
     if (row < packed_rows(m)) {
         int64_t n = (left < SUPER_BLOCK ? left : SUPER_BLOCK) / layout->values;

@@ -22,6 +22,18 @@ const char *exporter_command(char *path, size_t size) {
     return "python3 model_export.py";
 }
 
+bool exporter_script(char *path, size_t size) {
+    static const char ending[] = "-export";
+    static const char name[] = "model_export.py";
+    ssize_t n = readlink("/proc/self/exe", path, size - sizeof name);
+    if (n <= 0) n = snprintf(path, size, "./run");
+    memcpy(path + n, ending, sizeof ending);
+    if (access(path, X_OK) == 0) return true;
+    path[n] = '\0';
+    memcpy(strrchr(path, '/') + 1, name, sizeof name);
+    return access(path, R_OK) == 0;
+}
+
 // The quote that a path needs on both sides in a command, if any.
 static const char *quote(const char *path) {
     static const char plain[] =
@@ -29,10 +41,18 @@ static const char *quote(const char *path) {
     return !path[strspn(path, plain)] ? "" : strchr(path, '\'') ? "\"" : "'";
 }
 
+// Where a source is noted for the exporter, NULL: nowhere.
+typedef struct {
+    char *path;
+    size_t size;
+} Source;
+
 // Fails with what the path is, and the command that makes NAME.bin of a source called NAME, a
-// folder or a GGUF file.
-static bool refuse(const char *path, const char *what, const char *source, Error *err) {
+// folder or a GGUF file, which is noted.
+static bool refuse(const char *path, const char *what, const char *source, Source *note,
+                   Error *err) {
     char place[PATH_MAX], program[PATH_MAX];
+    if (note) snprintf(note->path, note->size, "%s", source);
     snprintf(place, sizeof place, "%s", source);
     for (char *end = place + strlen(place); end > place && strchr("/.", end[-1]); end--)
         end[-1] = '\0';
@@ -46,10 +66,20 @@ static bool refuse(const char *path, const char *what, const char *source, Error
                 q);
 }
 
-static bool refuse_folder(const char *path, DIR *folder, Error *err) {
+// Whether a name is that of another part than the first, NAME-00002-of-00003.gguf.
+static bool is_later_part(const char *name) {
+    static const char after[] = "-of-00003.gguf";
+    size_t n = strlen(name);
+    const char *at = name + n - (sizeof after - 1);
+    return n > sizeof after + 5 && strncmp(at, "-of-", 4) == 0 && strncmp(at - 5, "00001", 5) != 0;
+}
+
+static bool refuse_folder(const char *path, DIR *folder, Source *note, Error *err) {
     char gguf[NAME_MAX + 1] = "";
     char first[PATH_MAX];
+    int n_gguf = 0;  // but for parts after the first
     bool has_config = false;
+    bool has_params = false;
     bool has_weights = false;
     bool has_adapter = false;
     for (struct dirent *entry; (entry = readdir(folder));) {
@@ -57,22 +87,27 @@ static bool refuse_folder(const char *path, DIR *folder, Error *err) {
         const char *dot = strrchr(name, '.');
         const char *end = dot ? dot : "";
         has_adapter = has_adapter || strncmp(name, "adapter_", 8) == 0;
-        has_config =
-            has_config || strcmp(name, "config.json") == 0 || strcmp(name, "params.json") == 0;
+        has_config = has_config || strcmp(name, "config.json") == 0;
+        has_params = has_params || strcmp(name, "params.json") == 0;
         has_weights = has_weights || strcmp(end, ".safetensors") == 0 || strcmp(end, ".bin") == 0 ||
                       strcmp(end, ".pth") == 0;
+        if (strcmp(end, ".gguf") == 0 && !is_later_part(name)) n_gguf++;
         if (strcmp(end, ".gguf") == 0 && (!*gguf || strcmp(name, gguf) < 0))
             snprintf(gguf, sizeof gguf, "%s", name);
     }
     snprintf(first, sizeof first, "%s%s%s", path, path[strlen(path) - 1] == '/' ? "" : "/", gguf);
     if (*gguf && !(has_config && has_weights))
-        return refuse(path, "a folder with a GGUF file in it", first, err);
-    if (has_config) return refuse(path, "a checkpoint's folder", path, err);
+        return refuse(path, "a folder with a GGUF file in it", first, n_gguf > 1 ? NULL : note,
+                      err);
+    if (has_config) return refuse(path, "a checkpoint's folder", path, note, err);
     if (has_adapter)
         return fail(err, "%s: a folder with an adapter (LoRA): merge it into its base model", path);
     return fail(err,
-                "%s: a folder without a checkpoint (expected config.json, params.json or a GGUF "
-                "file in it)",
+                has_params
+                    ? "%s: a checkpoint in Meta's or Mistral's own form, which version 5.0 does "
+                      "not read any more (expected Hugging Face's, with a config.json)"
+                    : "%s: a folder without a checkpoint (expected config.json or a GGUF file "
+                      "in it)",
                 path);
 }
 
@@ -116,12 +151,12 @@ static bool refuse_text(const char *path, const char *text, const char *place, E
 }
 
 // False with the reason where there is a folder, a pipe or a device, and no file that can be mapped.
-static bool check_is_file(const char *path, Error *err) {
+static bool check_is_file(const char *path, Source *note, Error *err) {
     struct stat info;
     if (stat(path, &info) != 0 || S_ISREG(info.st_mode)) return true;
     DIR *folder = opendir(path);
     if (folder) {
-        refuse_folder(path, folder, err);
+        refuse_folder(path, folder, note, err);
         closedir(folder);
         return false;
     }
@@ -129,10 +164,20 @@ static bool check_is_file(const char *path, Error *err) {
     return S_ISDIR(info.st_mode) || fail(err, "%s: not a regular file (found %s)", path, what);
 }
 
+static bool has_settings(const char *folder) {
+    static const char *const names[] = {"config.json", "params.json"};
+    char path[PATH_MAX + 16];
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        if (access(path, F_OK) == 0) return true;
+    }
+    return false;
+}
+
 // False when the path is a folder or another program's file. The reason says what it is and what to
 // type. Else true, and *err is as it was, also where there is no file.
-static bool check_native(const char *path, Error *err) {
-    if (!check_is_file(path, err)) return false;
+static bool check_native(const char *path, Source *note, Error *err) {
+    if (!check_is_file(path, note, err)) return false;
     Error none;
     MappedFile file;
     char start[17] = "";
@@ -147,12 +192,20 @@ static bool check_native(const char *path, Error *err) {
     char place[PATH_MAX] = ".";
     if (slash) snprintf(place, sizeof place, "%.*s", slash > path ? (int)(slash - path) : 1, path);
     if (text) return refuse_text(path, start, place, err);
-    if (memcmp(start, "GGUF", 4) == 0) return refuse(path, kind, path, err);
-    if (memcmp(start, "version", 7) != 0) return refuse(path, kind, place, err);
+    if (memcmp(start, "GGUF", 4) == 0) return refuse(path, kind, path, note, err);
+    if (memcmp(start, "version", 7) != 0)
+        return refuse(path, kind, place, has_settings(place) ? note : NULL, err);
     const char *q = quote(place);
     return fail(err, "%s: %s (to fetch that: git -C %s%s%s lfs pull)", path, kind, q, place, q);
 }
 
+bool foreign_source(const char *path, char *source, size_t size) {
+    Error none;
+    Source note = {source, size};
+    source[0] = '\0';
+    return !check_native(path, &note, &none) && source[0];
+}
+
 bool open_model(const char *path, Model *model, Error *err) {
-    return check_native(path, err) && model_open(path, model, err);
+    return check_native(path, NULL, err) && model_open(path, model, err);
 }

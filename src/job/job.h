@@ -1,5 +1,5 @@
-// What every job stands on: the command line, a model and what is said of its RoPE, plans, a text,
-// and the sessions that read it.
+// What every job uses: the command line, a model and the settings of its RoPE, plans, a text, and
+// the sessions that read it.
 #pragma once
 
 #include "../configs/rope_config.h"
@@ -29,7 +29,7 @@ typedef struct {
 
 typedef struct {
     Options *options;      // what was asked for; the job's own are a struct of these
-    const Model *model;    // as its file says; without layers: there is none
+    const Model *model;    // as in its file; without layers: no model is given
     const RopeFile *said;  // of its RoPE before a method is asked for
     LayerKinds kinds;      // of its layers
     int length;       // -n: positions of a text or a window, of the longest haystack, or how deep
@@ -58,9 +58,9 @@ int length_of_job(const Job *job);
 bool plan_for_job(const Job *job, const RopeSettings *settings, const RopeConfig *start,
                   RopePlan *plan, Error *err);
 
-// Plans what runs, in place of the job's plans and readings before: a plan for each method, but for
-// those of `all` that the model lacks lists for, or what the engines of --reading make of them. The
-// caller frees both, also behind an error. False with the reason.
+// Replaces the job's plans and readings: a plan for each method, without those of `all` that need
+// lists which the model lacks, or a plan for each engine of --reading. The caller frees both, also
+// after an error. False with the reason.
 bool plan_job(Job *job, Error *err);
 
 // The same as plan_for_job of what the model was made with, whatever --rope-config says, or (plain)
@@ -90,19 +90,27 @@ typedef struct {
 // The file, where nothing that blocks have is given besides.
 ReadByEngines read_by_engines(const Job *job);
 
-// What the engines of a list (NULL: all) make of it, for a text of `length` positions. The caller
-// frees it. NULL with the reason.
+// How the engines of a list (NULL: all) read it, for a text of `length` positions. The caller frees
+// it. NULL with the reason.
 Readings *readings_of(const ReadByEngines *what, const char *list, int length, Error *err);
 
 // How many of all *n engines read it alike, at job->length positions; 0 of 0 where other programs
 // have no such method.
 int engines_alike(const ReadByEngines *what, int *n);
 
-// What other programs and engines are told of a plan.
+// What other programs and engines need to know of a plan.
 Publication publication_of(const Job *job, const RopePlan *plan);
 
 // Prints the first plan as a block of JSON, see publish_print.
 RunJob print_block;
+
+// ---- fields.c: what a config says, for the exporter ----
+
+// Prints what --rope-config's file says, by the names of a header's fields, as one object of JSON:
+// with `remarks`, the warnings of --explain, and `unused`, a line about keys without use.
+RunJob print_fields;
+// Prints in its place why there are none.
+void print_refused(const Error *err);
 
 // ---- sessions ----
 
@@ -120,9 +128,16 @@ Session *open_session(const Job *job, const RopePlan *plan, int context, bool sa
 // there is nothing to close.
 bool open_model(const char *path, Model *model, Error *err);
 
+// Whether the path leads to what the exporter can bring in: then `source` is what it is given, a GGUF
+// file or a folder.
+bool foreign_source(const char *path, char *source, size_t size);
+
 // The command of the exporter. Beside a program that is installed as NAME it is NAME-export; else
 // it is that of the folder of the sources. `path` is room for it, of `size` bytes.
 const char *exporter_command(char *path, size_t size);
+// The path of the exporter itself, beside the program, as NAME-export or as model_export.py, in `path`
+// (size, PATH_MAX). False: it is not there.
+bool exporter_script(char *path, size_t size);
 
 // ---- said.c: what is said of a model's RoPE before a method is asked for ----
 // By the model's file, by --rope-config in its place, or by --head-dim, --theta and --train-ctx
@@ -139,6 +154,8 @@ void said_by_numbers(int head_dim, double theta, int train_ctx, RopeFile *said);
 // here: then only said->whole and its context are new. False with the reason. `said` must not move
 // afterwards, and the caller frees said->whole.
 bool said_by_config(const char *path, const Model *model, bool is_read, RopeFile *said, Error *err);
+// A line about keys of the file that are not used; there are some.
+void said_unused(const RopeFile *said, char *line, size_t size);
 // Warns of what the file says and no reader looks at, engines neither.
 void warn_of_unread(const char *path, const RopeFile *said);
 
@@ -153,6 +170,13 @@ LayerKinds kinds_of_layers(const Model *model, const RopeFile *said);
 int said_context(const RopeFile *said);
 // The window of sliding layers; 0: none slide.
 int said_window(const Model *model, const RopeFile *said);
+
+// ---- import.c: models of other programs, brought in ----
+
+// Where to read the model of `path`: there, or, if it is another program's, where the exporter has
+// brought it in. That is done now if it was not, and said on standard error. `version` is the
+// program's. False with the reason.
+bool import_model(const char *path, const char *version, char *place, size_t size, Error *err);
 
 // ---- text.c: writing text ----
 

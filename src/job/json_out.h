@@ -12,6 +12,7 @@
 
 // What has been written of the object so far.
 typedef struct {
+    const char *version;  // of the program, which is the first member
     bool has_rows, in_rows;
     int n_members, n_rows, n_cells;  // of the object, of "rows", of the row at hand
     char code[40], words[1000];      // the reason; empty: none was given
@@ -23,8 +24,8 @@ typedef struct {
     JsonOut *json;  // NULL: not as JSON
 } TableForm;
 
-// What stands for a text: a number with the digits that it has (null where it is NaN or infinite),
-// a string, or null.
+// How a text is written: as a number with the same digits (null if it is NaN or infinite), a
+// string, or null.
 typedef enum { JSON_NUMBER, JSON_STRING, JSON_NULL } JsonType;
 
 // Prints n bytes as a string of JSON. Bytes that are no UTF-8 become the replacement character.

@@ -68,6 +68,13 @@ static void print_remarks(const char *path, const char *remarks) {
     }
 }
 
+void said_unused(const RopeFile *said, char *line, size_t size) {
+    const char *why = said->has_type ? "they mean nothing to the rope_type"
+                                     : "a block without a rope_type means no scaling, and "
+                                       "Hugging Face 4 refuses it";
+    snprintf(line, size, "not used, since %s: %s", why, said->unused);
+}
+
 void warn_of_unread(const char *path, const RopeFile *said) { print_remarks(path, said->unread); }
 
 bool said_by_config(const char *path, const Model *model, bool is_read, RopeFile *said,
@@ -88,15 +95,13 @@ bool said_by_config(const char *path, const Model *model, bool is_read, RopeFile
         said->head_dim = head_dim;
         said->by_layer = by_layer;
         snprintf(said->refused, sizeof said->refused, "%s", err->text);
-        return is_read && said->whole;  // what engines make of it is their matter
+        return is_read && said->whole;  // how engines read it is their matter
     }
     if (!is_read) {
-        const char *why = said->has_type ? "they mean nothing to the rope_type"
-                                         : "a block without a rope_type means no scaling, and "
-                                           "Hugging Face 4 refuses it";
+        char unused[400];
         print_remarks(path, said->remarks);
-        if (said->unused[0])
-            fprintf(stderr, "run: %s: not used, since %s: %s\n", path, why, said->unused);
+        said_unused(said, unused, sizeof unused);
+        if (said->unused[0]) fprintf(stderr, "run: %s: %s\n", path, unused);
     }
     bool differ = said->by_kind && said->by_layer;
     if (model->layers && differ && !model->config.extra->layers.sliding_rope)

@@ -117,7 +117,7 @@ static bool answer_prompt(Writing *t, Error *err) {
 
 // ---- chat ----
 
-// What was given, or the next line of standard input. The caller frees it. NULL: there is none.
+// The text that was given, or the next line of standard input. The caller frees it. NULL: no text.
 static char *given_or_read(const char *given, const char *label) {
     return given ? strdup(given) : read_line(label);
 }
@@ -148,7 +148,7 @@ static bool take_turn(Writing *t, bool first, const char *system_prompt, const c
 
 // The system prompt: what was given, or typed at a terminal, or else that of the model's template. In
 // a pipe every line is a message. The caller frees it. NULL: standard input ended.
-static char *find_system_prompt(const Writing *t) {
+static char *ask_system_prompt(const Writing *t) {
     const char *given = t->o->system_prompt;
     const char *usual = tokenizer_system_prompt(t->job->tokenizer);
     if (given) return strdup(given);
@@ -178,7 +178,7 @@ static bool hold_chat(Writing *t, Error *err) {
     int32_t last = -1;
     bool full = false;
     bool ok = true;
-    char *system_prompt = find_system_prompt(t);
+    char *system_prompt = ask_system_prompt(t);
     for (int turn = 0; ok && !full && !interrupted; turn++) {
         char *said = given_or_read(turn == 0 ? o->prompt : NULL, "User: ");
         if (!said) break;

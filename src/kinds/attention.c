@@ -80,27 +80,8 @@ bool layer_norms_heads(const Layer *layer, const ModelConfig *c) {
     return by_head && !(a->qk_norm_turning && layer->extra->flags & LAYER_NOPE);
 }
 
-bool norms_cancel_factor(const ModelConfig *c) {
-    const AttentionConfig *a = &c->extra->attention;
-    return a->qk_norm == QK_NORM_BARE && a->qk_norm_turning && !a->qk_norm_late;
-}
-
 int layer_chunk(const Layer *layer, const ModelConfig *c) {
     return layer->extra->flags & LAYER_SEES_ALL ? 0 : c->extra->attention.chunk;
-}
-
-int model_window(const Model *m) {
-    bool has_window = !m->config.extra->layers.sliding_rope;
-    for (int l = 0; m->layers && l < m->config.n_layers; l++) {
-        int flags = m->layers[l].extra->flags;
-        if (!(flags & (LAYER_SEES_ALL | LAYER_SLIDING | LAYER_STATE))) has_window = true;
-    }
-    return has_window ? m->config.extra->attention.window : 0;
-}
-
-int64_t layer_value_dim(const ModelConfig *c, const Layer *layer) {
-    int value_dim = c->extra->attention.value_dim;
-    return value_dim ? value_dim : layer->extra->shape.head_dim;
 }
 
 int64_t model_value_dim(const ModelConfig *c) {

@@ -50,20 +50,10 @@ typedef struct {
 // Whether the heads of a layer's queries and keys are normed each by itself.
 bool layer_norms_heads(const Layer *layer, const ModelConfig *config);
 
-// Whether a norm without weights comes behind RoPE, as Llama 4 has it, and cancels the attention
-// factor. Norm and turn can then change places, if what turns is multiplied by the factor before
-// the norm, and not by the turn.
-bool norms_cancel_factor(const ModelConfig *config);
-
 // What the keys of a layer are cut into: a query sees those of its own chunk. 0: nothing.
 int layer_chunk(const Layer *layer, const ModelConfig *config);
 
-// The window that the layers turning by a model's `rope` have in its file; 0: they see all. Not in
-// layers with LAYER_SEES_ALL.
-int model_window(const Model *model);
-
-// Width of the values of a head of a layer, or the most of all layers.
-int64_t layer_value_dim(const ModelConfig *config, const Layer *layer);
+// Width of the values of a head, the most of all layers.
 int64_t model_value_dim(const ModelConfig *config);
 
 // What scores are multiplied by, but for logn, a temperature and score_growth.

@@ -60,7 +60,7 @@ typedef struct {
     float *beside;        // (dim) what a dense layer beside them makes
 } PlainExperts;
 
-// router.c: fills in weights, scores and is_chosen for a layer's input x (dim). The weights are a
+// Fills in weights, scores and is_chosen for a layer's input x (dim). The weights are a
 // sigmoid of each logit, or the softmax over the logits of the chosen, or over all. All of these grow
 // with the logits, by which experts are chosen unless there are groups or a bias of the choice. If a
 // logit is not a finite number, all weights are NaN.

@@ -6,6 +6,27 @@
 #include "kinds.h"
 #include "rules.h"
 
+// ---- what follows from the header ----
+
+bool norms_cancel_factor(const ModelConfig *c) {
+    const AttentionConfig *a = &c->extra->attention;
+    return a->qk_norm == QK_NORM_BARE && a->qk_norm_turning && !a->qk_norm_late;
+}
+
+int model_window(const Model *m) {
+    bool has_window = !m->config.extra->layers.sliding_rope;
+    for (int l = 0; m->layers && l < m->config.n_layers; l++) {
+        int flags = m->layers[l].extra->flags;
+        if (!(flags & (LAYER_SEES_ALL | LAYER_SLIDING | LAYER_STATE))) has_window = true;
+    }
+    return has_window ? m->config.extra->attention.window : 0;
+}
+
+int64_t layer_value_dim(const ModelConfig *c, const Layer *layer) {
+    int value_dim = c->extra->attention.value_dim;
+    return value_dim ? value_dim : layer->extra->shape.head_dim;
+}
+
 // ---- the header ----
 
 static const Field fields_of_layers[] = {

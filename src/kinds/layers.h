@@ -52,6 +52,18 @@ int last_own_layer(const Model *model);
 // Whether a layer has the model's heads and width, and no flags.
 bool layer_is_usual(const Model *model, const Layer *layer);
 
+// Whether a norm without weights comes behind RoPE, as Llama 4 has it, and cancels the attention
+// factor. Norm and turn can then change places, if what turns is multiplied by the factor before
+// the norm, and not by the turn.
+bool norms_cancel_factor(const ModelConfig *config);
+
+// The window that the layers turning by a model's `rope` have in its file; 0: they see all. Not in
+// layers with LAYER_SEES_ALL.
+int model_window(const Model *model);
+
+// Width of the values of a head of a layer.
+int64_t layer_value_dim(const ModelConfig *config, const Layer *layer);
+
 // ---- half_layers.c: layers of one step ----
 
 // Whether a layer has a first half: it attends, or keeps a state.

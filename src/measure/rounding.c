@@ -56,7 +56,7 @@ bool measure_rounding(Job *job, Error *err) {
     }
     table_end(&table);
     // What was written, and why the table has no rows where it has none.
-    const char *name = weight_type_names[type];
+    const char *name = block_types[type].name;
     bool same = !model.config.has_types && model.config.weight_type == type;
     if (rounded) fprintf(stderr, "run: wrote %s: %s weights\n", to, name);
     else if (!same) fprintf(stderr, "run: wrote %s: %s weights, nothing was rounded\n", to, name);

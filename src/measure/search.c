@@ -1,11 +1,11 @@
 // The search for longrope's divisors that read a text best (LongRoPE, arXiv 2402.13753, section 3).
-// The problem is the paper's: divisors that do not fall from pair to pair, and a number of first
-// positions that stay unscaled. The search begins with linear, NTK, YaRN and mutants. The paper's
-// evolution redraws single divisors, which matter little alone, and reads every text for each of
-// thousands of children. Here a move lifts or lowers a hill of neighboring pairs. Its step grows
-// while it helps and shrinks when it does not (Hooke and Jeeves' pattern search). When all steps
-// are small the hills become narrower. Candidates are read window by window, and dropped once they
-// are worse than the best by more than the standard error of the difference.
+// The problem is the paper's: divisors that do not fall from pair to pair. The search begins with
+// linear, NTK, YaRN and mutants. The paper's evolution redraws single divisors, which matter little
+// alone, and reads every text for each of thousands of children. Here a move lifts or lowers a hill
+// of neighboring pairs, or the attention factor. Its step grows while it helps and shrinks when it
+// does not (Hooke and Jeeves' pattern search). When all steps are small the hills become narrower.
+// Candidates are read window by window, and dropped once they are worse than the best by more than
+// the standard error of the difference. What counts is the last half of each window.
 #define _POSIX_C_SOURCE 200809L
 #include "measure.h"
 
@@ -14,14 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-// SAMPLE: positions that make one sample of a difference, as neighbors are not independent. HILLS:
-// at first.
-enum { SEARCH_SAMPLE = 64, HILLS = 7, MAX_MOVES = ROPE_MAX_PAIRS + 2, LAST_UNSCALED = 9 };
+// SEARCH_SAMPLE: positions that make one sample of a difference, as neighbors are not independent.
+// HILLS: at first. FIRST_LISTS: how many candidates the search begins with.
+enum { SEARCH_SAMPLE = 64, HILLS = 7, MAX_MOVES = ROPE_MAX_PAIRS + 1, FIRST_LISTS = 8 };
 
 // All doubles, so that two candidates are the same when their bytes are.
 typedef struct {
     double log_divisors[ROPE_MAX_PAIRS], attention;
-    double unscaled;  // 0: no position, k: the first 2^(k-1)
 } DivisorList;
 
 typedef struct {
@@ -39,7 +38,7 @@ typedef struct {
     double mean, began;      // nll of the best, and of that method
     int pairs, hills;        // hills at the moment
     uint64_t random;
-    // Of log divisors, the log attention factor, unscaled; the sign is the direction.
+    // Of log divisors, then of the log attention factor; the sign is the direction.
     double steps[MAX_MOVES];
     double divisors[ROPE_MAX_PAIRS];  // of the candidate at hand
 } Search;
@@ -48,10 +47,7 @@ typedef struct {
 static double draw(Search *s) { return (double)(next_random(&s->random) >> 11) * 0x1p-53; }
 
 static double share_done(const Search *s) {
-    double share = (double)s->read / s->o->reads;
-    double seconds = s->o->seconds;
-    if (seconds > 0) share = fmax(share, (now_seconds() - s->table.start) / seconds);
-    return interrupted ? 1 : fmin(share, 1);
+    return interrupted ? 1 : fmin((double)s->read / s->o->reads, 1);
 }
 
 // Only Ctrl-C ends a search before its first candidate is read.
@@ -64,7 +60,6 @@ static RopePlan plan_of_list(Search *s, const DivisorList *c) {
     for (int i = 0; i < s->pairs; i++) s->divisors[i] = exp(c->log_divisors[i]);
     plan.rope.short_factors = plan.rope.long_factors = s->divisors;
     plan.rope.attention_factor = c->attention;
-    plan.rope.unscaled_positions = (int)exp2(c->unscaled - 1);
     return plan;
 }
 
@@ -156,26 +151,23 @@ static void add_hill(const Search *s, DivisorList *c, int h, double x) {
     for (int i = s->pairs - 2; x < 0 && i >= 0; i--) e[i] = fmin(e[i], e[i + 1]);
 }
 
-// Makes a move by so many times its step. Behind the hills come the attention factor and the
-// unscaled positions.
+// Makes a move by so many times its step. The last move is of the attention factor.
 static void apply(const Search *s, DivisorList *c, int move, double times) {
     double x = times * s->steps[move];
     if (move < s->hills) add_hill(s, c, move, x);
-    else if (move == s->hills) c->attention *= exp(x);
-    else c->unscaled = fmin(fmax(c->unscaled + round(x), 0), LAST_UNSCALED);
+    else c->attention *= exp(x);
 }
 
 static void set_steps(Search *s, double step) {
     for (int i = 0; i < s->hills; i++) s->steps[i] = step;
-    s->steps[s->hills] = s->o->attention ? step / 4 : 0;
-    s->steps[s->hills + 1] = s->o->unscaled ? 3 : 0;
+    s->steps[s->hills] = step / 4;
 }
 
 // Tries YaRN, ntk and linear as they are, and the method of --rope; then mutants of the best.
 static bool begin(Search *s, Error *err) {
     static const int methods[] = {ROPE_YARN, ROPE_NTK, ROPE_LINEAR};
     enum { OWN = sizeof methods / sizeof *methods };  // behind them comes the method of --rope
-    for (int i = 0; i < s->o->population && !is_over(s); i++) {
+    for (int i = 0; i < FIRST_LISTS && !is_over(s); i++) {
         RopeConfig config = i < OWN ? s->start : s->job->plans[0].rope;
         RopeFreqs f;
         DivisorList c = s->best;
@@ -185,8 +177,7 @@ static bool begin(Search *s, Error *err) {
         if (i <= OWN) c = (DivisorList){.attention = f.attention_factor};
         for (int k = 0; i <= OWN && k < s->pairs; k++)
             c.log_divisors[k] = log(rope_plain(&config, k) / f.inv_freq[k]);
-        for (int move = 0; i > OWN && move < s->hills + 2; move++)
-            apply(s, &c, move, 2 * draw(s) - 1);
+        for (int move = 0; i > OWN && move <= s->hills; move++) apply(s, &c, move, 2 * draw(s) - 1);
         if (!try_candidate(s, &c, &better, err)) return false;
         if (!better || i > OWN) continue;
         s->began = s->mean;
@@ -215,12 +206,12 @@ static bool improve(Search *s, Error *err) {
     for (; s->hills <= s->pairs && s->hills > 1 && !is_over(s); s->hills = 2 * s->hills - 1) {
         set_steps(s, s->hills > HILLS ? 0.15 : 0.3);
         for (double largest = 1; largest > 0.1 && !is_over(s);) {
-            for (int i = 0; i < s->hills + 2; i++) {
+            for (int i = 0; i <= s->hills; i++) {
                 int other = (int)(draw(s) * (i + 1));
                 order[i] = order[other];
                 order[other] = i;
             }
-            for (int i = 0; i < s->hills + 2; i++)
+            for (int i = 0; i <= s->hills; i++)
                 if (!try_move(s, order[i], err)) return false;
             largest = 0;
             for (int i = 0; i < s->hills; i++) largest = fmax(largest, fabs(s->steps[i]));
@@ -270,7 +261,7 @@ bool search_divisors(Job *job, Error *err) {
     Search s = {.job = job, .o = &job->options->search, .n = job->length};
     s.start = job->plans[0].rope;
     s.windows = s.o->windows;
-    const int trained = s.start.train_ctx, first[] = {trained, s.n / 2, 1};  // by MINIMIZE_...
+    const int trained = s.start.train_ctx;
     if (s.start.map)
         return fail(err,
                     "--search: its block of longrope's divisors has no place for a distance map "
@@ -293,7 +284,7 @@ bool search_divisors(Job *job, Error *err) {
     s.start.attention_factor = 0;
     s.pairs = s.start.rotary_dim / 2;
     s.hills = s.pairs < HILLS ? s.pairs : HILLS;
-    s.counted = s.n - first[s.o->minimize];
+    s.counted = s.n - s.n / 2;
     s.table = table_open((TableForm){.tsv = true});
     s.ids = alloc_array(s.n, sizeof *s.ids, "a window", err);
     uint64_t n_scores = (uint64_t)s.windows * (uint64_t)s.counted;

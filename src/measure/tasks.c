@@ -10,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "../configs/names.h"
+#include "../base/names.h"
 #include "../job/json_out.h"
 #include "../llama/sampler.h"
 #include "measure.h"

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../configs/names.h"
+#include "../base/names.h"
 #include "options.h"
 
 static void print_line(const char *name, const char *argument, const char *text) {

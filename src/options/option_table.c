@@ -6,13 +6,12 @@
 #include <string.h>
 #include <strings.h>
 
-#include "../configs/names.h"
+#include "../base/names.h"
 
 #define OF_OPTIONS(field) .place = offsetof(Options, field)
 
 static const char *const modes[] = {"generate", "chat"};
 static const char *const on_or_off[] = {"on", "off"};
-static const char *const minimized[] = {"past", "half", "all"};
 static const char *const activations[] = {"int8", "f32"};
 static const char *const quantized_types[] = {"q8", "q4", "f16", "f32"};
 
@@ -60,6 +59,9 @@ const Option option_table[] = {
                TEXT, OF_OPTIONS(tokenizer_path)},
      .idle = {"--ids", true, ON_PPL},
      .needs = A_TOKENIZER},
+    {.value = {"--no-import", NULL,
+               "refuse a GGUF file or a checkpoint's folder, and say how to bring it in by hand",
+               FLAG, OF_OPTIONS(no_import)}},
     {.value = {"-m", "MODE",
                "generate or chat; a chat writes turns as the model's family does, which it "
                "recognizes by its special tokens [generate]",
@@ -90,16 +92,11 @@ const Option option_table[] = {
                "spread the tokens of a text over N positions, in pieces with jumps between them",
                WHOLE, OF_OPTIONS(sessions.spread), 1, MOST},
      .needs = SPREADING},
-    {.value = {"--piece", "P", "tokens in a piece of --spread [128], or of --check's jumps", WHOLE,
+    {.value = {"--piece", "P", "tokens in a piece of --spread [128]", WHOLE,
                OF_OPTIONS(sessions.piece), 1, MOST_COUNT},
      .idle = {"--spread", false, SPREADS},
      .jobs = ON_CHECK,
      .needs = SPREADING},
-    {.value = {"--crowd", NULL,
-               "with --spread: count a key as often as the positions that it stands for", FLAG,
-               OF_OPTIONS(sessions.crowd)},
-     .idle = {"--spread", false, SPREADS},
-     .jobs = ON_TEXT | ON_CHAT | ON_ATTN | ON_PPL},
     {.value = {"--threads", "N", "threads [OMP_NUM_THREADS, else what is fastest]", WHOLE,
                OF_OPTIONS(sessions.threads), 1, 1024},
      .jobs = ON_QUANTIZE,
@@ -175,19 +172,8 @@ const Option option_table[] = {
           "time limit of --check; unfinished checks are named; 0: estimate the cost and stop [60]",
           NUMBER, OF_OPTIONS(check.budget), 0, 1e6},
      .jobs = ON_CHECK},
-    {.value = {"--min-page", "A",
-               "--check also requires that reading a page again gains at least this share of what "
-               "it gains in a short text; 0: report only",
-               NUMBER, OF_OPTIONS(check.min_page), 0, 1},
-     .jobs = ON_CHECK},
-    {.value =
-         {"--max-cache", "NATS",
-          "--check also requires that --kv q8 or q4 changes the next token's distribution by no "
-          "more than this, on average; 0: report only",
-          NUMBER, OF_OPTIONS(check.max_cache), 0, 100},
-     .jobs = ON_CHECK},
     {.value = {"--whole", NULL,
-               "--check passes only if it has read texts of N positions whole, not by jumps alone",
+               "--check passes only if it has read a text of N positions whole, not through a window",
                FLAG, OF_OPTIONS(check.whole)},
      .jobs = ON_CHECK},
     {.value = {"--settings", NULL,
@@ -243,10 +229,20 @@ const Option option_table[] = {
      .not_with = "MODEL",
      .with = {"--theta", "--train-ctx"},
      .unless = "--rope-config"},
-    {.value = {"--rope-json", NULL,
-               "the settings as a rope_scaling block for Hugging Face and vLLM", .type = NOTHING},
+    {.value = {"--rope-json", "[FAMILY]",
+               "the settings as a rope_scaling block for Hugging Face and vLLM; with FAMILY, a "
+               "model_type, as the keys of its config.json",
+               TEXT, OF_OPTIONS(family)},
      .is_common = true,
      .job = JOB_ROPE_JSON,
+     .about_rope = true},
+    {.value = {"--fields", NULL,
+               "what --rope-config's file says, by the names of a model file's header, as JSON: "
+               "what the exporter asks",
+               .type = NOTHING},
+     .job = JOB_FIELDS,
+     .not_with = "MODEL",
+     .with = {"--rope-config"},
      .about_rope = true},
     {.value = {"--engines", "[LIST]",
                "how nine engines read the model's settings, or --rope-config's "
@@ -265,28 +261,9 @@ const Option option_table[] = {
     {.value = {"--reads", "K", "--search reads at most K windows [400]", WHOLE,
                OF_OPTIONS(search.reads), 1, MOST},
      .jobs = ON_SEARCH},
-    {.value = {"--seconds", "T", "--search ends after T seconds [never]", NUMBER,
-               OF_OPTIONS(search.seconds), 0.001, 1e9},
-     .jobs = ON_SEARCH},
     {.value = {"--search-windows", "K",
                "--search reads K windows of the text, and judges the result on as many others [8]",
                WHOLE, OF_OPTIONS(search.windows), 1, MOST_COUNT},
-     .jobs = ON_SEARCH},
-    {.value = {"--population", "P",
-               "--search begins with P lists: linear, ntk, yarn, --rope's own, and mutants [8]",
-               WHOLE, OF_OPTIONS(search.population), 4, MOST_COUNT},
-     .jobs = ON_SEARCH},
-    {.value =
-         {"--minimize", "PART",
-          "--search minimizes the nll past the trained context, of the last half, or of all [past]",
-          WORD, OF_OPTIONS(search.minimize), 0, 2, minimized},
-     .jobs = ON_SEARCH},
-    {.value = {"--search-attention", NULL, "--search also looks for the attention factor", FLAG,
-               OF_OPTIONS(search.attention)},
-     .jobs = ON_SEARCH},
-    {.value = {"--search-unscaled", NULL,
-               "--search also looks for the number of first positions that stay unscaled", FLAG,
-               OF_OPTIONS(search.unscaled)},
      .jobs = ON_SEARCH},
     {.value = {"--bench", NULL,
                "speed of prefill and decode, at the start and after N positions [8192]",
@@ -323,8 +300,8 @@ const Options options_unsaid = {
     .text = {.sampling = {.temperature = 1, .top_p = 0.9}},
     .ppl = {.samples = 1},
     .tasks = {.trials = 10},
-    .check = {.budget = 60, .min_page = -1, .max_cache = -1},
-    .search = {.reads = 400, .population = 8, .windows = 8},
+    .check = {.budget = 60, .max_cache = -1},
+    .search = {.reads = 400, .windows = 8},
 };
 
 #define FACTS(kind, run, length, needs)                                                            \

@@ -78,7 +78,7 @@ static void drop_idle(Options *o) {
 
 // ---- what goes together ----
 
-// Whether what a row names is given: an option, one with a value behind it, or the model file.
+// Whether what a row names is given: an option, an option with a value, or the model file.
 static bool is_given(const Options *o, const char *name) {
     const char *nearest;
     char option[32];
@@ -102,10 +102,11 @@ static bool check_pairs(const Options *o, Error *err) {
         if (!o->said[i]) continue;
         if (row->not_with && is_given(o, row->not_with))
             return fail(err, "%s and %s exclude one another", name, in_words(row->not_with));
-        if (!first || is_given(o, row->unless)) continue;
-        if (!is_given(o, first) || (second && !is_given(o, second)))
-            return fail(err, "%s without %s needs %s%s%s with it", name, in_words(row->unless),
-                        first, second ? " and " : "", second ? second : "");
+        if (!first || (row->unless && is_given(o, row->unless))) continue;
+        if (is_given(o, first) && (!second || is_given(o, second))) continue;
+        if (!row->unless) return fail(err, "%s needs %s with it", name, first);
+        return fail(err, "%s without %s needs %s%s%s with it", name, in_words(row->unless), first,
+                    second ? " and " : "", second ? second : "");
     }
     return true;
 }
@@ -166,7 +167,8 @@ static bool check_engines(const Options *o, Error *err) {
     return fail(err, "engines read --rope-config's file as it is (found --rope or a setting, too)");
 }
 
-// The model's file, or what stands for it: a head, a config, or for prompts their length.
+// Checks that there is a model file, or what replaces it: a head size, a config, or for prompts
+// their length.
 static bool check_model_given(const Options *o, Error *err) {
     bool needs_none = job_facts[o->job].needs & A_MODEL_OR_SETTINGS;
     bool has_other = (needs_none && (o->head_dim || o->rope_config)) || o->job == JOB_PROMPTS;

@@ -4,7 +4,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "../configs/names.h"
+#include "../base/names.h"
 #include "options.h"
 
 // What llama2.c's relatives, llama.cpp, Hugging Face and vLLM call an option, and what it is called
@@ -65,12 +65,18 @@ static const char *our_name(const char *word) {
     return NULL;
 }
 
-// Options that version 4.0 removed, and what does their work.
+// Options that were removed, in which version, and what does their work.
 static const struct {
-    const char *name, *instead;
-} gone_options[] = {
-    {"--anchor", "--check --like FILE compares with a model that is known to be healthy"},
-    {"--min-updates", "--tasks updates --min-accuracy A asks the same"},
+    const char *name, *version, *instead;
+} removed_options[] = {
+    {"--anchor", "4.0", "--check --like FILE compares with a model that is known to be healthy"},
+    {"--min-updates", "4.0", "--tasks updates --min-accuracy A asks the same"},
+    {"--crowd", "5.0", "--check counts keys in this way wherever it jumps"},
+    {"--seconds", "5.0", "--reads K ends a search, and so does Ctrl-C, with the best so far"},
+    {"--population", "5.0", "a search begins with eight lists"},
+    {"--minimize", "5.0", "a search minimizes the nll of the last half of its windows"},
+    {"--search-attention", "5.0", "a search always looks for the attention factor"},
+    {"--search-unscaled", "5.0", "unscaled_positions of a block is still read"},
 };
 
 static bool fail_no_option(const char *word, const char *nearest, Error *err) {
@@ -83,10 +89,11 @@ static bool fail_no_option(const char *word, const char *nearest, Error *err) {
         snprintf(apart, sizeof apart, "%s %.30s", name, word + 2);
         nearest = apart;
     }
-    for (size_t i = 0; i < sizeof gone_options / sizeof gone_options[0]; i++) {
-        size_t length = strlen(gone_options[i].name);
-        if (strcspn(word, "=") == length && !strncasecmp(word, gone_options[i].name, length))
-            return fail(err, "%s was removed in version 4.0 (%s)", word, gone_options[i].instead);
+    for (size_t i = 0; i < sizeof removed_options / sizeof removed_options[0]; i++) {
+        size_t length = strlen(removed_options[i].name);
+        if (strcspn(word, "=") == length && !strncasecmp(word, removed_options[i].name, length))
+            return fail(err, "%s was removed in version %s (%s)", removed_options[i].name,
+                        removed_options[i].version, removed_options[i].instead);
     }
     return fail_unknown(err, "there is no option", word, nearest, "see --help");
 }
@@ -95,7 +102,7 @@ static bool takes(const Setting *option, const char *argument) {
     return option->argument && strcmp(option->argument, argument) == 0;
 }
 
-// The word behind an option is its value, unless it is an option itself. A prompt may be any word.
+// The word after an option is its value, unless it is an option itself. A prompt may be any word.
 static bool check_value(const Setting *option, const char *next, Error *err) {
     const char *nearest;
     bool is_option = next && !takes(option, "TEXT") && option_find(next, &nearest) >= 0;
@@ -142,7 +149,7 @@ static void note_given(Options *o, int number) {
     if (row->about_rope) o->about_rope = name;
 }
 
-// llama.cpp has the prompt behind -p and the model behind -m. False with the reason, and with a
+// llama.cpp takes the prompt after -p and the model after -m. False with the reason, and with a
 // hint where this may be meant.
 static bool hint_at_letters(const char *option, const char *text, Error *err) {
     bool is_prompt = strcmp(option, "-p") == 0 && text[strspn(text, "0123456789.,eE+-")];
@@ -185,7 +192,7 @@ static bool read_option(char **argv, int *at, Options *o, Error *err) {
            hint_at_letters(option->option, value, err);
 }
 
-// Fails because of a word behind the model file that no option takes. `option` and `value` are the
+// Fails because of a word after the model file that no option takes. `option` and `value` are the
 // two words before it, NULL where they are not an option and its value; `skipped` is the option
 // right before the model, or NULL.
 static bool fail_surplus(const Options *o, const char *word, const char *option, const char *value,

@@ -1,6 +1,8 @@
-// Blocks whose numbers stand for others. The layouts are those of ggml's ggml-common.h
-// (github.com/ggml-org/ggml) and, of the types that end in K and KS, of ik_llama.cpp's
-// (github.com/ikawrakow/ik_llama.cpp). NVFP4's is NVIDIA's. blocks.c says how pictures are read.
+// Blocks whose numbers are looked up in a grid or a table. The layouts are those of ggml's
+// ggml-common.h (github.com/ggml-org/ggml), of IQ5_K that of ik_llama.cpp
+// (github.com/ikawrakow/ik_llama.cpp), whose files of IQ4_XS contain it, and of NVFP4 NVIDIA's.
+// blocks.c explains the pictures.
+#include <stdbool.h>
 #include <string.h>
 
 #include "block_bits.h"
@@ -161,156 +163,30 @@ void numbers_iq3_s(const uint8_t *block, int8_t *q, float *scales) {
     }
 }
 
-// Eight numbers of -1, 0 and 1, in eighths, with an eighth more or less for all.
-static void put_iq1(int index, int is_less, int8_t q[8]) {
-    uint64_t eight = eight_of(is_less ? iq1_less_numbers : iq1_more_numbers, iq1_grid, index);
-    memcpy(q, &eight, sizeof eight);
-}
-
-// IQ1_S: weight = d (2 scale + 1) (number + shift), where shift is 1/8 or -1/8 for 32 weights.
-//     0  |dddddddd|dddddddd|
-//     2  |00000000|11111111| ...  lower eight bits of the entries 0 to 31, of eleven
-//    34  |22111000|-sss3332| ...  of each part their upper three bits, the scale, and shift's sign
-void numbers_iq1_s(const uint8_t *block, int8_t *q, float *scales) {
-    float d = float16_at(block);
-    for (int i = 0; i < 32; i++, q += 8) {
-        int both = word_of(block + 34 + i / 4 * 2);
-        int upper = both >> i % 4 * 3 & 7;
-        int scale = 2 * (both >> 12 & 7) + 1;
-        scales[i / 2] = d * (float)scale * 0.125f;
-        put_iq1(block[2 + i] | upper << 8, both >> 15, q);
-    }
-}
-
-// IQ1_M: as IQ1_S, but 16 weights share a scale, and eight a shift.
-//     0  |00000000|11111111| ...            lower eight bits of the entries
-//    32  |-111-000|-333-222| ...            upper three, and shift's sign
-//    48  |22111000|dddd3332|22111000| ...  scales 0 to 15, of three bits, and d, the lowest bits first
-void numbers_iq1_m(const uint8_t *block, int8_t *q, float *scales) {
-    uint8_t bytes[2];
-    for (int i = 0; i < 2; i++) {
-        const uint8_t *four = block + 48 + 4 * i;
-        bytes[i] = four[1] >> 4 | (four[3] & 0xf0);
-    }
-    float d = float16_at(bytes);
-    for (int i = 0; i < 32; i++, q += 8) {
-        int both = nibble_at(block + 32, i);
-        put_iq1(block[i] | (both & 7) << 8, both >> 3, q);
-    }
-    for (int k = 0; k < 16; k++) {
-        int four = word_of(block + 48 + k / 4 * 2);
-        int scale = 2 * (four >> k % 4 * 3 & 7) + 1;
-        scales[k] = d * (float)scale * 0.125f;
-    }
-}
-
-// ---- three numbers, or two ----
-
-static void one_scale(float d, int n, float *scales) {
-    for (int i = 0; i < n; i++) scales[i] = d;
-}
-
-// The digits of base 3 that stand so many places behind the point of byte / 256, less 1, of n bytes.
-// Bytes are rounded up, so that the digits are exact.
-static void put_digits(const uint8_t *bytes, int n, int places, int8_t *q) {
-    static const int powers[5] = {1, 3, 9, 27, 81};
-    int power = powers[places];
-    for (int i = 0; i < n; i++) {
-        int rest = bytes[i] * power & 255;
-        int digit = rest * 3 >> 8;
-        q[i] = digit - 1;
-    }
-}
-
-// TQ1_0: weight = d (digit - 1)
-//     0  five digits in each of 32 bytes: byte i has weights i, i + 32, ... i + 128
-//    32  five in each of 16: byte i has weights 160 + i, 176 + i, ... 224 + i
-//    48  four in each of 4: byte i has weights 240 + i, ... 252 + i
-//    52  |dddddddd|dddddddd|
-void numbers_tq1_0(const uint8_t *block, int8_t *q, float *scales) {
-    one_scale(float16_at(block + 52), 16, scales);
-    for (int i = 0; i < 5; i++) put_digits(block, 32, i, q + 32 * i);
-    for (int i = 0; i < 5; i++) put_digits(block + 32, 16, i, q + 160 + 16 * i);
-    for (int i = 0; i < 4; i++) put_digits(block + 48, 4, i, q + 240 + 4 * i);
-}
-
-// The numbers of part p of 32 weights, of two bits, as two_of has them.
-static void put_twos(const uint8_t *bytes, int p, int8_t *q) {
-    const uint8_t *from = bytes + p / 4 * 32;
-    int shift = p % 4 * 2;
-    for (int i = 0; i < 32; i++) q[i] = from[i] >> shift & 3;
-}
-
-// The same of four bits, as four_of has them.
+// Reads the numbers of part p of 32 weights, four bits each, in the order of four_of.
 static void put_fours(const uint8_t *bytes, int p, int8_t *q) {
     const uint8_t *from = bytes + p / 2 * 32;
     int shift = p % 2 * 4;
     for (int i = 0; i < 32; i++) q[i] = from[i] >> shift & 15;
 }
 
-// The same of nibble_of's 16 bytes for each part.
-static void put_nibbles(const uint8_t *bytes, int p, int8_t *q) {
-    const uint8_t *from = bytes + p * 16;
-    for (int i = 0; i < 16; i++) q[i] = from[i] & 15;
-    for (int i = 0; i < 16; i++) q[16 + i] = from[i] >> 4;
-}
-
-// One more bit, worth `value`, of each of a part, as part_bit_of has them.
+// Adds one more bit, worth `value`, to each number of a part, in the order of part_bit_of.
 static void add_bits(const uint8_t *bytes, int p, int value, int8_t *q) {
     for (int i = 0; i < 32; i++) {
         q[i] += (bytes[i] >> p & 1) * value;
     }
 }
 
-// What n numbers stand for, shifted.
-static void look_all_up(const int8_t *numbers, int shift, int n, int8_t *q) {
-    for (int i = 0; i < n; i++) q[i] = numbers[q[i]] + shift;
-}
-
-// The same of a part whose halves have bits 2p and 2p + 1 of `shifts`, each worth `shift`.
-static void look_halves_up(const int8_t *numbers, int p, int shifts, int shift, int8_t *q) {
-    look_all_up(numbers, shift * (shifts >> 2 * p & 1), 16, q);
-    look_all_up(numbers, shift * (shifts >> (2 * p + 1) & 1), 16, q + 16);
-}
-
-// TQ2_0: weight = d (q - 1)
-//     0  two_of's 64 bytes
-//    64  |dddddddd|dddddddd|
-void numbers_tq2_0(const uint8_t *block, int8_t *q, float *scales) {
-    one_scale(float16_at(block + 64), 16, scales);
-    for (int p = 0; p < 8; p++) put_twos(block, p, q + 32 * p);
-    for (int i = 0; i < 256; i++) q[i]--;
-}
-
-// Q1_0: weight = d, or -d where its bit is 0
-//     0  |dddddddd|dddddddd|
-//     2  |76543210|fedcba98| ...  128 bits
-void numbers_q1_0(const uint8_t *block, int8_t *q, float *scales) {
-    one_scale(float16_at(block), 8, scales);
-    for (int i = 0; i < 128; i++) q[i] = 2 * bit_of(block + 2, i) - 1;
-}
-
-// Q2_0: weight = d (q - 1)
-//     0  |dddddddd|dddddddd|
-//     2  |33221100|77665544| ...  64 numbers
-void numbers_q2_0(const uint8_t *block, int8_t *q, float *scales) {
-    one_scale(float16_at(block), 4, scales);
-    for (int i = 0; i < 64; i++) q[i] = two_at(block + 2, i) - 1;
-}
-
 // ---- tables ----
 
-// What five bits of IQ5_K and IQ5_KS stand for.
+// The value of each five bits of IQ5_K.
 static const int8_t iq5_numbers[32] = {-126, -114, -103, -92, -83, -74, -65, -57, -50, -43, -36,
                                        -30,  -24,  -18,  -12, -6,  -1,  5,   11,  17,  23,  29,
                                        36,   43,   51,   59,  68,  77,  87,  97,  109, 121};
 
-// What a nibble of NVFP4 stands for, doubled.
+// Twice the value of each nibble of NVFP4.
 static const int8_t nvfp4_numbers[16] = {0, 1,  2,  3,  4,  6,  8,  12,  // and the same below 0
                                          0, -1, -2, -3, -4, -6, -8, -12};
-
-static const int8_t iq2_k_numbers[4] = {-31, -13, 1, 17};
-static const int8_t iq3_k_numbers[8] = {-63, -40, -23, -10, 1, 13, 28, 47};
 
 // NVFP4: weight = scale number. Sixteen weights share a scale, of which a block has four.
 //     0  |0eeeefff|0eeeefff| ...          scales 0 to 3
@@ -334,45 +210,6 @@ void numbers_nvfp4(const uint8_t *block, int8_t *q, float *scales) {
     }
 }
 
-// IQ2_K: weight = d (scale - 8) number. Sixteen weights share a scale, and whether all of their numbers
-// are shifted.
-//     0  |dddddddd|dddddddd|76543210|fedcba98|  d, and which are shifted
-//     4  |11110000|33332222| ...                scales
-//    12  two_of's 64 bytes
-void numbers_iq2_k(const uint8_t *block, int8_t *q, float *scales) {
-    float d = float16_at(block);
-    int shifts = word_of(block + 2);
-    for (int k = 0; k < 16; k++) {
-        int scale = nibble_at(block + 4, k) - 8;
-        scales[k] = d * (float)scale;
-    }
-    for (int p = 0; p < 8; p++, q += 32) {
-        put_twos(block + 12, p, q);
-        look_halves_up(iq2_k_numbers, p, shifts, 5, q);
-    }
-}
-
-// IQ3_K: weight = d sign (2 scale + 1) number
-//     0  |dddddddd|dddddddd|76543210|fedcba98|  d, and which are shifted
-//     4  |76543210|fedcba98|                    the scales' signs
-//     6  |11110000|33332222| ...                scales
-//    14  two_of's 64 bytes, the lower two bits
-//    78  part_bit_of's 32 bytes, the third bits: a part is 32 weights
-void numbers_iq3_k(const uint8_t *block, int8_t *q, float *scales) {
-    float d = float16_at(block);
-    int shifts = word_of(block + 2);
-    for (int k = 0; k < 16; k++) {
-        int scale = 2 * nibble_at(block + 6, k) + 1;
-        if (bit_of(block + 4, k)) scale = -scale;
-        scales[k] = d * (float)scale;
-    }
-    for (int p = 0; p < 8; p++, q += 32) {
-        put_twos(block + 14, p, q);
-        add_bits(block + 78, p, 4, q);
-        look_halves_up(iq3_k_numbers, p, shifts, 4, q);
-    }
-}
-
 // Sixteen scales of six bits, d (scale - 32).
 //     0  |33221100|77665544| ...  upper two bits
 //     4  |11110000|33332222| ...  lower four
@@ -383,20 +220,8 @@ static void put_six_bits(float d, const uint8_t *bytes, float *scales) {
     }
 }
 
-// IQ4_K: weight = d (scale - 32) number
-//     0  |dddddddd|dddddddd|76543210|fedcba98|  d, and which are shifted
-//     4  put_six_bits' 12 bytes
-//    16  |16160000|17170101| ... |31311515|     of part 0, and 16 bytes each of the others
-void numbers_iq4_k(const uint8_t *block, int8_t *q, float *scales) {
-    put_six_bits(float16_at(block), block + 4, scales);
-    for (int p = 0; p < 8; p++, q += 32) {
-        put_nibbles(block + 16, p, q);
-        look_halves_up(iq4_numbers, p, word_of(block + 2), 4, q);
-    }
-}
-
 // IQ5_K: weight = d (scale - 32) number
-//     0  |dddddddd|dddddddd|76543210|fedcba98|  d, and which are shifted
+//     0  |dddddddd|dddddddd|76543210|fedcba98|  d, and which sixteen numbers are shifted, by 2
 //     4  put_six_bits' 12 bytes
 //    16  four_of's 128 bytes, the lower four bits
 //   144  part_bit_of's 32 bytes, the fifth bits
@@ -405,36 +230,9 @@ void numbers_iq5_k(const uint8_t *block, int8_t *q, float *scales) {
     for (int p = 0; p < 8; p++, q += 32) {
         put_fours(block + 16, p, q);
         add_bits(block + 144, p, 16, q);
-        look_halves_up(iq5_numbers, p, word_of(block + 2), 2, q);
-    }
-}
-
-// Eight scales of 32 weights: s - 127, where s is a byte without its lowest bit, which says whether
-// numbers are shifted.
-static void put_row_scales(const uint8_t *bytes, float *scales) {
-    for (int k = 0; k < 16; k++) scales[k] = (float)((bytes[k / 2] & 254) - 127);
-}
-
-// IQ4_KS: weight = row_head (scale - 127) number
-//     0  |0000000s|1111111s| ...             scales, and whether a part's numbers are shifted
-//     8  |16160000|17170101| ... |31311515|  of part 0, and 16 bytes each of the others
-void numbers_iq4_ks(const uint8_t *block, int8_t *q, float *scales) {
-    put_row_scales(block, scales);
-    for (int p = 0; p < 8; p++, q += 32) {
-        put_nibbles(block + 8, p, q);
-        look_all_up(iq4_numbers, 4 * (block[p] & 1), 32, q);
-    }
-}
-
-// IQ5_KS: weight = row_head (scale - 127) number
-//     0  |0000000s|1111111s| ...  scales, and whether a part's numbers are shifted
-//     8  four_of's 128 bytes, the lower four bits
-//   136  part_bit_of's 32 bytes, the fifth bits
-void numbers_iq5_ks(const uint8_t *block, int8_t *q, float *scales) {
-    put_row_scales(block, scales);
-    for (int p = 0; p < 8; p++, q += 32) {
-        put_fours(block + 8, p, q);
-        add_bits(block + 136, p, 16, q);
-        look_all_up(iq5_numbers, 2 * (block[p] & 1), 32, q);
+        for (int i = 0; i < 32; i++) {
+            bool is_shifted = bit_of(block + 2, 2 * p + i / 16);
+            q[i] = iq5_numbers[q[i]] + 2 * is_shifted;
+        }
     }
 }

@@ -3,7 +3,8 @@
 
 #include "../base/util.h"
 
-// F32 to Q4 are ours; the others are ggml's blocks, as GGUF files hold them.
+// F32 to Q4 are ours; the others are ggml's blocks, as GGUF files hold them. The numbers are those of
+// a model file, and some that are missing here were types until version 5 (weight_type_check).
 typedef enum {
     WEIGHT_F32,
     WEIGHT_F16,
@@ -24,31 +25,21 @@ typedef enum {
     WEIGHT_IQ4_XS,
     WEIGHT_MXFP4,
     // These are decoded to whole numbers first (coded.c).
-    WEIGHT_IQ1_S,
-    WEIGHT_IQ1_M,
-    WEIGHT_IQ2_XXS,
+    WEIGHT_IQ2_XXS = 20,
     WEIGHT_IQ2_XS,
     WEIGHT_IQ2_S,
     WEIGHT_IQ3_XXS,
     WEIGHT_IQ3_S,
-    WEIGHT_TQ1_0,
-    WEIGHT_TQ2_0,
-    WEIGHT_Q1_0,
-    WEIGHT_Q2_0,
-    WEIGHT_NVFP4,
-    WEIGHT_IQ2_K,
-    WEIGHT_IQ3_K,
-    WEIGHT_IQ4_K,
-    WEIGHT_IQ5_K,
-    WEIGHT_IQ4_KS,
-    WEIGHT_IQ5_KS,
-    N_WEIGHT_TYPES
+    WEIGHT_NVFP4 = 29,
+    WEIGHT_IQ5_K = 33,
+    N_WEIGHT_TYPES = 36
 } WeightType;
 
 static inline bool is_ggml(WeightType type) { return type >= WEIGHT_Q4_0; }
-static inline bool is_coded(WeightType type) { return type >= WEIGHT_IQ1_S; }
+static inline bool is_coded(WeightType type) { return type >= WEIGHT_IQ2_XXS; }
 
-extern const char *const weight_type_names[N_WEIGHT_TYPES];
+// False with the reason if a number from a file, 0 or more, is not one of these.
+bool weight_type_check(int number, Error *err);
 
 enum {
     // values that share a scale in q8, in the files that we write and in quantized activations
@@ -85,8 +76,8 @@ enum { PACKED_ROWS = 8, MAX_BLOCK_BYTES = 256 };
 // Whether rows of a type may lie so.
 bool can_be_packed(WeightType type);
 
-// In a file's table of types a matrix is a code of one byte: its WeightType, and TYPE_PACKED more
-// where its rows lie side by side. False with the reason when one of n codes is none.
+// In a file's table of types a matrix has a code of one byte: its WeightType, plus TYPE_PACKED
+// where its rows lie side by side. False with the reason if one of the n codes is invalid.
 enum { TYPE_PACKED = 128 };
 bool weights_check_codes(const uint8_t *codes, int n, int group_size, Error *err);
 // A matrix of such a code. The caller says where its data and scales lie.
@@ -103,8 +94,7 @@ static inline int64_t packed_rows(const Matrix *m) {
     return m->packed ? m->rows / PACKED_ROWS * PACKED_ROWS : 0;
 }
 
-// n blocks of a row from block `first` on, as they lie in a row that is by itself. Of ggml's types
-// without bytes in front of a row.
+// n blocks of a row from block `first` on, as they lie in a row that is by itself. Of ggml's types.
 void matrix_blocks(const Matrix *m, int64_t row, int64_t first, int64_t n, uint8_t *out);
 
 // The matrix, which is not packed, with its rows side by side, in memory for as many bytes.
@@ -124,8 +114,9 @@ static inline const uint8_t *group_scales(const Matrix *m, int64_t row, int64_t 
     return (const uint8_t *)m->scales + (row * groups_of(m->cols) + group) * 4;
 }
 
-// How the blocks of rows that lie side by side are cut: not at all, for these do not; into words of
-// four bytes; or into these and what is no word: a byte or a float16 in front, or a float16 behind.
+// How blocks are cut where rows lie side by side: NOT_PACKED types never do; others are cut into
+// words of four bytes, and the rest of a block is a byte or a float16 before the words, or a
+// float16 after them.
 typedef enum {
     NOT_PACKED,
     PACKED_WORDS,
@@ -136,17 +127,14 @@ typedef enum {
 
 // Blocks of weights, as ggml's types have them and as our q4 does (blocks.c).
 typedef struct {
-    int weights, bytes;  // of a block
+    const char *name;
+    int weights, bytes;  // of a block; 0: a type that was removed
     Packing packing;
     // The block's weights as float32. NULL: their scales lie elsewhere, or it has `numbers`.
     void (*decode)(const uint8_t *block, float *out);
-    // The same as whole numbers: number i of q, between -127 and 127, times scale i / 16 of `scales`,
-    // times the row's row_head. NULL: it has `decode`, or neither.
+    // The same as whole numbers: number i of q, between -127 and 127, times scale i / 16 of `scales`.
+    // NULL: it has `decode`, or neither.
     void (*numbers)(const uint8_t *block, int8_t *q, float *scales);
-    int head;  // bytes in front of a row: none, or 4 of a float32 scale
 } BlockType;
 
 extern const BlockType block_types[N_WEIGHT_TYPES];
-
-// What stands in front of a row of `type`; 1 where nothing does.
-float row_head(WeightType type, const uint8_t *row);

@@ -4,18 +4,24 @@
 #include "block_bits.h"
 #include "matrix.h"
 
-const char *const weight_type_names[N_WEIGHT_TYPES] = {
-    "float32", "float16", "bfloat16", "q8",     "q4",    "Q4_0",    "Q4_1",   "Q5_0",   "Q5_1",
-    "Q8_0",    "Q2_K",    "Q3_K",     "Q4_K",   "Q5_K",  "Q6_K",    "IQ4_NL", "IQ4_XS", "MXFP4",
-    "IQ1_S",   "IQ1_M",   "IQ2_XXS",  "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S",  "TQ1_0",  "TQ2_0",
-    "Q1_0",    "Q2_0",    "NVFP4",    "IQ2_K",  "IQ3_K", "IQ4_K",   "IQ5_K",  "IQ4_KS", "IQ5_KS"};
+bool weight_type_check(int number, Error *err) {
+    const BlockType *type = &block_types[number < N_WEIGHT_TYPES ? number : 0];
+    if (type->weights == 0)
+        return fail(err,
+                    "weights of %s were removed in version 5.0: export a file of another type "
+                    "(IQ2_XXS is the smallest, Q4_K_M the usual one)",
+                    type->name);
+    return number < N_WEIGHT_TYPES ||
+           fail(err, "impossible header: weight type %d (expected 0 to %d)", number,
+                N_WEIGHT_TYPES - 1);
+}
 
 int block_columns(WeightType type) { return is_ggml(type) ? block_types[type].weights : 1; }
 
 int64_t matrix_row_bytes(const Matrix *m) {
     const BlockType *block = &block_types[m->type];
     int64_t n_blocks = (m->cols + block->weights - 1) / block->weights;
-    return block->head + n_blocks * block->bytes;
+    return n_blocks * block->bytes;
 }
 
 int64_t matrix_scale_bytes(const Matrix *m) {
@@ -30,7 +36,7 @@ int64_t matrix_bytes(const Matrix *m) {
     return m->rows * matrix_row_bytes(m) + matrix_scale_bytes(m);
 }
 
-// ---- q8 and q4, whose scales lie behind all rows ----
+// ---- q8 and q4, whose scales follow all rows ----
 
 // Weight i of a row = scale * q. A float32 scale has group_size weights, and a row begins a new
 // group. In llama2.c's version 2 groups may run on from row to row.
@@ -71,29 +77,22 @@ static void q4_row(const Matrix *m, int64_t row, float *out) {
 
 // ---- all of them ----
 
-float row_head(WeightType type, const uint8_t *row) {
-    float head = 1;
-    if (block_types[type].head) memcpy(&head, row, sizeof head);
-    return head;
-}
-
-// A block of whole numbers that stand for others, in a row with this head.
-static void coded_block(const BlockType *block, const uint8_t *at, float head, float *out) {
+// Decodes a block of coded.c.
+static void coded_block(const BlockType *block, const uint8_t *at, float *out) {
     int8_t q[256];
     float scales[16];
     block->numbers(at, q, scales);
-    for (int i = 0; i < block->weights; i++) out[i] = scales[i / 16] * head * (float)q[i];
+    for (int i = 0; i < block->weights; i++) out[i] = scales[i / 16] * (float)q[i];
 }
 
 static void blocks_row(const Matrix *m, int64_t row, const uint8_t *bytes, float *out) {
     const BlockType *block = &block_types[m->type];
-    const float head = row_head(m->type, bytes);
-    const uint8_t *at = bytes + block->head;
+    const uint8_t *at = bytes;
     for (int64_t i = 0; i < m->cols; i += block->weights, at += block->bytes) {
         uint8_t copy[MAX_BLOCK_BYTES];
         bool packed = row < packed_rows(m);
         if (packed) matrix_blocks(m, row, i / block->weights, 1, copy);
-        if (block->numbers) coded_block(block, packed ? copy : at, head, out + i);
+        if (block->numbers) coded_block(block, packed ? copy : at, out + i);
         else block->decode(packed ? copy : at, out + i);
     }
 }
@@ -113,6 +112,7 @@ bool weights_check_codes(const uint8_t *codes, int n, int group_size, Error *err
     for (int i = 0; i < n; i++) {
         int type = codes[i] % TYPE_PACKED;
         bool is_packed = codes[i] >= TYPE_PACKED;
+        if (!is_packed && type < N_WEIGHT_TYPES && !weight_type_check(type, err)) return false;
         bool is_known = type < N_WEIGHT_TYPES && (!is_packed || can_be_packed(type));
         bool has_groups = type != WEIGHT_Q8 || group_size > 0;
         if (is_known && has_groups) continue;
@@ -138,7 +138,7 @@ bool matrix_check(const Matrix *m, int parts, Error *err) {
     int64_t in_part = parts ? m->rows / parts : m->rows;
     if (m->cols % block_columns(m->type))
         return fail(err, "impossible header: rows of %s are not whole blocks of %d weights",
-                    weight_type_names[m->type], block_columns(m->type));
+                    block_types[m->type].name, block_columns(m->type));
     return !m->packed || in_part == m->rows || in_part % PACKED_ROWS == 0 ||
            fail(err, "impossible header: parts of %lld rows are packed (expected a multiple of %d)",
                 (long long)in_part, PACKED_ROWS);
@@ -148,5 +148,5 @@ bool weights_check_group(WeightType type, int group_size, Error *err) {
     bool is_q4 = type == WEIGHT_Q4;
     bool has_groups = is_q4 || type == WEIGHT_Q8;
     return (has_groups == (group_size > 0) && (!is_q4 || group_size == Q4_GROUP)) ||
-           fail(err, "group_size is %d with weight type %s", group_size, weight_type_names[type]);
+           fail(err, "group_size is %d with weight type %s", group_size, block_types[type].name);
 }

@@ -43,8 +43,8 @@ COMMANDS = ['m.bin -n 2048 --rope yarn -t 0.8 -i text',
             'm.bin --rope yarn+dca --factor 4 --chunk 30 --logn', 'm.bin --rope dynamic-ntk+self-extend --near 5',
             'm.bin --passkey --rope streaming:sinks=4:window=508,lm-infinite,longrope+rerope:logn=1',
             'm.bin --explain --rope leaky-rerope --k 3 --group 7 -n 100000',
-            'm.bin --search f -n 1024 --reads 9 --seconds 2.5 --population 4 --search-windows 2 --minimize half -s 3',
-            '--explain --rope-config f --head-dim 8', 'm.bin --search f --search-attention --search-unscaled']
+            'm.bin --search f -n 1024 --reads 9 --search-windows 2 -s 3',
+            '--explain --rope-config f --head-dim 8', 'm.bin --search f --minimize half']
 # A name that has just no room, one that has just enough, and a method more than a list may have.
 COMMANDS += ['m.bin --ppl f --rope yarn:factor=' + '0' * n + '2' + ':ramp=dims' * 11 for n in range(34, 39)]
 COMMANDS += ['m.bin --ppl f --rope ' + 'none,' * n + 'none' for n in (255, 256)]
@@ -99,10 +99,11 @@ def seeds():
     for i, values in enumerate(parts):
         yield 'config', str(i), b'# x\n' * (i % 3) + json.dumps(values, indent=i % 2 or None).encode()
     for i, row in enumerate(rows('explained')):
-        for target in 'config', 'engines':
+        for target in 'config', 'engines', 'json':
             yield target, 'explained-%d' % i, json.dumps(config_of(row)).encode()
-    yield 'config', 'copied', b'"hidden_size": 64, ..., "rope_scaling": {"type": "linear", "factor": 2, ... },\n...,'
-    yield 'config', 'escapes', b'{"x": "\\u00e9\\n\\\\u", "y": [NaN, -Infinity, [], {}, 1e-3, null], "type": "su"}'
+    for target in 'config', 'json':
+        yield target, 'copied', b'"hidden_size": 64, ..., "rope_scaling": {"type": "linear", "factor": 2, ... },\n...,'
+        yield target, 'escapes', b'{"x": "\\u00e9\\n\\\\u", "y": [NaN, -Infinity, [], {}, 1e-3, null], "type": "su"}'
     yield 'config', 'lists', json.dumps({'rope_type': 'longrope', 'short_factor': [1.5] * 8, 'long_factor': [1.5] * 8,
                                          'unscaled_positions': 4, 'attention_factor': 1.2}).encode()
     for path in sorted(glob.glob(os.path.join(ENGINES + '*', '*.json'))):
@@ -112,11 +113,11 @@ def seeds():
     for i, values in enumerate(parts):
         whole = dict({'model_type': 'phi3' if i % 5 == 0 else 'qwen2', 'head_dim': 8}, **values)
         yield 'engines', str(i), json.dumps(whole).encode()
-    for i, (kind, (values, _, _)) in enumerate(blocks.HALVES.items()):
+    for kind, (values, _, _) in blocks.HALVES.items():
         for count in 1, 9, 17:  # of a row of 32 values and more
             columns = (count * 32 + values - 1) // values * values
-            row = blocks.random_rows(kind, 1, columns, random.Random(i))
-            yield 'blocks', '%s-%d' % (kind, count), bytes([i, 37 * count & 255]) + row
+            row = blocks.random_rows(kind, 1, columns, random.Random(kind))
+            yield 'blocks', '%s-%d' % (kind, count), bytes([blocks.NUMBERS[kind] - 5, 37 * count & 255]) + row
     for name in sorted(os.listdir(REGRESSIONS)):
         yield name.split('-')[0], name, read(os.path.join(REGRESSIONS, name))
 

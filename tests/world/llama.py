@@ -13,7 +13,7 @@ import reference
 import family_states
 import test_mamba
 import test_family_formats
-from common import (ENGINES, check, close, config, export, in_work, perplexity, random_ids, random_weights, read_model,
+from common import (ENGINES, check, config, export, in_work, perplexity, random_ids, random_weights, read_model,
                     skip, write_model)
 from test_family_formats import FACTS, ROWS, RUN, cases_of, folder_tensors
 from folders import write_folder

@@ -13,12 +13,12 @@ import os
 import re
 import sys
 import textwrap
+from typing import Any, Dict, NamedTuple, Tuple
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, ROOT)
 
 from export.families import FAMILIES, WRAPPERS  # noqa: E402
-from export.keys import FILES, KEYS  # noqa: E402
 from written import write_changed  # noqa: E402
 
 HEADER = os.path.join('src', 'configs', 'family_table.h')
@@ -27,7 +27,7 @@ KEY_HEADER = os.path.join('src', 'configs', 'key_table.h')
 WORD_HEADER = os.path.join('src', 'configs', 'family_words.h')
 COLUMNS = 100
 FIRST = ('// Made by tools/generate/family_table.py from export/families.json, not by hand.\n'
-         '// families.c includes it behind families.h.\n')
+         '// family.c includes it after family.h.\n')
 
 # What is peculiar to a family: the word, whether a row says so, and what it means to C.
 FAMILY_WORDS = (
@@ -72,8 +72,9 @@ FAMILY_WORDS = (
     ('mscales', lambda f: f.rope.attention_factor == 'long_mscale', "longrope's attention factor is long_mscale"),
     ('unmultiplied', lambda f: f.rope.attention_factor == 'one',
      "yarn's attention factor is 1 unless the block says one"),
-    ('grows', lambda f: f.rope.grows, 'queries grow with their position: llama_4_scaling_beta'))
-# What sets a family apart from a Llama, and src/configs/publish.c sees in a model and its plan. Where no family has all
+    ('grows', lambda f: f.rope.grows, 'queries grow with their position: llama_4_scaling_beta'),
+    ('may_grow', lambda f: f.own, 'they do where the block says so'))
+# What sets a family apart from a Llama, and src/configs/write.c sees in a model and its plan. Where no family has all
 # that a model has, what stands further down matters more.
 FEATURE_WORDS = (
     'window', 'qkv_bias', 'router_bias', 'expert_bias', 'clamped', 'embedding_scale', 'gelu', 'norms_after',
@@ -117,6 +118,60 @@ DOES_WORDS = {
     'shifted': 'a release passes its arguments one place off'}
 KNOWN = {'theta', 'refuses', 'known', 'before', 'one_block_before', 'block', 'does'}  # what engines do otherwise
 
+
+# ---- keys: the rows of export/keys.json ----
+
+KEY_ROWS = os.path.join(ROOT, 'export', 'keys.json')
+LIMIT = 1e12  # of numbers
+PLACES, TYPES = ('top', 'block', 'chunks'), ('any', 'number', 'whole', 'flag', 'text', 'list', 'object')
+ALL_TYPES = 'default', 'linear', 'dynamic', 'proportional', 'llama3', 'yarn', 'longrope'
+WORDS = {'at', 'is', 'above', 'most', 'from', 'to', 'types', 'needed', 'null', 'zero', 'absent', 'read_by', 'by_layer',
+         'misplaced', 'misspelled', 'also', 'turns', 'saved'}
+
+
+class Key(NamedTuple):
+    at: Tuple[str, ...]        # where it may stand: beside the blocks, in one, in dual_chunk_attention_config
+    type: str
+    low: float                 # numbers are above it, whole ones from it on
+    high: float
+    types: Tuple[str, ...]     # the rope_types that read it in a block; (): it is read by other rules
+    needed: Tuple[str, ...]    # those that cannot do without it
+    null: Tuple[str, ...]      # those to which a null is as good as nothing
+    zero: bool                 # so is a 0
+    absent_in: Tuple[str, ...]  # those where its absence is worth a warning, in the words of
+    absent: str
+    read_by: str               # who reads it, where the library does not
+    by_layer: bool             # it gives layers or positions a RoPE of their own; families say whether they read it
+    misplaced: bool            # beside the blocks it is a mistake
+    misspelled: Tuple[str, ...]  # what it is written like by mistake, in small letters alone
+    also: Tuple[str, ...]      # what families that nobody looked at may call it
+    turns: Tuple[str, ...]     # of these: the values with which layers turn; another one says that none does
+    saved: bool                # the library writes it itself, and nobody reads it
+
+
+def row(name: str, words: Dict[str, Any]) -> Key:
+    kind = words.get('is', 'any')
+    if set(words) - WORDS or kind not in TYPES or set(words['at']) - set(PLACES):
+        raise ValueError('keys.json: %s: %s means nothing' % (name, sorted(set(words) - WORDS) or kind))
+    null = words.get('null', ())
+    (absent_in, absent), = words.get('absent', {'': ''}).items()
+    low, high = ('from', 'to') if kind == 'whole' else ('above', 'most')
+    return Key(tuple(words['at']), kind, words.get(low, 0), words.get(high, LIMIT if kind == 'number' else 0),
+               tuple(words.get('types', ())), tuple(words.get('needed', ())),
+               ALL_TYPES if null is True else tuple(null),
+               words.get('zero', False), tuple(absent_in.split()), absent, words.get('read_by', ''),
+               words.get('by_layer', False), words.get('misplaced', False), tuple(words.get('misspelled', ())),
+               tuple(words.get('also', ())), tuple(words.get('turns', ())),
+               words.get('saved', False))
+
+
+with open(KEY_ROWS, encoding='utf-8') as _file:
+    _rows = json.load(_file)
+KEYS: Dict[str, Key] = {name: row(name, words) for name, words in _rows['keys'].items()}
+FILES: Dict[str, Tuple[str, ...]] = {name: tuple(keys) for name, keys in _rows['files'].items()}
+
+
+# ---- text of C ----
 
 def quoted(text):
     return '"%s"' % text.replace('\\', '\\\\').replace('"', '\\"')
@@ -195,7 +250,7 @@ def of_engines(family):
 
 def family_text(family):
     default, rope, layers = family.default, family.rope, family.layers
-    is_periodic = layers.rule == 'periodic'
+    is_periodic = layers.rule in ('periodic', 'small')
     numbers = {
         'max_positions': default('max_position_embeddings', 0),
         'original': default('original_max_position_embeddings', 0),
@@ -245,7 +300,7 @@ def family_text(family):
 
 
 def table():
-    families = [family for family in FAMILIES.values() if not family.own]
+    families = list(FAMILIES.values())
     inside = {name: (architecture, of[0].model_type if len(of) == 1 else '', of[0].wrapped_flat)
               for name, (architecture, of) in WRAPPERS.items()}
     wrappers = ''.join('    {%s, %s, %s, %s},\n' % (
@@ -291,7 +346,7 @@ def key_text(name, key):
     members += ['.%s = %s' % (word, number(value)) for word, value in (('low', key.low), ('high', key.high)) if value]
     members += ['.%s = %s' % (word, bits('TYPE_BIT_', types)) for word, types in (
         ('types', key.types), ('needed', key.needed), ('null', key.null), ('absent_in', key.absent_in)) if types]
-    members += ['.%s = true' % word for word in ('zero', 'by_layer', 'misplaced') if getattr(key, word)]
+    members += ['.%s = true' % word for word in ('zero', 'by_layer', 'misplaced', 'saved') if getattr(key, word)]
     members += ['.%s = %s' % (word, literal(text)) for word, text in (
         ('absent', key.absent), ('read_by', key.read_by), ('misspelled', ' '.join(key.misspelled)),
         ('also', ' '.join(key.also)), ('turns', ' '.join(key.turns))) if text]
@@ -300,7 +355,7 @@ def key_text(name, key):
 
 def key_table():
     return ('// Made by tools/generate/family_table.py from export/keys.json, not by hand.\n'
-            '// config_keys.c includes it behind config.h.\n#pragma once\n\n'
+            '// keys.c includes it after config.h.\n#pragma once\n\n'
             'static const ConfigKey config_keys[] = {\n'
             + ''.join(key_text(name, key) for name, key in KEYS.items()) + '};\n\n'
             '// Files that are no configs, and keys by which they are known.\n'

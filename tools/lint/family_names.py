@@ -10,7 +10,8 @@ from c_source import COMMENT, ROOT, STRING, files
 # Words that mean something else there, or published models that are data: as names of splits, of kinds of tokenizers,
 # of examples on the page, and of what is measured.
 ELSEWHERE = {
-    'export/bytelevel.py': ['glm4', 'exaone4', 'qwen2', 'qwen35', 'lfm2', 'llama4', 'minimax-m2', 'hunyuan-dense'],
+    'export/bytelevel.py': ['glm4', 'exaone4', 'qwen2', 'qwen35', 'lfm2', 'llama4', 'minimax-m2', 'hunyuan-dense',
+                            'olmo'],
     'export/out_tokenizer.py': ['llama'], 'export/tokenizer.py': ['llama'],
     'page/src/config/examples.js': ['llama', 'qwen2'], 'page/src/panels/arrows.js': ['phi'],
     'page/build.mjs': ['llama'], 'tools/lint/arrows.py': ['llama'], 'tools/lint/house.py': ['llama'],

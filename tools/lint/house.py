@@ -7,7 +7,6 @@
     python3 tools/lint/house.py --kinds     where a kind of model is named outside its slices
 """
 import ast
-import os
 import re
 import shutil
 import subprocess

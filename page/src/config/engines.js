@@ -1,22 +1,12 @@
 // What the engines that people serve with make of a config: a sentence each, the one that is furthest off first.
 import { count, h, short } from '../dom.js';
+import { nameOf } from './names.js';
 import { inWords } from './words.js';
 
-// Engines by their names for people, where these are others.
-const NAMES = {
-    hf5: 'Hugging Face 5',
-    hf4: 'Hugging Face 4',
-    vllm: 'vLLM',
-    sglang: 'SGLang',
-    'mlx-lm': 'MLX-LM',
-    exllamav3: 'ExLlamaV3',
-    exllamav2: 'ExLlamaV2',
-};
 const DOES = { refused: 'refuses it', ignored: 'ignores it', differs: 'reads it otherwise' };
 
 const UNSEEN = 'not looked at';
 
-const nameOf = ({ engine }) => NAMES[engine] ?? engine;
 const stops = ({ most }, length) => (most < length ? ` It stops at ${count(most)} positions.` : '');
 
 // An engine that refuses a config refuses it for all of its layers; and it may read all of them otherwise in one way.
@@ -46,8 +36,9 @@ function sentence(row, rows, length) {
     return h(`li.${verdict}`, h('b', nameOf(row)), words);
 }
 
-// The engines that read it as it is meant, a line for each length where some of them stop.
-function alikeLines(same, length) {
+// The engines that read it as it is meant, a line for each length where some of them stop. None of them knows how far the
+// settings reach.
+function alikeLines(same, length, reach) {
     const limitOf = ({ most }) => (most < length ? most : Infinity);
     const limits = [...new Set(same.map(limitOf))].sort((a, b) => b - a);
     return limits.map((limit) => {
@@ -55,7 +46,7 @@ function alikeLines(same, length) {
         const s = names.length > 1 ? '' : 's';
         const reads = `${names.join(', ')} read${s} it as it is meant`;
         return limit === Infinity
-            ? h('li.same', `${reads}, for all ${count(length)} positions.`)
+            ? h('li.same', length > reach ? `${reads}, and do${s && 'es'} not stop you past ${count(reach)}.` : `${reads}, for all ${count(length)} positions.`)
             : h('li.differs', `${reads}, but stop${s} at ${count(limit)} positions.`);
     });
 }
@@ -66,13 +57,10 @@ function unseenLine(rows) {
     return names.size ? [h('li.unseen', `Nobody has looked at what ${[...names].join(', ')} would make of it.`)] : [];
 }
 
-// { date, items, alike }: how old the facts are, a list of sentences for a plan at a length, and how many engines read
-// it as it is meant. A block alone does not say where engines stop: `hasLimit` tells whether the config does.
-export function engineReadings(plan, length, hasLimit) {
-    const { date, rows: all } = plan.engines(length);
-    const rows = all
-        .filter((row) => row.verdict !== UNSEEN)
-        .map((row) => (hasLimit ? row : { ...row, most: Infinity }));
+// { items, alike }: a list of sentences for what plan.engines says of a length, and how many engines read it as it is meant.
+// `reach` is how far the settings go.
+export function engineReadings(all, length, reach) {
+    const rows = all.filter((row) => row.verdict !== UNSEEN);
     const reference = rows.find((row) => row.verdict === 'same') ?? rows[0];
     const far = (row) => distanceFrom(reference, row);
     const others = rows
@@ -82,5 +70,5 @@ export function engineReadings(plan, length, hasLimit) {
     const same = rows.filter((row, i) => !odd.has(row.engine) && rows[i - 1]?.engine !== row.engine);
     const readings = others.map((row) => sentence(row, rows, length));
     const none = rows.length && !same.length ? [h('li.differs', 'None of them reads it as it is meant.')] : [];
-    return { date, items: [...readings, ...none, ...alikeLines(same, length), ...unseenLine(all)], alike: same.length };
+    return { items: [...readings, ...none, ...alikeLines(same, length, reach), ...unseenLine(all)], alike: same.length };
 }

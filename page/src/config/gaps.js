@@ -1,65 +1,48 @@
-// The numbers that a block alone does not say: fields for them. Where the config says one, its field shows that and
-// cannot be changed.
-import { count, h } from '../dom.js';
+// The numbers that a block alone does not say: fields that ask for them, before anything is said of the block.
+import { h } from '../dom.js';
 
-// By the program's option, and by the key that a config has for it; and what stands in until one says otherwise.
+// By the program's option, and by the key that a config has for it; and what many models have.
 const GAPS = {
-    headDim: { option: '--head-dim', key: 'head_dim', label: 'head_dim', first: 128 },
-    theta: { option: '--theta', key: 'rope_theta', label: 'rope_theta', first: 10000 },
-    trainedContext: {
-        option: '--train-ctx',
-        key: 'max_position_embeddings',
-        label: 'trained context',
-        first: 4096,
-    },
+    headDim: { option: '--head-dim', key: 'head_dim', often: 128 },
+    theta: { option: '--theta', key: 'rope_theta', often: 1000000 },
+    trainedContext: { option: '--train-ctx', key: 'max_position_embeddings', often: 4096 },
 };
 
-// { fields, said, numbers, put, clear, options }: where the fields stand, and the line below them; the numbers typed in.
-// `onchange` is called when one was.
+// { box, numbers, ask, options }: where the fields are; the numbers typed in, or what stands for them meanwhile. `onchange`
+// is called when one was typed.
 export function gapFields(onchange) {
-    const numbers = {};
-    const inputs = {};
-    for (const [gap, { first }] of Object.entries(GAPS)) {
-        numbers[gap] = first;
-        inputs[gap] = h('input', {
+    const numbers = {},
+        typed = {},
+        fields = {};
+    for (const [gap, { key, often }] of Object.entries(GAPS)) {
+        numbers[gap] = often;
+        const input = h('input', {
             type: 'number',
-            value: first,
             size: 9,
             min: 0,
+            placeholder: `such as ${often}`,
             oninput() {
-                numbers[gap] = Math.max(0, +inputs[gap].value || 0);
+                typed[gap] = +input.value > 0;
+                numbers[gap] = typed[gap] ? +input.value : often;
                 onchange();
             },
         });
+        fields[gap] = h('label.field', h('span', key), input);
     }
-    const labels = Object.entries(GAPS).map(([gap, { label }]) => h('label.field', h('span', label), inputs[gap]));
-    const fields = h('details', h('summary', 'what a bare block leaves out'), h('div.row', labels));
-    const said = h('p.fine');
-
-    // A config says a number, or (undefined) it does not.
-    function show(gap, number) {
-        const input = inputs[gap];
-        input.disabled = number !== undefined;
-        if (document.activeElement !== input) input.value = number ?? numbers[gap];
-    }
-
+    const said = h('p'),
+        box = h('div.gaps', { hidden: true }, said, h('div.row', Object.values(fields)));
     return {
-        fields,
-        said,
+        box,
         numbers,
-        // `told` are a config's facts, with the gaps that were filled.
-        put(told) {
-            const has = { headDim: told.wholeHead, theta: told.theta, trainedContext: told.trainedContext };
-            for (const gap of Object.keys(GAPS)) show(gap, told.filled.includes(gap) ? undefined : has[gap]);
-            const taken = told.filled.map((gap) => `${GAPS[gap].key} is taken to be ${count(told[gap])}`);
-            if (taken.length) fields.open = true;
-            said.textContent = taken.length
-                ? `It does not say everything: ${taken.join(', ')}. Change it in the fields above.`
-                : '';
-        },
-        clear() {
-            said.textContent = '';
-            for (const gap of Object.keys(GAPS)) show(gap, undefined);
+        // Asks for what a config leaves out, `filled`, and tells whether something still lacks.
+        ask(filled) {
+            box.hidden = !filled.length;
+            for (const gap of Object.keys(GAPS)) fields[gap].hidden = !filled.includes(gap);
+            const lacking = filled.filter((gap) => !typed[gap]);
+            said.textContent = lacking.length
+                ? `This block does not say ${lacking.map((gap) => GAPS[gap].key).join(' and ')}. What has your model?`
+                : 'With these numbers:';
+            return lacking.length > 0;
         },
         // What a command needs beside the config.
         options: (told) => told.filled.map((gap) => ` ${GAPS[gap].option} ${told[gap]}`).join(''),

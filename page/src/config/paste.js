@@ -1,4 +1,5 @@
 // What a config promises, and the block to paste elsewhere: the file's own where nothing better can be had.
+import { count } from '../dom.js';
 
 // The rope block of a config, and whether it stands alone; null: there is none, or this is no JSON.
 function ropeBlock(pasted) {
@@ -46,9 +47,23 @@ export function blockToPaste(published, pasted, told, alike) {
     const why = isFewer
         ? `${alike} engines read it as it is meant, and another spelling would be read by ${readers}.`
         : 'It says the length that the file promises.';
+    const reaches = told.trainedContext * Math.max(1, told.factor),
+        isShort = told.maxPositions > 0 && told.maxPositions < reaches && hasOriginal(pasted),
+        change = isShort ? `only max_position_embeddings has to be raised, to ${count(reaches)}` : 'nothing needs to be changed';
     return {
         lines: JSON.stringify(own, null, 1).split('\n'),
-        words: `This is the file's own block: nothing needs to be changed. ${why}`,
+        words: `This is the file's own block: ${change}. ${why}`,
         isOwn: true,
     };
+}
+
+// A config in a command line, as vllm serve MODEL --hf-overrides '{...}' has one; of anything else the same words.
+export function jsonIn(words) {
+    const [, found] = words.match(/^\s*[\w.$/-]+ [^{]*?['"]?(\{[^]*\})['"]?/) ?? [];
+    try {
+        JSON.parse(found);
+        return found;
+    } catch {
+        return words;
+    }
 }

@@ -1,6 +1,10 @@
 // What is said of a config: its layers, its verdict, what to do about a refusal.
 import { count, short } from '../dom.js';
 import { titleOf } from '../methods.js';
+import { nameOf } from './names.js';
+
+// Methods that models are trained on with.
+export const TUNED = ['llama3', 'longrope'];
 
 // What the program says, for people: large numbers with commas, and methods by their names on the page.
 export const inWords = (line) =>
@@ -48,7 +52,7 @@ export function wayOut(reason, words) {
     if (/model_type|architectures|layer|sliding|text_config/.test(reason))
         return hasBlock
             ? 'What you can do: paste only the block of its full-attention layers, the braces behind rope_scaling or ' +
-                  'rope_parameters. Then say head_dim, rope_theta and the trained context below. It is read as if all ' +
+                  'rope_parameters. Then say head_dim, rope_theta and the trained context. It is read as if all ' +
                   'layers had that block; layers with another one are not shown.'
             : 'What you can do: say head_dim, rope_theta and the trained context in a block of your own, such as ' +
                   '{"rope_type": "default", "rope_theta": 10000}.';
@@ -61,34 +65,49 @@ export function wayOut(reason, words) {
 // no further than training went. `notes` are --explain's.
 export const isNothingNew = (notes, trained) => !!notes.full && +notes.window_sliding <= trained;
 
-// One sentence on top: do the settings hold at that length? `rows` are those of --check, `alike` the engines that read them
-// as they are meant.
-export function verdictOf(rows, length, { notes, trained, alike }) {
+// What stands on top, a sentence or two: a refusal by all engines; or how far the settings reach, and where the file and
+// engines stop before that. `rows` are those of --check, `engines` those of --engines, `length` is what the reader wants.
+export function verdictOf(rows, length, { notes, told, engines }) {
+    const { trainedContext: trained, maxPositions: promised } = told;
     const failed = rows.filter((row) => row.verdict === 'fail');
+    if (engines.length && engines.every((row) => row.verdict === 'refused'))
+        return `No engine opens this file: ${engines[0].note.replace(/^\w+Error: /, '')}.`;
     if (isNothingNew(notes, trained))
         return (
             'No angle is new here, at any length: full layers do not turn, and sliding ones see the last ' +
-            `${count(+notes.window_sliding)} positions, no more than training showed.`
+            `${count(+notes.window_sliding)} positions, fewer than the ${count(trained)} of training.`
         );
     if (!rows.length) return 'These settings say nothing that could be checked without the weights.';
     if (!failed.length && notes.map && length > trained)
         return (
             `These settings reach ${count(length)} positions by their distance map, ${titleOf(notes.map)}: no distance passes ` +
-            `${count(trained)}.${alike ? '' : ' No engine that was examined reads them so.'}`
+            `${count(trained)}.${engines.some((row) => row.verdict === 'same') ? '' : ' No engine that was examined reads them so.'}`
         );
-    if (!failed.length) return `These settings hold together, and reach ${count(length)} positions.`;
-    const reach = failed.find((row) => row.check === 'reach'),
-        others = failed.filter((row) => row !== reach).map((row) => row.check);
-    const far = reach ? [`are made for ${count(+reach.value)} positions, not ${count(length)}`] : [];
-    const wrong = others.length ? [`contradict one another (${others.join(', ')})`] : [];
-    return `These settings ${[...far, ...wrong].join(', and ')}.`;
+    const reach = reachOf(rows) || trained,
+        others = failed.filter((row) => row.check !== 'reach').map((row) => row.check);
+    const wanted = length > reach ? `, not ${count(length)}` : '',
+        wrong = others.length ? ` Its settings contradict one another (${others.join(', ')}).` : '';
+    return `Made for ${count(reach)} positions${wanted}.${wrong}${stopsBefore(reach, promised, engines)}`;
+}
+
+// How many positions the settings are made for, by the rows of --check; 0: they do not say.
+export const reachOf = (rows) => +(rows.find((row) => row.check === 'reach')?.value ?? 0);
+
+// Where a file promises less than its settings reach, and which engines stop there.
+function stopsBefore(reach, promised, engines) {
+    if (!promised || promised >= reach) return '';
+    const stops = [...new Set(engines.filter((row) => row.most <= promised).map(nameOf))],
+        who = stops.length ? `, and ${stops.join(', ')} stop${stops.length > 1 ? '' : 's'} there` : '';
+    return ` The file promises ${count(promised)}${who}: raise max_position_embeddings.`;
 }
 
 // What is worth a word besides, a line each: the config's own contradictions, the plan's advice, and what follows from
-// the numbers. `sharp` is the share of the contrast between neighbors that is left.
-export function remarks({ told, advice, method, scale, sharp, length, isOwn, isOnTop }) {
-    const all = told.remarks.map(inWords);
-    if (advice) all.push(inWords(advice));
+// the numbers. `sharp` is the share of the contrast between neighbors that is left, `reach` how far the settings go.
+export function remarks({ told, advice, method, scale, sharp, length, reach, isOwn, isOnTop }) {
+    const all = told.remarks.map(inWords),
+        // A file that promises all that its factor gives is of a model that was trained on with it.
+        isTrained = isOwn && (TUNED.includes(method) || told.maxPositions >= reach);
+    if (advice && !(isTrained && /--factor/.test(advice))) all.push(inWords(advice));
     if (isOnTop)
         all.push(
             `It does not say how long it was trained without the factor. If the ${count(told.trainedContext)} positions are ` +
@@ -102,11 +121,9 @@ export function remarks({ told, advice, method, scale, sharp, length, isOwn, isO
                       'reads nonsense.'
                 : 'The fastest hands are slowed: neighbors blur. Without tuning at this scale, expect nonsense at any length.',
         );
-    if (scale > 1 && !isOnTop && length <= told.trainedContext && !method.startsWith('dynamic'))
+    if (scale > 1 && !isOnTop && !isTrained && length <= told.trainedContext && !method.startsWith('dynamic'))
         all.push(
             `${count(length)} positions need no scaling; a fixed factor of ${short(scale)} costs a little on short texts.`,
         );
-    if (told.maxPositions && length > told.maxPositions)
-        all.push(`max_position_embeddings says ${count(told.maxPositions)}: other programs may cut there.`);
     return all;
 }

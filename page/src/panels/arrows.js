@@ -1,9 +1,9 @@
-// What RoPE is, in three pictures: an arrow that is turned by its position; two of them, whose product knows the
-// distance alone; pairs of many speeds. Below them the formula, its parts in the pictures' colours.
+// What RoPE is, in two pictures: an arrow that is turned by its position; two of them, whose product knows the distance
+// alone. Below them the formula, its parts in the pictures' colours; the clocks of the scene are its pairs.
 import { scaleLinear } from 'd3-scale';
 import { line } from 'd3-shape';
 import { attrs, button, drawing, elements, fixed, h, onceAFrame, stateSlider } from '../dom.js';
-import { expectedScore, TURN } from '../numbers.js';
+import { TURN } from '../numbers.js';
 import { number, state } from '../state.js';
 import { prose } from '../terms.js';
 
@@ -12,7 +12,6 @@ const SPEED = 0.42, // radians per position, of the one pair that the first two 
     LAST = WORDS.length - 1,
     FAR = 40, // distances in the curves
     R = 84;
-const CLOCKS = [0, 6, 12, 31]; // of 32 pairs; of another number as far along
 
 const tip = (angle, radius = R) => [radius * Math.sin(angle), -radius * Math.cos(angle)];
 
@@ -63,24 +62,22 @@ function curve(label, low) {
 // The formula's parts: what is shown, the picture's colour, and what it means.
 const PARTS = {
     score: ['score', 'How well a query fits a key: their dot product. Attention goes by it.'],
-    sum: ['Σ', 'All pairs add up: 32 in each head of this model.'],
+    sum: ['Σ', 'All pairs of a head add up: a clock each, in the scene.'],
     a: ['a', 'How long the two arrows of a pair are. The words decide it; positions do not change it.'],
     m: ['m', 'The position of the query.'],
     n: ['n', 'The position of the key. Only the difference counts.'],
     f: ['f', 'The speed of pair i: how far it turns from one position to the next.'],
     phi: ['φ', 'The angle between the two arrows before they are turned. The words decide it, too.'],
-    theta: ['θ', 'The base, 10,000 here. The larger it is, the slower the slow pairs.'],
+    theta: ['θ', 'The base, 10,000 in this model. The larger it is, the slower the slow pairs.'],
     i: ['−2i/d', 'Pair 0 is the fastest. Each of the 32 is a quarter slower than the one before. d is 64.'],
 };
 
-export function whatRopeIs({ page, shipped }) {
+export function whatRopeIs() {
     state.add('m', number(0, LAST), LAST);
     state.add('k', number(0, LAST), WORDS.indexOf('73914.'));
-    const { plain } = page.plan('none', shipped.trainedContext).frequencies(shipped.trainedContext);
-
     const words = h(
         'div.words',
-        { role: 'group', ariaLabel: 'the query stands at' },
+        { role: 'group', ariaLabel: 'the query is at' },
         WORDS.map((word, at) =>
             h('button', { type: 'button', onclick: () => state.set('m', at) }, word, h('small', String(at))),
         ),
@@ -98,16 +95,6 @@ export function whatRopeIs({ page, shipped }) {
         query = arrow(two, 'query', 'm');
     const twoText = h('p.readout', { ariaLive: 'polite' }),
         product = curve('the product of the two by their distance', -1);
-
-    const clocks = CLOCKS.map((of32) => {
-        const i = Math.round((of32 / 31) * (plain.length - 1)),
-            name = `pair ${i}`,
-            svg = plane(name);
-        const hands = [arrow(svg, 'key', 'n'), arrow(svg, 'query', 'm')];
-        return { i, hands, box: h('div', svg.node(), name) };
-    });
-    const all = curve('the sum of all pairs by distance', -0.35);
-    const threeText = h('p.readout');
 
     const both = (by) => {
         const step = Math.max(-state.get('k'), Math.min(LAST - state.get('m'), by));
@@ -131,19 +118,13 @@ export function whatRopeIs({ page, shipped }) {
         elements(trail, 'line', before, { x2: ([x]) => x, y2: ([, y]) => y });
         swept.attr('d', m ? wedge((m - 1) * SPEED, m * SPEED, R) : '');
         single.turn(m * SPEED);
-        oneText.textContent = `“${WORDS[m]}” stands at ${m}: turned ${m} times by the same angle.`;
+        oneText.textContent = `“${WORDS[m]}” is at ${m}: turned ${m} times by the same angle.`;
         query.turn(m * SPEED);
         key.turn(n * SPEED);
         between.attr('d', wedge(n * SPEED, m * SPEED, 30));
         const fits = Math.cos(d * SPEED);
         product.put((x) => Math.cos(x * SPEED), d);
         twoText.textContent = `${d} apart: product ${fixed(fits, 2)}`;
-        for (const { i, hands } of clocks) {
-            hands[0].turn(n * plain[i]);
-            hands[1].turn(m * plain[i]);
-        }
-        all.put((x) => expectedScore(plain, x), d);
-        threeText.textContent = `${d} apart: the mean of all ${plain.length} is ${fixed(expectedScore(plain, d), 2)}`;
     }
     const redraw = onceAFrame(draw);
     state.on(['m', 'k'], redraw);
@@ -189,7 +170,7 @@ export function whatRopeIs({ page, shipped }) {
     formula.onmouseleave = () => delete pictures.dataset.lit;
 
     const pictures = h(
-        'div.three',
+        'div.pictures',
         h(
             'figure',
             h('figcaption', h('b', '1'), prose('A [token] becomes a list of numbers. Two of them make an arrow.')),
@@ -213,20 +194,6 @@ export function whatRopeIs({ page, shipped }) {
                 button('▸', () => both(1), { ariaLabel: 'both one on' }),
             ),
         ),
-        h(
-            'figure',
-            h(
-                'figcaption',
-                h('b', '3'),
-                prose(`A [head] has ${plain.length} such [pairs|pair], fast and slow. Their sum falls with distance.`),
-            ),
-            h(
-                'div.four',
-                clocks.map(({ box }) => box),
-            ),
-            threeText,
-            all.node,
-        ),
     );
     return {
         id: 'arrows',
@@ -236,7 +203,7 @@ export function whatRopeIs({ page, shipped }) {
                 'p',
                 prose(
                     'Attention compares two tokens by a dot product, which does not know where they are. *Rotary position ' +
-                        'embedding* (RoPE) tells it: it turns every arrow by its [position].',
+                        'embedding* (RoPE) tells it: it turns every arrow by its [position]. A clock is the angle between two.',
                 ),
             ),
             words,

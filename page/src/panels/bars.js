@@ -1,68 +1,88 @@
-// What each pair gives to the key's score, a bar each, and below them what it comes to, beside the best of all other tokens.
+// What each pair gives to the score of the number's token, a bar each, over outlines of what it gave close by; below them
+// what it comes to, beside the best of all other tokens.
 import { attrs, drawing, elements, fixed, h } from '../dom.js';
 
 const HEIGHT = 92, // where the style has no other
     LEFT = 34; // pixels, as of the handles and the clocks
 
-// { box, put }. `put` takes { terms, score, rival, past }, of which `past` tells whose hand has passed its arc; or nothing.
+// { box, put }. `put` takes { terms, near, score, rival, word, past, isStale }: `near` are the terms close by, or null, `word`
+// is the winner's elsewhere,
+// `past` tells whose hand has passed its arc, and what is stale is of the angles alone, not measured; or nothing.
 export function termBars(pairs) {
     const svg = drawing('terms', HEIGHT).attr('role', 'img'),
         zero = svg.append('line').attr('class', 'zero'),
         ticks = svg.append('g'),
-        bars = svg.append('g');
+        indices = Array.from({ length: pairs }, (_, i) => i),
+        bars = elements(svg.append('g'), 'rect', indices, {}),
+        titles = elements(bars, 'title', (i) => [i], {}),
+        outlines = elements(svg.append('g'), 'rect', indices, { class: 'near' });
     const meter = (name, title) => {
         const level = h('i'),
             value = h('b');
-        return { row: h(`div.${name}`, h('span', title), h('span.track', level), value), level, value };
+        const label = h('span', title);
+        return { row: h(`div.${name}`, label, h('span.track-of-sum', level), value), label, level, value };
     };
-    const mine = meter('mine', 'sum: the key’s score'),
+    const mine = meter('mine', 'sum: the number’s score'),
         best = meter('best', 'best score elsewhere');
     const totals = h('div.totals', mine.row, best.row),
         box = h('div.bars-of-pairs', svg.node(), totals);
     let most = 5, // of the axis, which never shrinks
         widest = 30,
-        shown = null;
+        shown = null,
+        width = 600,
+        height = HEIGHT;
 
-    function draw() {
-        const width = svg.node().clientWidth || 600,
-            height = svg.node().clientHeight || HEIGHT,
-            { terms, score, rival, past } = shown ?? { terms: [], score: NaN, rival: NaN, past: [] };
-        most = Math.max(most, Math.ceil(Math.max(0, ...terms.map(Math.abs))));
-        widest = Math.max(widest, Math.ceil(Math.max(score || 0, rival || 0) / 10) * 10);
+    const yOf = (v) => height / 2 - (v / most) * (height / 2 - 4);
+    // Where a bar is, and as high as a term is.
+    function stand(rects, terms) {
         const step = (width - LEFT) / pairs,
-            y = (v) => height / 2 - (v / most) * (height / 2 - 4),
-            scale = [most, -most];
-        attrs(zero, { x1: LEFT, x2: width, y1: y(0), y2: y(0) });
-        elements(ticks, 'text', scale, {
-            ...{ x: LEFT - 6, y: (v) => y(v) + (v > 0 ? 9 : 0), 'text-anchor': 'end' },
+            middle = yOf(0);
+        rects.each(function put(i) {
+            const end = terms ? yOf(terms[i]) : middle;
+            this.setAttribute('x', (LEFT + i * step + step * 0.16).toFixed(2));
+            this.setAttribute('width', (step * 0.68).toFixed(2));
+            this.setAttribute('y', Math.min(middle, end).toFixed(2));
+            this.setAttribute('height', Math.abs(end - middle).toFixed(2));
+        });
+    }
+    function draw() {
+        const { terms = null, near = null, score = NaN, rival = NaN, word = '', past = [], isStale = false } = shown ?? {};
+        most = Math.max(most, Math.ceil(Math.max(0, ...[...(terms ?? []), ...(near ?? [])].map(Math.abs))));
+        widest = Math.max(widest, Math.ceil(Math.max(score || 0, rival || 0) / 10) * 10);
+        attrs(zero, { x1: LEFT, x2: width, y1: yOf(0), y2: yOf(0) });
+        elements(ticks, 'text', [most, -most], {
+            ...{ x: LEFT - 6, y: (v) => yOf(v) + (v > 0 ? 9 : 0), 'text-anchor': 'end' },
             text: (v) => (v > 0 ? `+${v}` : fixed(v, 0)),
         });
-        const all = elements(bars, 'rect', terms, {
-            class: (_, i) => (past[i] ? 'new' : ''),
-            x: (_, i) => LEFT + i * step + step * 0.16,
-            y: (v) => y(Math.max(0, v)),
-            width: step * 0.68,
-            height: (v) => Math.abs(y(v) - y(0)),
-        });
-        elements(all, 'title', (v, i) => [`pair ${i}: ${fixed(v, 2)}`], { text: String });
-        for (const [{ level, value }, x] of [
+        stand(bars, terms);
+        stand(outlines, near);
+        bars.attr('class', (i) => (past[i] ? 'new' : ''));
+        titles.text((i) => (terms ? `pair ${i}: ${fixed(terms[i], 2)}` : ''));
+        box.classList.toggle('stale', isStale);
+        for (const [{ level, value }, x] of /** @type {[any, number][]} */ ([
             [mine, score],
             [best, rival],
-        ]) {
+        ])) {
             level.style.width = `${Math.max(0, Math.min(1, (x || 0) / widest)) * 100}%`;
             value.textContent = Number.isFinite(x) ? fixed(x, 1) : '…';
         }
+        const label = word ? `best elsewhere: “${word}”` : 'best score elsewhere';
+        if (best.label.textContent !== label) best.label.textContent = label;
         totals.classList.toggle('lost', rival > score);
-        const minus = terms.filter((v) => v < 0).length;
+        const minus = (terms ?? []).filter((v) => v < 0).length;
         svg.attr(
             'aria-label',
-            terms.length
-                ? `what ${pairs} pairs add to the key’s score: ${fixed(score, 1)} in total, ${minus} of them negative; the ` +
+            terms
+                ? `what ${pairs} pairs add to the number’s score: ${fixed(score, 1)} in total, ${minus} of them negative; the ` +
                       `best other token scores ${fixed(rival, 1)}`
                 : 'what each pair adds to the score: not measured yet',
         );
     }
-    new ResizeObserver(draw).observe(svg.node());
+    new ResizeObserver(([entry]) => {
+        width = entry.contentRect.width || width;
+        height = entry.contentRect.height || height;
+        draw();
+    }).observe(svg.node());
     return {
         box,
         put(next) {

@@ -3,11 +3,11 @@
 import { engineReadings } from '../config/engines.js';
 import { EXAMPLES } from '../config/examples.js';
 import { gapFields } from '../config/gaps.js';
-import { blockToPaste, hasOriginal, promiseOf } from '../config/paste.js';
+import { blockToPaste, hasOriginal, jsonIn, promiseOf } from '../config/paste.js';
 import { verdictTable } from '../config/verdicts.js';
 import { wavelengths } from '../config/waves.js';
-import { inWords, isNothingNew, layersInWords, remarks, verdictOf, wayOut } from '../config/words.js';
-import { afterPause, breath, button, command, count, fact, folded, h, short, stateChips, stateSlider, statusLine } from '../dom.js';
+import { inWords, isNothingNew, layersInWords, reachOf, remarks, TUNED, verdictOf, wayOut } from '../config/words.js';
+import { afterPause, breath, button, command, count, fact, h, short, stateChips, stateSlider, statusLine } from '../dom.js';
 import { mb, takes } from '../given.js';
 import { go } from '../links.js';
 import { methodChoices, SIX, titleOf } from '../methods.js';
@@ -15,7 +15,6 @@ import { seenShare, sharpness } from '../numbers.js';
 import { choice, number, state, text } from '../state.js';
 
 const METHODS = [...SIX, 'dynamic-yarn'];
-const TUNED = ['llama3', 'longrope']; // methods that models are trained on with
 const MOST_LINK = 8000, // characters of a config in a link
     MOST_FILE = 3e5; // characters of a config: a few thousand are usual
 const WANT = [512, 1048576], // positions
@@ -80,9 +79,9 @@ function reached(rows, most, length) {
     return rows.map((row) => ({ ...row, ...its[row.check] }));
 }
 
-// What a config's settings come to: { box, put, clear }. Among the story's panels all but the verdict and the engines is
-// folded away. `put` goes in steps of some milliseconds.
-function resultsOf(isFolded) {
+// What a config's settings come to: { box, put, clear }. Where the tool has a page of its own, the story has the verdict alone,
+// and a `link` to the rest. `put` goes in steps of some milliseconds.
+function resultsOf(isShort, link) {
     const onTop = h('p.verdict', { role: 'status' }),
         dated = h('p.fine'),
         facts = h('div.numbers'),
@@ -131,27 +130,29 @@ function resultsOf(isFolded) {
         block,
         elsewhereLines,
     ];
-    const box = h(
-        'div',
-        onTop,
+    const asked = [
         h('div.row', want),
         h('p', 'How the programs that serve models read it, the furthest off first:'),
         readings,
         dated,
         enginesLine,
-        isFolded ? folded('Why: its numbers, its pairs, other methods, and a block to paste', ...inWhole) : inWhole,
-    );
+    ];
+    const box = h('div', onTop, isShort ? link : [asked, inWhole].flat());
 
-    function putReadings(plan, length, hasLimit) {
+    // What engines make of it: { alike, engines }, how many read it as it is meant, and their rows. A block alone does not
+    // say where they stop: `hasLimit` tells whether the config does.
+    function putReadings(plan, length, reach, hasLimit) {
         try {
-            const { date, items, alike } = engineReadings(plan, length, hasLimit);
+            const { date, rows } = plan.engines(length),
+                engines = rows.map((row) => (hasLimit ? row : { ...row, most: Infinity })),
+                { items, alike } = engineReadings(engines, length, reach);
             dated.textContent = `As of ${date}. Where an engine has a limit, the config sets it.`;
             readings.replaceChildren(...items);
-            return alike;
+            return { alike, engines };
         } catch (error) {
             dated.textContent = '';
             readings.replaceChildren(h('li', inWords(error.message)));
-            return 0;
+            return { alike: 0, engines: [] };
         }
     }
 
@@ -203,13 +204,14 @@ function resultsOf(isFolded) {
                 trained = told.trainedContext,
                 advice = isNothingNew(notes, trained) ? '' : plan.advice(length),
                 far = notes.map ? plan.distance(length - 1, 0) + 1 : length, // no later key is further away
-                alike = putReadings(plan, length, told.maxPositions > 0);
+                reach = reachOf(rows) || Infinity,
+                { alike, engines } = putReadings(plan, length, reach, told.maxPositions > 0);
             yield;
             box.hidden = false;
-            onTop.textContent = verdictOf(rows, length, { notes, trained, alike });
-            onTop.classList.toggle('bad', failed.length > 0);
+            onTop.textContent = verdictOf(rows, length, { notes, told, engines });
+            onTop.classList.toggle('bad', failed.length > 0 || /^No engine/.test(onTop.textContent));
             facts.replaceChildren(...factsOf(told, method, scaled, pairs, { far, map: notes.map }, !!kinds.sliding));
-            const said = remarks({ told, advice, method, scale: scaled.scale, sharp, length, isOwn: !chosen, isOnTop });
+            const said = remarks({ told, advice, method, scale: scaled.scale, sharp, length, reach, isOwn: !chosen, isOnTop });
             warnings.replaceChildren(...said.map((line) => h('li', line)));
             kindsOfLayers.textContent = layersInWords(notes, kinds, length);
             rowsOnTop.hidden = !rows.length;
@@ -254,7 +256,8 @@ export function yourModel({ small, hasToolBeside, isTool }) {
         ariaLabel: 'a config.json or its rope_scaling block',
     });
     const gaps = gapFields(() => read());
-    const results = resultsOf(!isTool);
+    const link = h('a', { href: 'config.html' }, 'All about it: engines, pairs, other methods, a block to paste'),
+        results = resultsOf(hasToolBeside, h('p', link));
     let newest = 0; // of the readings: an older one goes no further
 
     function refuse(reason) {
@@ -266,18 +269,18 @@ export function yourModel({ small, hasToolBeside, isTool }) {
             !isEmpty,
         );
         advised.textContent = wayOut(reason, pasted);
-        gaps.fields.open ||= /below/.test(advised.textContent);
-        gaps.clear();
+        gaps.ask([]);
         results.clear();
     }
 
-    // A file that is new stands at the length that it promises, until the reader has said another one.
+    // A file that is new is shown at the length that it promises or reaches, until the reader has said another one.
     let wished = state.get('want') !== FIRST_WANT,
         isOurs = false;
     function promise(told) {
         if (wished) return;
         isOurs = true;
-        state.set('want', Math.min(WANT[1], Math.max(WANT[0], promiseOf(pasted, told))));
+        const reach = hasOriginal(pasted) ? told.trainedContext * told.factor : 0;
+        state.set('want', Math.min(WANT[1], Math.max(WANT[0], reach, promiseOf(pasted, told))));
         isOurs = false;
     }
 
@@ -292,8 +295,13 @@ export function yourModel({ small, hasToolBeside, isTool }) {
             const told = page.facts();
             status.say('');
             advised.textContent = '';
-            gaps.put(told);
+            if (gaps.ask(told.filled)) {
+                results.clear();
+                results.box.ariaBusy = 'false';
+                return;
+            }
             promise(told);
+            link.href = `config.html${pasted === first ? '' : `#config=${encodeURIComponent(squeezed(pasted))}`}`;
             const steps = results.put(page, pasted, gaps.options(told));
             while (!steps.next().done) {
                 await breath();
@@ -308,13 +316,13 @@ export function yourModel({ small, hasToolBeside, isTool }) {
     }
 
     const paste = afterPause(150, () => {
-        pasted = area.value;
-        const link = pasted === first || pasted.length > MOST_FILE ? '' : squeezed(pasted);
-        state.set('config', link.length <= MOST_LINK ? link : '');
+        pasted = jsonIn(area.value);
+        const written = pasted === first || pasted.length > MOST_FILE ? '' : squeezed(pasted);
+        state.set('config', written.length <= MOST_LINK ? written : '');
         carried.textContent =
-            link.length <= MOST_LINK
+            written.length <= MOST_LINK
                 ? ''
-                : `A link to this page cannot carry this config: it has ${count(link.length)} characters, and ` +
+                : `A link to this page cannot carry this config: it has ${count(written.length)} characters, and ` +
                   `${count(MOST_LINK)} are the most.`;
         read();
     });
@@ -362,15 +370,13 @@ export function yourModel({ small, hasToolBeside, isTool }) {
             h(
                 'p',
                 'Paste a checkpoint’s config.json, or only its rope_scaling block, or drop the file anywhere on this page.',
-                ...(hasToolBeside ? [' ', h('a', { href: 'config.html' }, 'This tool also has its own page.')] : []),
             ),
             h('div.row.middle', examples, pick),
             area,
             status,
             advised,
             carried,
-            gaps.fields,
-            gaps.said,
+            gaps.box,
             results.box,
         ],
     };

@@ -26,22 +26,24 @@ function clock() {
     const seen = add('path', 'seen'),
         strange = add('path', 'strange');
     add('line', 'key', { y1: -R - 1.5, y2: -R + 3 });
-    const hand = add('line', 'query');
+    const hand = add('line', 'query', { y2: -(R - 1.5) });
+    let arc = NaN; // that is drawn
     return {
         svg,
+        // The hand at an angle, NaN for none, past an arc of so much.
         put(angle, trained, isPast) {
             const end = Math.min(TURN, trained);
-            seen.setAttribute('d', sector(0, end));
+            if (arc !== end) seen.setAttribute('d', sector(0, (arc = end)));
             strange.setAttribute('d', isPast ? sector(end, Math.min(angle, TURN)) : '');
-            hand.setAttribute('x2', String(((R - 1.5) * Math.sin(angle)).toFixed(3)));
-            hand.setAttribute('y2', String((-(R - 1.5) * Math.cos(angle)).toFixed(3)));
+            hand.setAttribute('transform', `rotate(${(((angle || 0) * 360) / TURN).toFixed(2)})`);
+            hand.toggleAttribute('hidden', Number.isNaN(angle));
             svg.setAttribute('class', isPast ? 'new' : '');
         },
     };
 }
 
-// All clocks of a head: { box, put }. `put` takes the speeds, the plain ones and a distance, and tells of each whether its
-// hand has passed the arc that training showed.
+// All clocks of a head: { box, put }. `put` takes the speeds, the plain ones and a distance (NaN: the key is not seen, and
+// there are no hands), and tells of each whether its hand has passed the arc that training showed.
 export function clocks(pairs, trained) {
     const all = Array.from({ length: pairs }, clock),
         box = h(
@@ -58,8 +60,11 @@ export function clocks(pairs, trained) {
                 put(angle, trained * plain[i], isPast);
                 return isPast;
             });
-            const many = past.filter(Boolean).length;
-            box.ariaLabel = `${pairs} clocks; ${many} hands are past the arc that they covered in training`;
+            const many = past.filter(Boolean).length,
+                label = Number.isNaN(distance)
+                    ? `${pairs} clocks without hands: the sentence is not seen`
+                    : `${pairs} clocks; ${many} hands are past the arc that they covered in training`;
+            if (box.ariaLabel !== label) box.ariaLabel = label;
             return past;
         },
     };

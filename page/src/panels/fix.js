@@ -1,23 +1,16 @@
 // A handle for each pair, how much it is slowed: what that does to neighbors and to angles, and how near it is to YaRN. The
-// handles themselves stand in the scene, below what each pair gives to the score.
+// handles themselves are in the scene, below what each pair gives to the score.
 import { chart, legend } from '../chart.js';
-import { afterPause, button, chips, command, count, folded, h, listing, onceAFrame, reducedMotion, stateSlider } from '../dom.js';
+import { afterPause, button, chips, command, count, folded, h, onceAFrame, reducedMotion, stateSlider } from '../dom.js';
 import { copyLink } from '../links.js';
-import { blockOfHandles, handles, lookOf, methodChoices, methodFor, plainSpeeds, SIX } from '../methods.js';
+import { blockOfHandles, handles, lookOf, methodChoices, methodFor, namedHandles, placesOf, plainSpeeds, SIX, TIMES } from '../methods.js';
 import { nearness, nudge, reached } from '../nearness.js';
-import { seenShare, sharpness, TURN } from '../numbers.js';
+import { mostRead, seenShare, sharpness, TURN } from '../numbers.js';
 import { state } from '../state.js';
 import { handleBoard } from './handles.js';
 import { measureHandles } from './measured.js';
 import { rewrite } from './rewrite.js';
 
-// Perplexity of book.txt past 512 in a text so many times as long, measured of model.bin by ./run --ppl book.txt --kv f32:
-// with the step as a block of longrope, and with --rope yarn.
-const STEP_AND_RAMP = {
-    times: [2, 3, 4, 6, 8, 16],
-    step: [40.6, 31.6, 33.9, 36.3, 36.7, 40.3],
-    yarn: [40.0, 31.3, 33.8, 35.4, 35.7, 38.0],
-};
 const MOVING_MS = 450, // handles on their way to a method's places
     SETTLED_MS = 600; // after which the reader has let go of them
 
@@ -41,50 +34,19 @@ function gauge(name) {
     });
 }
 
-function stepOrRamp() {
-    const { times, step, yarn } = STEP_AND_RAMP,
-        row = (name, numbers) => [name, ...numbers.map((x) => x.toFixed(1))];
-    return listing(
-        ['perplexity past 512', ...times.map((x) => `${x}×`)],
-        [row('the step', step), row('YaRN', yarn)],
-    );
-}
-
-export function fixIt({ file, engine, page, shipped, recorded, book, own, scene }) {
+export function fixIt({ file, engine, shipped, recorded, book, own, scene }) {
     const L = shipped.trainedContext,
-        n = scene.most,
-        scale = n / L,
+        scale = TIMES,
+        n = scale * L,
         pairs = shipped.headDim / 2,
-        plain = plainSpeeds();
-
-    // ---- what is known: where the methods have the handles
-
-    const placesOf = (name) => {
-        const { frequencies, attention } = page.plan(methodFor(name), n).frequencies(n);
-        return { slow: plain.map((f, i) => f / frequencies[i]), temper: +attention.toPrecision(6) };
-    };
-    const PLACES = Object.fromEntries(SIX.map((name) => [name, placesOf(name)])),
-        yarn = PLACES.yarn;
-    const alike = (a, b) => Math.abs(a / b - 1) < 1e-4;
-    // The method that has the handles where they are; '': none has.
-    const named = () => {
-        const now = handles();
-        return (
-            SIX.find(
-                (name) =>
-                    alike(PLACES[name].temper, state.get('temper')) && PLACES[name].slow.every((s, i) => alike(s, now[i])),
-            ) ?? ''
-        );
-    };
+        plain = plainSpeeds(),
+        yarn = placesOf('yarn');
 
     // ---- what is seen
 
     let over = null, // YaRN's places, while the reader's are near
         shownAs = ''; // the method whose chip is pressed
-    const board = handleBoard({
-        ...{ pairs, slow: handles, past: scene.past, scale, over: () => over, move: (to) => put(to) },
-        first: () => (scene.isNarrow() ? pairs / 2 : 0), // fingers need room, and the slow half is what breaks
-    });
+    const board = handleBoard({ pairs, slow: handles, past: scene.past, scale, over: () => over, move: (to) => put(to) });
     const text = rewrite({ engine, file, book, shipped, recorded, own });
     scene.add(board, text.box);
     const letGo = afterPause(SETTLED_MS, text.begin);
@@ -126,7 +88,7 @@ export function fixIt({ file, engine, page, shipped, recorded, book, own, scene 
             shares = speeds.map((f, i) => seenShare(plain[i], f, L, n)),
             near = nearness(handles(), yarn.slow, plain, L),
             { stage } = near;
-        shownAs = named();
+        shownAs = namedHandles();
         over = stage ? yarn.slow : null;
         board.draw();
         neighbors.put(sharpness(plain, speeds));
@@ -153,14 +115,13 @@ export function fixIt({ file, engine, page, shipped, recorded, book, own, scene 
 
     // ---- what is measured
 
-    const measure = measureHandles({ engine, book, trained: L, n, named, result, live });
+    const measure = measureHandles({ engine, book, trained: L, n: Math.min(n, mostRead(shipped)), named: namedHandles, result, live });
 
     // ---- the handles move, by whatever hand
 
     let ours = false;
     function set(slow, temper) {
         ours = true;
-        if (!['', 'yours'].includes(state.get('by'))) state.set('by', '');
         state.set('temper', temper);
         state.set('slow', slow.every((s) => s === 1) ? [] : slow);
         ours = false;
@@ -179,7 +140,7 @@ export function fixIt({ file, engine, page, shipped, recorded, book, own, scene 
     }
     function preset(name) {
         const from = handles(),
-            to = PLACES[name],
+            to = placesOf(name),
             began = performance.now(),
             mine = ++moving;
         const step = () => {
@@ -216,21 +177,13 @@ export function fixIt({ file, engine, page, shipped, recorded, book, own, scene 
             h(
                 'p',
                 'A handle’s height is how many times slower its hand turns. Drag across several of them. Lift the red ones to ' +
-                    `${scale}×: their hands return to their arcs, their bars rise, and the model finds the number. But if you slow ` +
-                    'the fast ones, too, neighboring tokens look alike.',
+                    `${scale}×. Then try the fast ones, too: neighboring tokens will look alike.`,
             ),
             h('div.scene-slot'),
-            h('div.gauges', neighbors, angles),
-            event,
             h('p', 'Where published methods put them:'),
             presets,
-            h(
-                'p',
-                'Does it take YaRN’s gradual ramp from fast to slow? A step slows the 16 red hands alone, by the factor, and uses ' +
-                    'YaRN’s temperature. It finds every hidden number up to 16 times the trained length, as YaRN does. But it ' +
-                    'reads worse, and more so the further it goes: at 16 times its perplexity is 6 % higher (give or take 0.6).',
-            ),
-            h('div.overflow', stepOrRamp()),
+            h('div.gauges', neighbors, angles),
+            event,
             folded('How much YaRN slows each pair', h('p', slowing())),
             folded(
                 'Read the story with these handles',

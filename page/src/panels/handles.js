@@ -1,5 +1,6 @@
 // What is seen of handles: a stem and a dot for each pair, as high as the pair is slowed. They are painted, with a mouse or
-// a finger; with the keyboard one is chosen and moved.
+// a finger; with the keyboard one is chosen
+// and moved, and its height taken along.
 import { scaleLog } from 'd3-scale';
 import { pointer } from 'd3-selection';
 import { attrs, drawing, elements, short } from '../dom.js';
@@ -11,43 +12,50 @@ const HEIGHT = 150,
 
 /**
  * { box, draw }. All of these tell: `slow` how much each pair is slowed, `past` whose hand has passed its arc, `scale` by
- * how much the text is longer than trained, `over` a list that is laid over as a curve, or null, and `first` the first pair
- * that there is room for. `move` takes a new list.
+ * how much the text is longer than trained, and `over` a list that is laid over as a curve, or null. `move` takes a new list.
  * @param {{ pairs: number, slow: () => number[], past: () => boolean[], scale: number, over: () => number[] | null,
- *     first: () => number, move: (slow: number[]) => void }} how
+ *     move: (slow: number[]) => void }} how
  */
-export function handleBoard({ pairs, slow, past, scale, over, first, move }) {
+export function handleBoard({ pairs, slow, past, scale, over, move }) {
     let chosen = pairs - 1,
-        painted = null; // the pair that the pointer was at
+        painted = null; // where the pointer was: { pair, value }
     const most = 2 * scale;
     const svg = attrs(drawing('handles', HEIGHT), {
         ...{ tabindex: 0, role: 'slider', 'aria-orientation': 'vertical' },
-        'aria-label': 'handles: left and right choose a pair, up and down slow it, Home and End are the first and last pair',
+        'aria-label': 
+            'handles: left and right choose a pair, with Shift they take its height along; up and down slow it; Home and End are ' +
+            'the first and last pair',
     });
     const [guides, laid, stems, dots] = Array.from({ length: 4 }, () => svg.append('g'));
     const y = scaleLog()
         .clamp(true)
         .domain([LOWEST, most])
         .range([HEIGHT - 12, 12]);
-    const width = () => svg.node().clientWidth || 600,
-        step = () => (width() - LEFT) / (pairs - first()),
-        x = (i) => LEFT + (i - first() + 0.5) * step();
+    let width = 0; // not seen
+    const step = () => (width - LEFT) / pairs,
+        x = (i) => LEFT + (i + 0.5) * step();
 
     // A handle close to a line of its own snaps to it.
     const near = (v) =>
         Math.abs(Math.log(v)) < 0.05 ? 1 : Math.abs(Math.log(v / scale)) < 0.05 ? scale : +v.toPrecision(4);
-    function put(from, to, value) {
-        const list = [...slow()];
-        for (let i = Math.min(from, to); i <= Math.max(from, to); i++)
-            list[i] = near(Math.min(most, Math.max(LOWEST, value)));
+    // Puts the handles from one pair to another on a line from value to value, in a logarithm.
+    function put(from, to, before, value) {
+        const list = [...slow()],
+            way = Math.sign(to - from) || 1;
+        for (let i = from; i !== to + way; i += way) {
+            const share = from === to ? 1 : (i - from) / (to - from);
+            list[i] = near(Math.min(most, Math.max(LOWEST, before * (value / before) ** share)));
+        }
         move(list);
     }
     function paint(event) {
         const [px, py] = pointer(event, svg.node()),
-            pair = Math.min(pairs - 1, Math.max(first(), first() + Math.floor((px - LEFT) / step()))),
-            from = painted ?? pair;
-        painted = chosen = pair;
-        put(from, pair, y.invert(py));
+            pair = Math.min(pairs - 1, Math.max(0, Math.floor((px - LEFT) / step()))),
+            value = y.invert(py),
+            from = painted ?? { pair, value };
+        painted = { pair, value };
+        chosen = pair;
+        put(from.pair, pair, from.value, value);
     }
     svg.on('pointerdown', (event) => {
         svg.node().setPointerCapture(event.pointerId);
@@ -58,22 +66,25 @@ export function handleBoard({ pairs, slow, past, scale, over, first, move }) {
             if (event.buttons) paint(event);
         })
         .on('keydown', (event) => {
-            const to = { ArrowLeft: chosen - 1, ArrowRight: chosen + 1, Home: first(), End: pairs - 1 }[event.key],
+            const to = { ArrowLeft: chosen - 1, ArrowRight: chosen + 1, Home: 0, End: pairs - 1 }[event.key],
                 by = { ArrowUp: 1.1, ArrowDown: 1 / 1.1, PageUp: 2, PageDown: 1 / 2 }[event.key];
             if (to === undefined && !by) return;
             event.preventDefault();
-            if (by) return put(chosen, chosen, slow()[chosen] * (event.shiftKey ? by ** 4 : by));
-            chosen = Math.max(first(), Math.min(pairs - 1, to));
-            draw();
+            const value = slow()[chosen] * (by ? (event.shiftKey ? by ** 4 : by) : 1),
+                before = chosen;
+            if (!by) chosen = Math.max(0, Math.min(pairs - 1, to));
+            if (by || event.shiftKey) put(before, chosen, value, value);
+            else draw();
         });
 
     function draw() {
+        if (!width) return;
         const list = slow(),
             isPast = past(),
-            shown = Array.from({ length: pairs - first() }, (_, k) => first() + k),
+            shown = Array.from({ length: pairs }, (_, i) => i),
             curve = over();
-        svg.attr('viewBox', `0 0 ${width()} ${HEIGHT}`);
-        elements(guides, 'line', [1, scale], { class: 'guide', x1: LEFT, x2: width(), y1: y, y2: y });
+        svg.attr('viewBox', `0 0 ${width} ${HEIGHT}`);
+        elements(guides, 'line', [1, scale], { class: 'guide', x1: LEFT, x2: width, y1: y, y2: y });
         elements(guides, 'text', [1, scale], {
             ...{ x: LEFT - 6, y: (v) => y(v) + 4, 'text-anchor': 'end' },
             text: (v) => `${short(v)}×`,
@@ -94,6 +105,11 @@ export function handleBoard({ pairs, slow, past, scale, over, first, move }) {
             'aria-valuetext': `pair ${chosen}, slowed ${short(list[chosen])} times`,
         });
     }
-    new ResizeObserver(kept(draw)).observe(svg.node()); // not of a board that another model's has replaced
+    // Not of a board that another model's has replaced.
+    const measure = kept(([entry]) => {
+        width = entry.contentRect.width;
+        draw();
+    });
+    new ResizeObserver(measure).observe(svg.node());
     return { box: svg.node(), draw };
 }

@@ -1,36 +1,36 @@
-// Who finds a key that is far back? A guess first; then the scene beside it shows the answers, and a grid all lengths and
+// Does a window find what is far back? A guess first; then the scene beside it shows the answers, and a grid all lengths and
 // depths.
 import { count, h, predict } from '../dom.js';
+import { DEPTHS } from '../haystack.js';
 import { keyGrid } from './grid.js';
 
 export function hideAKey({ file, engine, shipped, recorded, own, scene }) {
     const L = shipped.trainedContext,
-        READERS = [
-            ['window', 'the window'],
-            ['none', 'plain RoPE'],
-            ['yarn', 'YaRN'],
-        ];
-    const grid = keyGrid({ engine, recorded, file, trained: L });
-    grid.hidden = true; // it has the answer
-    scene.hide(() => (grid.hidden = false));
+        grid = keyGrid({ engine, recorded, file, shipped }),
+        lengths = grid.lengths.length,
+        places = lengths * DEPTHS.length,
+        // Those in its last L tokens: all depths of texts that are no longer, and of longer ones the end.
+        found = grid.lengths.flatMap((n) => DEPTHS.filter((depth) => n * (1 - depth) <= L)).length,
+        choices = [DEPTHS.length, found, places];
+    if (grid.lengths.at(-1) <= L)
+        return { id: 'key', title: 'Hide a key', body: [h('p', 'All that is read here is within its training.'), h('div.scene-slot'), grid.box] };
+    grid.box.hidden = true; // it has the answer
+    scene.hide(() => (grid.box.hidden = false));
     const guess = predict(
-        `All three read ${count(scene.most)} tokens. Near the end, YaRN and the window have nearly the same perplexity, and plain RoPE a ` +
-            'higher one. Which of them finds the number at the beginning?',
-        READERS.map(([, title]) => title),
+        `The number is hidden in ${places} places: ${lengths} lengths up to ${count(grid.lengths.at(-1))} tokens, ${DEPTHS.length} ` +
+            'depths each. In all of these texts the window reads as well as YaRN. How often does it find the number?',
+        choices.map(String),
         (i) => {
-            const [name] = READERS[i];
-            scene.unhide(name);
+            scene.unhide('window');
             guess.say(
-                `${own ? 'The scene shows the result.' : name === 'yarn' ? 'Yes.' : 'No: YaRN does.'} The window does ` +
-                    'not reach so far back, and plain RoPE sees it at angles that never came up in training. Choose each of them ' +
-                    'below the clocks, and drag the sentence closer. The grid below has every length up to eight times the ' +
-                    'trained one.',
+                `${choices[i] === found ? 'Yes' : 'No'}: ${found} times${own ? ', wherever it sees that far' : ''}. It does not reach ` +
+                    'further back. Now choose plain and YaRN below the clocks.',
             );
         },
     );
     return {
         id: 'key',
         title: 'Hide a key',
-        body: [guess, h('div.scene-slot'), grid],
+        body: [guess, h('div.scene-slot'), grid.box],
     };
 }

@@ -3,7 +3,7 @@
 import { command, count, h, onceAFrame, statusLine } from '../dom.js';
 import { runs } from '../job.js';
 import { blockOfHandles, methodFor } from '../methods.js';
-import { perplexity } from '../numbers.js';
+import { mostRead, perplexity } from '../numbers.js';
 import { markOf, marks } from '../tints.js';
 import { HOW, PAST_TRAINED, writes } from './writing.js';
 
@@ -21,9 +21,9 @@ export function rewrite({ engine, file, book, shipped, recorded, own }) {
         L = shipped.trainedContext,
         past = L + PAST_TRAINED,
         characters = own ? Math.round((0.9 * first.characters * L) / 512) : first.characters,
-        [from, to] = first.excerpts.at(-1).map((place) => place + past - first.length),
-        stretch = first.stretches.at(-1).map((place) => place + past - first.length),
-        broke = first.none.ppl.at(-1);
+        [from, to] = first.excerpt.map((place) => place + past - first.length),
+        stretch = first.stretch.map((place) => place + past - first.length),
+        broke = first.none.ppl;
     const title = h('span'),
         status = statusLine(),
         line = command(),
@@ -31,9 +31,11 @@ export function rewrite({ engine, file, book, shipped, recorded, own }) {
     const over = `over tokens ${stretch.map(count).join(' to ')}`;
     const showBroken = () => {
         title.textContent = `The text that broke: perplexity ${broke.toFixed(0)} ${over}`;
-        tail.replaceChildren('… ', ...spansOf(first.none.excerpts.at(-1)), ' …');
+        tail.replaceChildren('… ', ...spansOf(first.none.tokens), ' …');
     };
-    if (own) title.textContent = 'Move a handle, and the model writes a text with it.';
+    const isTooLong = past > mostRead(shipped);
+    if (isTooLong) title.textContent = `To write ${count(past)} tokens with ${file} would take hours here. The command below does it.`;
+    else if (own) title.textContent = 'Move a handle, and the model writes a text with it.';
     else showBroken();
 
     const writing = runs({ engine, status, inputs: ['slow', 'temper'], work: write });
@@ -44,9 +46,10 @@ export function rewrite({ engine, file, book, shipped, recorded, own }) {
         const block = blockOfHandles();
         line.put([writes(file, `--rope-config ${block[0]}`, { characters, length: past, seed: first.seed }), [block]]);
         const draw = onceAFrame(() => {
-            title.textContent = `Written again with your handles: ${count(texts.length)} of ${count(past)} tokens`;
+            title.textContent = `Written again with your handles: ${count(Math.min(past, texts.length))} of ${count(past)} tokens`;
             tail.replaceChildren('… ', texts.slice(-TAIL).join(''));
         }, PICTURE_MS);
+        if (isTooLong) return;
         await run.ask('write', { ...wish, ...HOW, context: past }, (part) => {
             part.nll?.forEach((nll, i) => (nlls[part.from + i] = nll));
             if (!part.texts) return;

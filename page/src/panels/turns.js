@@ -12,6 +12,7 @@ const KNOWN = [
     { name: 'Llama 3', theta: 500000, trained: 8192, head: 128 },
     { name: 'Qwen2.5', theta: 1000000, trained: 32768, head: 128 },
 ];
+const ASKED = 'Llama 3';
 
 // How many pairs of a model never went round in its training.
 function neverOf(small, { headDim, theta, trainedContext }) {
@@ -39,7 +40,7 @@ export function countTheTurns({ small, shipped }) {
         svg.append('text').attr('class', 'axis-label').text(title),
     );
     const oneText = svg.append('text').style('fill', 'var(--ink)');
-    const box = h('div.hidden-answer', svg.node());
+    const box = h('div', svg.node());
     const result = h('p', { ariaLive: 'polite' });
     const line = command();
 
@@ -49,9 +50,6 @@ export function countTheTurns({ small, shipped }) {
         page.close();
         return Array.from(plain, (f) => (f * state.get('trained')) / TURN);
     }
-    const never = () => turns().filter((t) => t < 1).length,
-        pairs = shipped.headDim / 2,
-        its = neverOf(small, shipped);
 
     function draw() {
         const width = box.clientWidth || 600,
@@ -59,11 +57,10 @@ export function countTheTurns({ small, shipped }) {
             all = turns(),
             narrow = width < 560;
         const few = all.filter((t) => t < 1).length;
-        const hides = box.classList.contains('hidden-answer');
         attrs(svg, {
             viewBox: `0 0 ${width} ${height}`,
             width,
-            'aria-label': hides ? 'bars, hidden until you have guessed' : `${few} of ${all.length} pairs make less than one turn`,
+            'aria-label': `${few} of ${all.length} pairs make less than one turn`,
         });
         const x = bands()
             .domain(all.map((_, i) => i))
@@ -82,7 +79,7 @@ export function countTheTurns({ small, shipped }) {
         };
         const drawn = elements(bars, 'rect', all, { ...bar, class: (t) => (t < 1 ? 'part' : 'whole'), rx: 2 });
         elements(drawn, 'title', (t, i) => [`pair ${i}: ${short(t)} turns`], { text: String });
-        elements(hatches, 'rect', hides ? [] : all, {
+        elements(hatches, 'rect', all, {
             ...bar,
             class: 'hatch',
             display: (t) => (t < 1 ? null : 'none'),
@@ -102,13 +99,9 @@ export function countTheTurns({ small, shipped }) {
         attrs(one, { x1: 40, x2: width - 8, y1: y(1), y2: y(1) });
         attrs(oneText, { x: width - 10, y: y(1) - 6, 'text-anchor': 'end', text: 'one turn' });
         result.replaceChildren(
-            ...(hides
-                ? ['How many of the bars hang below the line?']
-                : [
-                      h('b', `${few} of ${all.length}`),
-                      ` pairs never went round within ${count(state.get('trained'))} positions. Past them, they reach ` +
-                          'angles that the model has never seen.',
-                  ]),
+            h('b', `${few} of ${all.length}`),
+            ` pairs never went round within ${count(state.get('trained'))} positions. Past them, they reach angles that the model has ` +
+                'never seen.',
         );
         line.put(
             `./run --explain --rope none --head-dim ${state.get('head')} --theta ${state.get('theta')} ` +
@@ -124,43 +117,42 @@ export function countTheTurns({ small, shipped }) {
         step: 16,
         ...look,
     });
-    const halves = [0, pairs / 8, pairs / 2, (7 * pairs) / 8].map(Math.round),
-        choices = [...new Set([...halves.filter((x) => Math.abs(x - its) > 1), its])].sort((a, b) => a - b);
+    // The scene tells how many of its own hands never went round: the question is about another model's.
+    const asked = KNOWN.find(({ name }) => name === ASKED),
+        right = neverOf(small, { headDim: asked.head, theta: asked.theta, trainedContext: asked.trained }),
+        all = asked.head / 2,
+        choices = [0, all / 8, right, (7 * all) / 8];
+    const showModel = ({ theta, trained, head }) => {
+        state.set('theta', theta);
+        state.set('trained', trained);
+        state.set('head', head);
+        redraw();
+    };
     const guess = predict(
         prose(
-            `This model has [theta] ${count(shipped.theta)} and ${shipped.headDim / 2} pairs, and was trained on ` +
-                `${shipped.trainedContext} positions. How many of the pairs never made a full turn?`,
+            `${ASKED} has [theta] ${count(asked.theta)} and ${all} pairs in each head, and was trained on ${count(asked.trained)} ` +
+                'positions. How many of its hands never made a full turn?',
         ),
         choices.map((x) => (x ? String(x) : 'none')),
         (i) => {
-            box.classList.remove('hidden-answer');
-            const right = never();
+            showModel(asked);
             guess.say(
                 choices[i] === right ? `Yes: ${right}.` : `It is ${right}.`,
                 ' Each hand is slower than the one before by the same ratio, so on this scale the bars end on a straight line.',
             );
-            redraw();
         },
     );
     state.on(['theta', 'trained', 'head'], redraw);
     new ResizeObserver(redraw).observe(box);
     const known = h(
         'div.chips',
-        KNOWN.map(({ name, theta, trained, head }) =>
-            button(name, () => {
-                box.classList.remove('hidden-answer');
-                state.set('theta', theta);
-                state.set('trained', trained);
-                state.set('head', head);
-                redraw();
-            }),
-        ),
+        KNOWN.map((model) => button(model.name, () => showModel(model))),
     );
     return {
         id: 'turns',
         title: 'Count the turns',
         body: [
-            h('p', 'A hand that went round many times has shown the model every angle. Which hands did not?'),
+            h('p', 'A hand that went round many times has shown the model every angle. Bars below the line never went round.'),
             guess,
             box,
             result,

@@ -79,6 +79,8 @@ typedef struct {
 
 // Whether a word stands in a list of words with a space between two; NULL: no words.
 bool has_word(const char *words, const char *word);
+// Whether a value is a string, and one of such words.
+bool json_is_one_of(const Json *value, const char *words);
 // Where a model of text and something else has the config of its text model.
 enum { N_CONTAINERS = 4 };
 extern const char *const family_containers[N_CONTAINERS];

@@ -1,7 +1,7 @@
 // Names that people type, and the nearest ones that are known.
 #pragma once
 
-#include "../base/util.h"
+#include "util.h"
 
 // The edit distance of two words in any case, with swaps of neighbors; 32 if one has more letters.
 int name_distance(const char *a, const char *b);

@@ -123,6 +123,8 @@ static void read_dims(Config *c) {
                       config_member(c, key) ? c->called.inside : "", key, c->family->rotary_key,
                       c->turning);
     if (c->family) check_family_head(c);
+    if (c->head_dim == 0 && config_fills(c, FILLED_HEAD_DIM))
+        c->head_dim = c->file->instead.head_dim;
     int head_dim = (int)c->head_dim;
     *(is_sliding ? &c->file->sliding_head_dim : &c->file->head_dim) = head_dim;
     if (head_dim == 0)
@@ -328,8 +330,10 @@ static bool settle_still(Config *c) {
     const Json *head = json_member(c->config, "head_dim");
     if (head && head->kind != 'n') config_number(c, c->config, "head_dim", 0);
     if (!c->file->head_dim) c->file->head_dim = 2;  // which nobody looks at
-    c->file->rope = c->file->sliding = (RopeConfig){
-        .rotary_dim = c->file->head_dim, .theta = 1e4, .train_ctx = c->trained ? c->trained : 1};
+    c->file->rope = c->file->sliding = (RopeConfig){.rotary_dim = c->file->head_dim,
+                                                    .theta = c->family->theta,
+                                                    .train_ctx = c->trained ? c->trained : 1,
+                                                    .truncate = true};
     return true;
 }
 
@@ -395,6 +399,19 @@ static bool is_for_engines(const Config *c) {
     return c->good || f->period || f->flags & FAMILY_GROWS;
 }
 
+// Completes the config with the numbers that stood in, too.
+static void complete_again(Config *c, const Card *card, Known *known) {
+    const StandIns *in = &c->file->instead;
+    const unsigned filled = c->file->filled;
+    if (!c->file->whole) return;
+    if (filled & FILLED_HEAD_DIM) known->head_dim = in->head_dim;
+    if (filled & FILLED_THETA) known->rope.theta = in->theta;
+    if (filled & FILLED_TRAIN_CTX) known->rope.train_ctx = in->train_ctx;
+    free(c->file->whole);
+    c->file->whole = config_complete(card, known, c->err);
+    c->good = c->file->whole;
+}
+
 bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *err) {
     Card card;
     if (!card_read(&card, text, length, err)) return false;
@@ -409,7 +426,9 @@ bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *e
     }
     Config c = reader_of(file, &card, err);
     remark_card(&c, &card, has_family);
-    file->whole = config_complete(&card, file, err);
+    Known known = {file->rope, file->head_dim, file->max_positions, file->latent};
+    file->filled = 0;
+    file->whole = config_complete(&card, &known, err);
     bool has_memory = file->whole;
     if (has_memory) {
         read_family(&c, card.is_whole && !has_family && !file->head_dim);
@@ -420,6 +439,7 @@ bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *e
             file->whole = NULL;
         }
         if (c.good) read_all(&c);
+        if (c.good && file->filled) complete_again(&c, &card, &known);
     }
     config_close(&c);
     card_free(&card);

@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../base/names.h"
 #include "../rope_settings.h"
 #include "json.h"
 #include "key_table.h"
-#include "names.h"
 
 bool config_has_type_blocks(const RopeFamily *family, const Json *parameters) {
     bool found = false;
@@ -171,7 +171,7 @@ void config_reject(Config *c, const Json *object, const char *key, const char *f
 
 // A line more in a list of such lines, unless it is there.
 static void add_line(char *lines, size_t size, const char *format, va_list args) {
-    char line[300];
+    char line[700];
     vsnprintf(line, sizeof line - 1, format, args);
     strcat(line, "\n");
     const size_t length = strlen(line);

@@ -12,6 +12,17 @@
 const char key_of_original[] = "original_max_position_embeddings";
 const char key_of_chunks[] = "dual_chunk_attention_config";
 
+bool config_fills(Config *c, unsigned number) {
+    const bool is_row = c->family && !config_is_of(c, FAMILY_ANY);
+    if (!c->file || is_row) return false;
+    const StandIns *in = &c->file->instead;
+    const bool is_there = number == FILLED_HEAD_DIM ? in->head_dim > 0
+                          : number == FILLED_THETA  ? in->theta > 0
+                                                    : in->train_ctx > 0;
+    if (is_there) c->file->filled |= number;
+    return is_there;
+}
+
 void config_find_most(Config *c) {
     bool is_row = c->family && !config_is_of(c, FAMILY_ANY);
     int missing = is_row ? c->family->max_positions : c->file ? c->file->max_positions : 0;
@@ -206,20 +217,28 @@ double config_number_of_kind(Config *c, const char *key, double missing) {
 
 // ---- lengths ----
 
-// L. llama3, yarn and longrope have an original one. A class with longrope
-// alone reads only the top level's.
-static int original_length(const Config *c) {
+// The original length that a type has besides; 0: the config has none. A class with longrope alone
+// reads only the top level's.
+static int own_original(const Config *c) {
+    if (c->longrope_alone && c->type == TYPE_LONGROPE) return c->top ? c->top : c->family->original;
+    if (c->top && !(c->flags & L_OF_BLOCK)) return c->top;
+    if (c->inside) return c->inside;
+    return c->flags & L_OF_BLOCK ? type_rows[c->type].original : 0;
+}
+
+// L. llama3, yarn and longrope have an original one.
+static int original_length(Config *c) {
     static const char most_key[] = "max_position_embeddings";
     Word room;
     bool has_most = (c->family && !config_is_of(c, FAMILY_ANY)) ||
                     json_member(c->config, config_name_in(c, c->config, most_key, &room));
     int most = has_most ? c->trained : c->model[c->kind].train_ctx;
-    if (!config_type_has(c, TYPE_HAS_ORIGINAL)) return most;
-    if (c->longrope_alone && c->type == TYPE_LONGROPE) return c->top ? c->top : c->family->original;
-    if (c->top && !(c->flags & L_OF_BLOCK)) return c->top;
-    if (c->inside) return c->inside;
-    const int usual = c->flags & L_OF_BLOCK ? type_rows[c->type].original : 0;
-    return usual ? usual : most;
+    if (config_type_has(c, TYPE_HAS_ORIGINAL)) {
+        const int own = own_original(c);
+        if (own) return own;
+    }
+    if (!most && config_fills(c, FILLED_TRAIN_CTX)) most = c->file->instead.train_ctx;
+    return most;
 }
 
 void config_find_original(Config *c) {
@@ -272,6 +291,10 @@ void config_find_base(Config *c) {
     const char *of_family = c->family ? c->family->theta_keys[KIND_FULL] : NULL;
     const char *own = of_family ? of_family : key;
     bool may_lack = c->theta > 0 || config_block_get(c, key);  // one place must have it
+    if (!may_lack && !json_member(c->config, own) && config_fills(c, FILLED_THETA)) {
+        c->theta = c->file->instead.theta;
+        return;
+    }
     c->theta = config_number_of_kind(c, own, may_lack ? c->theta : REQUIRED);
 }
 
@@ -291,7 +314,10 @@ void config_find_theta(Config *c) {
     Word room;
     c->says_theta = json_member(object, config_name_in(c, object, key, &room)) ||
                     json_member(c->config, config_name_in(c, c->config, key, &room));
-    c->rope->theta = config_number(c, object, key, c->theta > 0 ? c->theta : REQUIRED);
+    double missing = c->theta > 0 ? c->theta : REQUIRED;
+    if (!(c->theta > 0) && !c->says_theta && config_fills(c, FILLED_THETA))
+        missing = c->file->instead.theta;
+    c->rope->theta = config_number(c, object, key, missing);
 }
 
 // ---- fields ----
@@ -391,8 +417,8 @@ void config_find_chunks(Config *c) {
 }
 
 bool config_grows(const Config *c) {
-    bool is_said = c->alone && !c->family && config_member(c, "llama_4_scaling_beta");
-    return is_said || config_is_of(c, FAMILY_GROWS);
+    const bool may_be = (c->alone && !c->family) || config_is_of(c, FAMILY_MAY_GROW);
+    return (may_be && config_member(c, "llama_4_scaling_beta")) || config_is_of(c, FAMILY_GROWS);
 }
 
 void config_find_growth(Config *c) {

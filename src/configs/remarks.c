@@ -37,6 +37,11 @@ static bool speaks_of_rope(const char *name) {
     return !*letter;
 }
 
+// The key that a name beside the blocks is written like, which speaks of RoPE and is none. NULL: none.
+static const char *key_meant(const char *name, const ConfigKey *row) {
+    return !row && speaks_of_rope(name) ? config_key_meant(name, KEY_AT_TOP) : NULL;
+}
+
 // Warns of what stands beside the blocks and is written like a key, or belongs into a block.
 void config_remark_lost(Config *c) {
     for (const Json *v = json_members(c->config); v; v = v->next) {
@@ -45,8 +50,7 @@ void config_remark_lost(Config *c) {
         if (row && !(row->at & KEY_AT_TOP) && row->misplaced)
             config_unread(c, "%s beside the blocks is not used: its place is in rope_scaling",
                           key.text);
-        const bool may_mean = !row && speaks_of_rope(key.text);
-        const char *meant = may_mean ? config_key_meant(key.text, KEY_AT_TOP) : NULL;
+        const char *meant = key_meant(key.text, row);
         if (meant)
             config_unread(c, "%s means nothing, and is not used: did you mean %s?", key.text,
                           meant);
@@ -128,38 +132,56 @@ void config_remark_contradictions(Config *c) {
     if (is_theta_of_kind && !has_own_key) remark_two(c, "rope_theta", true);
     remark_two(c, "partial_rotary_factor", !config_outside_counts(c));
     remark_share(c);
-    if (c->type >= TYPE_LLAMA3) remark_two(c, key_of_original, c->layout == BY_TYPE);
+    if (config_type_has(c, TYPE_HAS_ORIGINAL)) remark_two(c, key_of_original, c->layout == BY_TYPE);
     if (c->type == TYPE_YARN) remark_attention(c);
 }
 
-// Reads the block of a kind of layers into the settings of these.
-
 // ---- families that nobody looked at ----
 
-// Whether a name speaks of RoPE and is no key that is read of a family that nobody looked at.
-static bool is_strange(const char *name) {
-    static const char *const parts[] = {"rope", "rotary"};
-    bool speaks = false, is_also = false;
-    for (int i = 0; i < 2; i++) speaks = speaks || strstr(name, parts[i]);
-    for (int i = 0; i < n_config_keys && speaks; i++)
-        is_also = is_also || has_word(config_key_rows[i].also, name);
-    return speaks && !is_also && !config_key(name) && !config_key_meant(name, KEY_AT_TOP);
+// Whether a name has one of these parts.
+static bool has_part(const char *name, const char *const *parts, size_t n) {
+    bool found = false;
+    for (size_t i = 0; i < n; i++) found = found || strstr(name, parts[i]);
+    return found;
 }
 
-// Warns of keys that say something of RoPE in a way of their own, also in an object of settings.
-static void remark_strange(Config *c) {
-    char found[200] = "", one[90];
+// Whether a member of the config speaks of positions, says something, and no row reads it.
+static bool is_unread(const Json *v) {
+    static const char *const parts[] = {
+        "rope",  "rotary", "position", "theta",       "nope",        "yarn", "ntk",     "logn",
+        "alibi", "xpos",   "window",   "layer_types", "temperature", "swa",  "sliding", "pos_emb"};
+    const ConfigKey *row = config_key(v->key);
+    const bool is_read =
+        v->asked || (row && (row->types || row->turns || row->saved || row->type == KEY_OBJECT));
+    return has_part(v->key, parts, sizeof parts / sizeof *parts) && !is_read &&
+           config_is_by_layer(v) && !key_meant(v->key, row);
+}
+
+// Adds a name to a list of names. False where there is no room but for the number of others.
+static bool add_if_room(char *names, size_t size, const char *name) {
+    enum { ROOM = 24 };
+    if (strlen(names) + strlen(name) + ROOM > size) return false;
+    add_name(names, size, ", ", name);
+    return true;
+}
+
+// Warns of keys that say something of positions in a way of their own, also in an object of settings.
+static void remark_unread(Config *c) {
+    static const char *const of_rope[] = {"rope", "rotary"};
+    char found[500] = "", one[90];
+    int n_more = 0;
     for (const Json *v = json_members(c->config); v; v = v->next) {
         const Word key = config_key_word(v);
-        const ConfigKey *row = config_key(key.text);
-        if (is_strange(key.text)) add_name(found, sizeof found, ", ", key.text);
-        for (const Json *in = row ? NULL : json_members(v); in; in = in->next) {
+        if (is_unread(v)) n_more += !add_if_room(found, sizeof found, key.text);
+        for (const Json *in = config_key(v->key) ? NULL : json_members(v); in; in = in->next) {
             const Word name = config_key_word(in);
             snprintf(one, sizeof one, "%s.%s", key.text, name.text);
-            const ConfigKey *known = config_key(name.text);
-            const bool is_own = known && strstr(name.text, "rope");
-            if (is_own || is_strange(name.text)) add_name(found, sizeof found, ", ", one);
+            if (has_part(in->key, of_rope, 2)) n_more += !add_if_room(found, sizeof found, one);
         }
+    }
+    if (n_more) {
+        snprintf(one, sizeof one, " and %d more", n_more);
+        add_name(found, sizeof found, "", one);
     }
     if (found[0]) config_unread(c, "what is not read, and may change how it turns: %s", found);
 }
@@ -189,7 +211,7 @@ void config_remark_any(Config *c) {
                       r->method == ROPE_PROPORTIONAL ? 2 * r->turning : r->rotary_dim,
                       c->file->head_dim, r->theta, c->says_theta ? "" : " (no key says it)",
                       c->file->max_positions);
-    remark_strange(c);
+    remark_unread(c);
 }
 
 void config_remark_still(Config *c) {

@@ -1,12 +1,147 @@
 // RoPE's settings as other programs read them: a block, a config, and llama.cpp's options.
 #define _POSIX_C_SOURCE 200809L
+#include "write.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "publish.h"
-#include "publish_block.h"
+// ---- the members of a block ----
+
+// A member of a JSON object behind others: n numbers, as a list when there are several. Numbers
+// have enough digits to be read back the same, and a point or an exponent, so that every reader
+// takes them for floats.
+static void put_numbers(FILE *out, const char *key, const double *x, int n) {
+    char text[40];
+    fprintf(out, ", \"%s\": %s", key, n > 1 ? "[" : "");
+    for (int i = 0; i < n; i++) {
+        int digits = 12;
+        do snprintf(text, sizeof text, "%.*g", digits++, x[i]);
+        while (digits <= 17 && strtod(text, NULL) != x[i]);
+        fprintf(out, "%s%s%s", i ? ", " : "", text, strpbrk(text, ".e") ? "" : ".0");
+    }
+    if (n > 1) fputc(']', out);
+}
+
+static void put_number(FILE *out, const char *key, double x) { put_numbers(out, key, &x, 1); }
+
+// The fields of a block that its method has, and that are not 0; a switch when it is off.
+static void put_fields(FILE *out, const RopeConfig *c) {
+    unsigned flags = rope_methods[c->method].flags;
+    for (const Setting *f = rope_settings; f < rope_settings + N_ROPE_SETTINGS; f++) {
+        double value = setting_value(c, f);
+        bool is_switch = f->type == FLAG;
+        if (!f->key || (f->methods && !(f->methods & flags)) || (value != 0) == is_switch) continue;
+        if (is_switch) fprintf(out, ", \"%s\": false", f->key);
+        else if (f->type == WHOLE) fprintf(out, ", \"%s\": %.0f", f->key, value);
+        else put_number(out, f->key, value);
+    }
+}
+
+// Whether the method counts from a length of its own, beside max_position_embeddings.
+static bool block_has_original(const RopeConfig *c) {
+    return rope_methods[c->method].flags &
+           ~(ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC | ROPE_USES_TURNING);
+}
+
+// Dual chunk attention, for which configs have a key: of plain frequencies alone.
+static bool block_has_chunks(const RopeConfig *c) {
+    return c->map && c->map->flags & ROPE_MAP_CHUNK && c->method == ROPE_NONE;
+}
+
+static void block_put_chunks(FILE *out, const RopeConfig *c) {
+    fprintf(out,
+            "\"dual_chunk_attention_config\": {\"chunk_size\": %d, \"local_size\": %d, "
+            "\"original_max_position_embeddings\": %d}",
+            c->train_ctx, c->train_ctx - c->chunk, c->train_ctx);
+}
+
+// The name in Hugging Face of a published form's method: ours, but for two. llama.cpp has ours for
+// those up to yarn.
+static const char *rope_type_of(const RopeConfig *c) {
+    if (c->dynamic) return "dynamic";
+    return c->method == ROPE_NONE ? "default" : rope_methods[c->method].name;
+}
+
+// The share of `whole` elements that gives `part` of them to readers, who cut the product to a whole
+// number: of twelve digits, and more than part / whole where that falls short in floating point.
+static double share_of(int part, int whole) {
+    double digits = ceil(1e12 * part / whole);
+    while ((int)(whole * (digits / 1e12)) < part) digits++;
+    return digits / 1e12;
+}
+
+// The share of a head that turns, where that is not all of it.
+static void block_put_share(FILE *out, const RopePlan *plan) {
+    int d = plan->rope.rotary_dim;
+    if (d < plan->head_dim) put_number(out, "partial_rotary_factor", share_of(d, plan->head_dim));
+}
+
+// A quotient without its last, rounded digit.
+static double rounded(double x) {
+    char text[40];
+    snprintf(text, sizeof text, "%.15g", x);
+    return strtod(text, NULL);
+}
+
+// Not all read attention_factor: vLLM and SGLang multiply 0.1 ln s + 1 by attn_factor, MLX-LM puts
+// mscale into it.
+static void put_attention(FILE *out, const RopeConfig *c) {
+    double grows = rope_yarn_growth(c->factor);
+    bool is_pair = c->mscale_all_dim != 0 && !c->mscale_in_scores;
+    RopeFreqs f;
+    rope_frequencies(c, c->train_ctx, &f);
+    double a = is_pair ? f.attention_factor : c->attention_factor;
+    if (c->method != ROPE_YARN || a == 0) return;
+    put_number(out, "attn_factor", rounded(a / (grows + 1)));
+    bool has_mscale = grows > 0 && a >= 1 && c->mscale_all_dim == 0 && !c->mscale_in_scores;
+    if (has_mscale) put_number(out, "mscale", rounded((a - 1) / grows));
+}
+
+// What a block says besides what its method needs.
+typedef struct {
+    bool has_share;  // else other keys say what turns
+    bool is_beside;  // theta and that share are beside the block
+    bool is_whole;   // and also say where all of a head turns
+    bool is_bare;    // longrope's lists and nothing else, as Phi-3's was released
+    int original;    // of linear: from where its factor counts; 0: max_position_embeddings
+} BlockForm;
+
+// The fields of a block as they are written.
+static RopeConfig written_fields(const RopeConfig *c, BlockForm form) {
+    RopeConfig fields = *c;
+    const bool grows = c->temperature_beta != 0 && !c->temperature_unturned;  // by that length
+    if (!block_has_original(c) && !grows) fields.train_ctx = form.original;
+    fields.unscaled_positions = 0;
+    if (form.is_beside) fields.theta = 0;
+    if (c->method == ROPE_PROPORTIONAL && c->factor == 1) fields.factor = 0;
+    return fields;
+}
+
+// The block of a published form.
+static void block_put(FILE *out, const RopePlan *plan, BlockForm form) {
+    const RopeConfig *c = &plan->rope;
+    const RopeConfig fields = written_fields(c, form);
+    fprintf(out, "{\"%s\": \"%s\"", form.is_bare ? "type" : "rope_type", rope_type_of(c));
+    const bool turns_whole = plan->rope.rotary_dim == plan->head_dim;
+    if (!form.is_bare && form.has_share) block_put_share(out, plan);
+    if (form.is_whole && turns_whole && c->method != ROPE_PROPORTIONAL)
+        put_number(out, "partial_rotary_factor", 1);
+    if (c->method == ROPE_PROPORTIONAL)
+        put_number(out, "partial_rotary_factor", share_of(2 * c->turning, c->rotary_dim));
+    if (!form.is_bare) put_fields(out, &fields);
+    put_attention(out, c);
+    if (c->method == ROPE_LONGROPE) {
+        put_numbers(out, "short_factor", c->short_factors, c->rotary_dim / 2);
+        put_numbers(out, "long_factor", c->long_factors, c->rotary_dim / 2);
+    }
+    if (c->unscaled_positions)
+        fprintf(out, ", \"unscaled_positions\": %d", c->unscaled_positions);  // our own key
+    if (c->temperature_beta != 0 && !c->temperature_unturned)
+        put_number(out, "llama_4_scaling_beta", c->temperature_beta);
+    fputc('}', out);
+}
 
 // ---- what others know of a plan ----
 
@@ -36,6 +171,13 @@ static RopePlan published_form(const RopePlan *plan) {
     rope_frequencies(c, c->train_ctx, &f);
     if (quotient || c->method == ROPE_BY_PARTS) c->attention_factor = f.attention_factor;
     if (c->method == ROPE_BY_PARTS) c->method = ROPE_YARN;
+    // GGUF files have longrope's own factor in float32.
+    RopeConfig own = *c;
+    RopeFreqs g;
+    own.attention_factor = 0;
+    rope_frequencies(&own, own.train_ctx, &g);
+    if (c->method == ROPE_LONGROPE && fabs(c->attention_factor / g.attention_factor - 1) < 1e-7)
+        c->attention_factor = 0;
     // llama.cpp knows Ministral 3 by its pair, which makes the factor 1. With latent attention half
     // of the pair multiplies scores, too, and no attention factor says that.
     bool is_growing = quotient && c->temperature_beta != 0 && c->mscale == c->mscale_all_dim;
@@ -193,21 +335,24 @@ static LayerForm block_form(const Publication *p) {
 
 // The block of the full layers, or of all: with the length that linear's factor counts from, where
 // what was said of the model stands.
-static void print_full(FILE *out, const Publication *p, const RopePlan *full, bool is_bare) {
+static void print_full(FILE *out, const Publication *p, const RopePlan *full, BlockForm form) {
     const RopeConfig *c = &full->rope, *said = &p->said->rope;
     bool is_said =
         c->method == ROPE_LINEAR && said->method == ROPE_LINEAR && c->train_ctx == said->train_ctx;
-    BlockForm form = {.has_share = !is_latent(p), .is_bare = is_bare};
+    form.has_share = !is_latent(p) && !form.is_beside;
     if (is_said) form.original = p->said->named_original;
     block_put(out, full, form);
 }
 
-// The settings as they are pasted: one block, or one for each kind of layers.
+// The settings as they are pasted: one block, or one for each kind of layers, which says that all of a
+// head turns where others of the family turn a part.
 static void print_blocks(FILE *out, const Publication *p, LayerForm form) {
+    const RopeFamily *family = p->said->model_type ? family_named(p->said->model_type) : NULL;
+    const bool is_whole = family && family->flags & FAMILY_PARTIAL;
     const RopePlan full = published_form(p->plan), sliding = of_sliding(p);
     if (block_has_chunks(&full.rope)) {
         fprintf(out, "{\"max_position_embeddings\": %d", most_positions(p, &full.rope));
-        json_put_number(out, "rope_theta", full.rope.theta);
+        put_number(out, "rope_theta", full.rope.theta);
         block_put_share(out, &full);
         fputs(", ", out);
         block_put_chunks(out, &full.rope);
@@ -215,14 +360,14 @@ static void print_blocks(FILE *out, const Publication *p, LayerForm form) {
         return;
     }
     if (form < FORM_TYPES) {
-        print_full(out, p, &full, false);
+        print_full(out, p, &full, (BlockForm){.is_bare = false});
         return;
     }
     fprintf(out, "{\"%s\": ", kind_keys[KIND_FULL]);
-    print_full(out, p, &full, false);
+    print_full(out, p, &full, (BlockForm){.is_bare = false});
     if (form == FORM_TYPES) {
         fprintf(out, ", \"%s\": ", kind_keys[KIND_SLIDING]);
-        block_put(out, &sliding, (BlockForm){.has_share = !is_latent(p)});
+        block_put(out, &sliding, (BlockForm){.has_share = !is_latent(p), .is_whole = is_whole});
     }
     fputc('}', out);
 }
@@ -251,9 +396,9 @@ static void print_layered(FILE *out, const Publication *p, const RopePlan *full)
                block_has_original(c) ? most_positions(p, c) : c->train_ctx);
     if (own_head) fprintf(out, ", \"global_head_dim\": %d", full->head_dim);
     print_layer_types(out, p);
-    if (form != FORM_TYPES) json_put_number(out, "rope_theta", c->theta);
+    if (form != FORM_TYPES) put_number(out, "rope_theta", c->theta);
     if (form == FORM_OLD && family->theta_keys[KIND_SLIDING])
-        json_put_number(out, family->theta_keys[KIND_SLIDING], of_sliding(p).rope.theta);
+        put_number(out, family->theta_keys[KIND_SLIDING], of_sliding(p).rope.theta);
     // Without a block some families have their class's, as gpt-oss has.
     if (form == FORM_TYPES || c->method != ROPE_NONE || family->block) {
         fprintf(out, ", \"%s\": ", form == FORM_TYPES ? "rope_parameters" : "rope_scaling");
@@ -262,21 +407,25 @@ static void print_layered(FILE *out, const Publication *p, const RopePlan *full)
     fputc('}', out);
 }
 
+// Whether longrope's lists can be all of a block: in a family with longrope alone the class of Hugging
+// Face 4 takes no more, and all readers take s from the lengths.
+static bool can_be_bare(const RopeConfig *c, const RopeFamily *family) {
+    return c->method == ROPE_LONGROPE && family->flags & FAMILY_LONGROPE_ALONE &&
+           c->attention_factor == 0 && !c->unscaled_positions &&
+           publish_reach(c) == c->train_ctx * c->factor;
+}
+
 // Layers that are alike as a whole config.
 static void print_config(FILE *out, const Publication *p, const RopePlan *plan, bool may_be_bare) {
     const RopeConfig *c = &plan->rope;
     const RopeFamily *family = published_family(p);
-    // In a family with longrope alone the class of Hugging Face 4 takes a block of lists alone,
-    // whose s all readers take from the lengths.
-    bool is_bare = may_be_bare && c->method == ROPE_LONGROPE &&
-                   family->flags & FAMILY_LONGROPE_ALONE && c->attention_factor == 0 &&
-                   !c->unscaled_positions && publish_reach(c) == c->train_ctx * c->factor;
+    bool is_bare = may_be_bare && can_be_bare(c, family);
     bool has_most = block_has_original(c) || block_has_chunks(c);
     print_head(out, family, plan->head_dim, has_most ? most_positions(p, c) : c->train_ctx);
     if (is_latent(p))
         fprintf(out, ", \"qk_nope_head_dim\": %d, \"qk_rope_head_dim\": %d",
                 plan->head_dim - c->rotary_dim, c->rotary_dim);
-    json_put_number(out, "rope_theta", c->theta);
+    put_number(out, "rope_theta", c->theta);
     if (!is_latent(p)) block_put_share(out, plan);
     if (block_has_chunks(c)) fputs(", ", out);
     if (block_has_chunks(c)) block_put_chunks(out, c);
@@ -287,7 +436,7 @@ static void print_config(FILE *out, const Publication *p, const RopePlan *plan, 
         print_blocks(out, p, FORM_FULL);
     } else if (c->method != ROPE_NONE) {
         fprintf(out, ", \"%s\": ", c->temperature_beta != 0 ? "rope_parameters" : "rope_scaling");
-        print_full(out, p, plan, is_bare);
+        print_full(out, p, plan, (BlockForm){.is_bare = is_bare});
     }
     fputc('}', out);
 }
@@ -306,6 +455,51 @@ char *publish_config(const Publication *p, bool may_be_bare, Error *err) {
     }
     if (p->by_layer) print_layered(out, p, &plan);
     else print_config(out, p, &plan, may_be_bare);
+    fclose(out);
+    return text;
+}
+
+// The keys of RoPE in a family's config.
+static void print_keys(FILE *out, const Publication *p, const RopePlan *plan) {
+    const RopeConfig *c = &plan->rope;
+    const RopeFamily *family = published_family(p);
+    const LayerForm form = block_form(p);
+    const bool grows = family->flags & FAMILY_GROWS, is_typed = form >= FORM_TYPES;
+    const bool is_reached = block_has_original(c) || block_has_chunks(c) || c->dynamic;
+    fprintf(out, "{\"max_position_embeddings\": %d",
+            is_reached ? most_positions(p, c) : p->context);
+    if (!is_typed && !grows) put_number(out, "rope_theta", c->theta);
+    if (!is_typed && !is_latent(p) && family->flags & FAMILY_PARTIAL)
+        put_number(out, "partial_rotary_factor", share_of(c->rotary_dim, plan->head_dim));
+    if (form == FORM_OLD && family->theta_keys[KIND_SLIDING])
+        put_number(out, family->theta_keys[KIND_SLIDING], of_sliding(p).rope.theta);
+    if (block_has_original(c) && !is_typed && !grows)
+        fprintf(out, ", \"original_max_position_embeddings\": %d", c->train_ctx);
+    const bool has_block =
+        !p->said->still && (is_typed || grows || c->method != ROPE_NONE || family->block);
+    fprintf(out, ", \"%s\": ",
+            is_typed || grows || (family->block && c->method == ROPE_NONE) ? "rope_parameters"
+                                                                           : "rope_scaling");
+    const BlockForm one = {.is_bare = can_be_bare(c, family), .is_beside = !grows};
+    if (has_block && !is_typed) print_full(out, p, plan, one);
+    else if (has_block) print_blocks(out, p, form);
+    else fputs("null", out);
+    fputc('}', out);
+}
+
+char *publish_keys(const Publication *p, Error *err) {
+    const RopePlan plan = published_form(p->plan);
+    const char *why = p->said->still ? NULL
+                      : p->by_layer  ? why_not_layered(p, &plan)
+                                     : why_ours_alone(&plan.rope);
+    char *text = NULL;
+    size_t size;
+    FILE *out = why ? NULL : open_memstream(&text, &size);
+    if (!out) {
+        fail(err, "rope %s: %s", plan.name, why ? why : "no memory for a config");
+        return NULL;
+    }
+    print_keys(out, p, &plan);
     fclose(out);
     return text;
 }

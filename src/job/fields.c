@@ -1,0 +1,104 @@
+// --fields: what a config says of RoPE, by the names of a model file's header (export/header.json), as
+// one object of JSON. The exporter asks for it: there is one reader of a config's RoPE.
+#include <stdio.h>
+#include <string.h>
+
+#include "../kinds/kinds.h"
+#include "job.h"
+
+static void put_text(const char *name, const char *text) {
+    printf(", \"%s\": ", name);
+    print_json_text(text, strlen(text));
+}
+
+static void put_number(const char *before, const char *name, double x) {
+    printf(", \"%s%s\": %.17g", before, name, x);
+}
+
+static void put_list(const char *name, const double *x, int n) {
+    printf(", \"%s\": [", name);
+    for (int i = 0; i < n; i++) printf("%s%.17g", i ? ", " : "", x[i]);
+    putchar(']');
+}
+
+// The settings that a method may have, which sliding layers may have, too.
+static void put_method(const char *before, const RopeConfig *c) {
+    // Half of the pair changes nothing, unless it scales the scores.
+    const bool has_pair = (c->mscale != 0 && c->mscale_all_dim != 0) || c->mscale_in_scores;
+    const struct {
+        const char *name;
+        double value;
+    } fields[] = {
+        {before[0] ? "method" : "rope_method", c->method},
+        {"theta", c->theta},
+        {"factor", c->factor},
+        {"train_ctx", c->train_ctx},
+        {"ramp", c->ramp},
+        {"truncate", c->truncate},
+        {"beta_fast", c->beta_fast},
+        {"beta_slow", c->beta_slow},
+        {"attention_factor", c->attention_factor},
+        {"mscale", has_pair ? c->mscale : 0},
+        {"mscale_all_dim", has_pair ? c->mscale_all_dim : 0},
+        {"low_freq_factor", c->low_freq_factor},
+        {"high_freq_factor", c->high_freq_factor},
+        {"rotary_dim", settings_turning(c)},
+    };
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        put_number(before, fields[i].name, fields[i].value);
+}
+
+// What all layers share, and longrope's lists.
+static void put_rest(const RopeFile *said) {
+    const RopeConfig *c = &said->rope;
+    put_number("", "rope_dynamic", c->dynamic);
+    put_number("", "original_unsaid", said->original_unsaid);
+    put_number("", "named_original", said->named_original);
+    put_number("", "unscaled_positions", c->unscaled_positions);
+    put_number("", "mscale_in_scores", c->mscale_in_scores);
+    const LayersAtRest *rest = &said->at_rest;
+    put_number("", "temperature_beta", rest->beta != 0 ? rest->beta : c->temperature_beta);
+    put_number("", "temperature_length", rest->beta != 0 ? rest->length : 0);
+    put_number("", "temperature_unturned", rest->beta != 0);
+    if (c->short_factors) put_list("short_factor", c->short_factors, c->rotary_dim / 2);
+    if (c->long_factors) put_list("long_factor", c->long_factors, c->rotary_dim / 2);
+    if (c->map) put_number("", "chunk", c->chunk);  // of dca, which no header has
+}
+
+// What is worth a warning, a line each, in the words of --explain.
+static void put_remarks(const RopeFile *said) {
+    fputs("\"remarks\": [", stdout);
+    const char *line = said->remarks;
+    for (int i = 0; *line; i++) {
+        const size_t n = strcspn(line, "\n");
+        if (i) fputs(", ", stdout);
+        print_json_text(line, n);
+        line += n + (line[n] == '\n');
+    }
+    putchar(']');
+}
+
+bool print_fields(Job *job, Error *err) {
+    const RopeFile *said = job->said;
+    char unused[400];
+    (void)err;
+    putchar('{');
+    put_remarks(said);
+    if (said->unused[0]) {
+        said_unused(said, unused, sizeof unused);
+        put_text("unused", unused);
+    }
+    RopeConfig rope = said->rope;
+    if (said->still) rope.rotary_dim = rope.turning = 0;
+    put_method("", &rope);
+    put_rest(said);
+    if (said->by_layer) put_method("sliding_", &said->sliding);
+    puts("}");
+    return true;
+}
+
+void print_refused(const Error *err) {
+    fputs("{\"refused\": ", stdout);
+    print_json_text(err->text, strlen(err->text));
+    puts("}");
+}
