@@ -188,7 +188,7 @@ static const FamilyEngine engines_of_minimax_m2[] = {
 };
 
 static const FamilyEngine engines_of_gemma4_text[] = {
-    {.name = "hf5", .since = 5.05, .before = "KeyError: the model_type is not known"},
+    {.name = "hf5", .since = 5.05, .before = "ValueError: the model_type is not known"},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.24},
     {.name = "sglang", .does = DOES_PASTED_TURNS_ALL},
@@ -200,7 +200,7 @@ static const FamilyEngine engines_of_gemma4_text[] = {
 
 static const FamilyEngine engines_of_laguna[] = {
     {.name = "hf5", .since = 5.15, .known = 5.06,
-        .before = "KeyError: the model_type is not known"},
+        .before = "ValueError: the model_type is not known"},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.24},
     {.name = "sglang", .since = 0.0523, .does = DOES_READS_FACTOR},
@@ -233,7 +233,7 @@ static const FamilyEngine engines_of_cohere2[] = {
 };
 
 static const FamilyEngine engines_of_qwen3_5_text[] = {
-    {.name = "hf5", .since = 5.05, .before = "KeyError: the model_type is not known"},
+    {.name = "hf5", .since = 5.05, .before = "ValueError: the model_type is not known"},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.24, .does = DOES_TELLS_POSITIONS},
     {.name = "sglang"},
@@ -247,7 +247,7 @@ static const FamilyEngine engines_of_qwen3_5_text[] = {
 };
 
 static const FamilyEngine engines_of_qwen3_5_moe_text[] = {
-    {.name = "hf5", .since = 5.05, .before = "KeyError: the model_type is not known"},
+    {.name = "hf5", .since = 5.05, .before = "ValueError: the model_type is not known"},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.24, .does = DOES_TELLS_POSITIONS},
     {.name = "sglang"},

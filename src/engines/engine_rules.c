@@ -156,7 +156,7 @@ static void refuse_by_hf4(Config *c) {
     const Json *scaling = json_member(c->config, "rope_scaling");
     bool has_type = json_member(scaling, "rope_type") || json_member(scaling, "type");
     config_refuse(c, json_members(scaling) && !has_type, "KeyError: rope_type");
-    config_refuse(c, c->family->flags & FAMILY_NEW, "KeyError: the model_type is not known");
+    config_refuse(c, c->family->flags & FAMILY_NEW, "ValueError: the model_type is not known");
     config_refuse(c, is_newer || is_strange_su, "KeyError: the rope_type is not known");
     config_refuse(c, c->block && reading_does(c, DOES_THREE_KEYS) && !has_three_keys(c),
                   three_keys_error);
@@ -256,11 +256,26 @@ static void serve_yarn(Config *c) {
     else if (why) c->as->why_attention = why;
 }
 
+// Whether the class of a text model by itself, outside its wrapper, drops the sections of its block.
+static bool drops_sections(const Config *c) {
+    return reading_does(c, DOES_TELLS_POSITIONS) && c->config == c->whole &&
+           !reading_has_rule(c, RULE_SECTIONS_IN_TEXT);
+}
+
+// Whether the sections of a block are not as many as the pairs that turn.
+static bool sections_are_wrong(const Config *c) {
+    const Json *sections = config_member(c, "mrope_section");
+    const int n = (c->turning ? c->turning : (int)(c->rope->rotary_dim * c->partial)) / 2;
+    double sum = 0, x;
+    for (const Json *v = json_items(sections); v; v = v->next) sum += json_number(v, &x) ? x : 0;
+    return json_items(sections) && sum != n;
+}
+
 // What multiplies the ramp of yarn, and the length by which a block with sections places it.
 static void serve_ramp(Config *c) {
     const bool has_sections = config_member(c, "mrope_section");
     const bool is_told = reading_does(c, DOES_TELLS_POSITIONS) &&
-                         !reading_has_rule(c, RULE_SECTIONS_AT_ALL);
+                         (drops_sections(c) || !reading_has_rule(c, RULE_SECTIONS_AT_ALL));
     if (reading_has_rule(c, RULE_EXTRAPOLATION))
         c->as->spread = reading_block_number(c, "extrapolation_factor", 0);
     if (!reading_has_rule(c, RULE_SECTIONS) || !has_sections || is_told) return;
@@ -448,6 +463,9 @@ static void vllm(Config *c) {
         return;
     }
     share_beside(c);
+    const bool has_sections = c->type == TYPE_PLAIN || c->type == TYPE_YARN;
+    config_refuse(c, has_sections && !drops_sections(c) && sections_are_wrong(c),
+                  "AssertionError: the sum of mrope_section is not the number of pairs");
     if (c->as->other == OTHER_NTK && !c->stopped) vllm_ntk(c);
     if (c->as->other == OTHER_TELECHAT && c->inside && reading_has_rule(c, RULE_ATTN_FACTOR))
         c->rope->factor = (double)c->trained / c->inside;

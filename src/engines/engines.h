@@ -71,6 +71,15 @@ Readings *engines_read(const char *list, const char *config, int length, const R
 // How the facts of a reading were found, and when: "run 2026-11-28" by the engine's own code, or
 // "read 2026-08-15" from its source.
 const char *reading_looked(const Reading *reading);
+// What a larger max_position_embeddings is good for.
+typedef struct {
+    int most;                   // as far as the block reaches: s L
+    int engines, engines_then;  // that read the config as the reference and take the text
+} Raised;
+// Finds it for a text of `length` positions of a config that has been read. False where it is good
+// for nothing, or has no use.
+bool engines_raise(const char *list, const char *config, int length, const Readings *now,
+                   Raised *out);
 // The number of one engine's readings, which are next to each other, from `reading` on: one for
 // each kind of layers.
 int reading_kinds(const Reading *reading);

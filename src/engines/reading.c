@@ -184,7 +184,9 @@ static void refuse_by_flags(Config *c) {
     const bool is_whole = json_is_whole(config_member(c, "factor"));
     if (c->flags & THROUGH_HF5) refuse_through_hf5(c);
     config_refuse(c, serves && json_member(c->config, "text_config"),
-                  "ValueError: text_config is taken for the model's");
+                  strcmp(engines[c->as->out->row].name, "sglang") == 0
+                      ? "AttributeError: text_config is taken for the model's"
+                      : "ValueError: text_config is taken for the model's");
     config_refuse(c, serves && c->type == TYPE_LINEAR && is_whole,
                   "TypeError: factor is written without a point");
     config_refuse(c, c->flags & NEEDS_FACTOR && no_number, "TypeError: factor is no number");

@@ -46,6 +46,7 @@ static const struct {
     {"vllm", 0.30, NEWEST, RULE_PAIR},
     {"vllm", FIRST, NEWEST, RULE_SECTIONS},
     {"vllm", FIRST, 0.32, RULE_SECTIONS_AT_ALL},
+    {"vllm", FIRST, 0.27, RULE_SECTIONS_IN_TEXT},
     {"vllm", 0.24, NEWEST, RULE_ROPE_DIM},
     {"vllm", FIRST, 0.28, RULE_ONE_HEAD},
     {"vllm", FIRST, 0.26, RULE_OWN_OLMO3},

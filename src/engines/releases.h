@@ -39,6 +39,7 @@ typedef enum {
     RULE_ROPE_DIM,           // the block's rope_dim is how much of a head turns
     RULE_SECTIONS,           // a block with sections places yarn's ramp by 4 L
     RULE_SECTIONS_AT_ALL,    // also in the classes that now say how far positions reach
+    RULE_SECTIONS_IN_TEXT,   // also in these classes by themselves, outside a wrapper
     // families
     RULE_SHIFTED,            // Ministral 3's class passes its arguments one place off
     RULE_ONE_HEAD,           // heads that differ by layer, Gemma 4's, are an error

@@ -46,7 +46,7 @@ def read(case):
     config = recipe.complete(wrapped(case['config']), **MORE)
     make, arguments = _get_classes(config)[:2]
     known = arguments.from_dict(config)
-    text = config.get('text_config', config)
+    text = config['text_config'] if 'text_config' in vars(known) else config
     kinds = getattr(known, 'layer_types', None) or text.get('layer_types')
     head = text.get('head_dim') or text['hidden_size'] // text['num_attention_heads']
     found = {}

@@ -34,7 +34,9 @@ def by_kind(rotary, length):
 
 def read(case):
     with recipe.Folder(recipe.complete(case['config'], vocab_size=64)) as folder:
-        text = transformers.AutoConfig.from_pretrained(folder).get_text_config()
+        whole = transformers.AutoConfig.from_pretrained(folder)
+    text = whole.get_text_config()
+    text = whole if isinstance(text, dict) else text  # a key of that name, which is no config
     models = transformers.MODEL_MAPPING
     make = models[type(text)] if type(text) in models else transformers.MODEL_FOR_CAUSAL_LM_MAPPING[type(text)]
     with torch.device('meta'):
