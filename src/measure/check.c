@@ -82,22 +82,31 @@ static void print_row(Check *c, Row *row) {
 
 // ---- speed ----
 
+// What a key costs beside the products by weights, twice for scores and mixing, and as much again
+// since these are slower; and what logits do. Layers with a window see few keys.
+static void estimate_costs(Check *c) {
+    const Model *model = c->job->model;
+    const ModelConfig *m = &model->config;
+    const double heads = (double)m->n_heads * (double)m->head_dim;
+    const double kv = (double)m->n_kv_heads * (double)m->head_dim;
+    const double width = 2 * (heads + kv) + 3.0 * (double)model_used_width(m);
+    int seeing = 0;
+    for (int l = 0; l < m->n_layers; l++)
+        seeing += !(model->layers[l].extra->flags & (LAYER_SLIDING | LAYER_STATE));
+    c->deep = 4 * heads / ((double)m->dim * width) * seeing / m->n_layers;
+    c->logits = (double)m->vocab_size / (width * m->n_layers);
+}
+
 // Measures how fast the model reads: one token, to have the weights in memory, another one, then
 // pieces that double. c->late: the budget ended meanwhile.
 static bool measure_speed(Check *c, Error *err) {
-    const ModelConfig *m = &c->job->model->config;
-    const double heads = (double)m->n_heads * (double)m->head_dim;
-    const double kv = (double)m->n_kv_heads * (double)m->head_dim;
     const double look = (isfinite(c->budget) ? c->budget : 1) * LOOK;
     int32_t text[MOST_WINDOW];
     Session *s = open_timed(c, c->job->plans, c->window, err);
     bool ok = s;
     take_text(c, 0, c->window, text);
     if (c->per_token == 0) c->start = now_seconds();  // it is measured for the first time
-    // What scores and mixing by keys take beside products by weights, for each key; half as fast.
-    if (c->deep == 0)
-        c->deep = 2 * heads /
-                  ((double)m->dim * (2 * (heads + kv) + 3.0 * (double)model_used_width(m)));
+    if (c->deep == 0) estimate_costs(c);
     for (int at = 0, n = 1; ok && at + n <= c->window && (at < 4 || n * c->per_token < look);
          at += n, n = at) {
         double began = now_seconds();

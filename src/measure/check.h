@@ -99,6 +99,7 @@ typedef struct {
     double per_token;      // at the beginning of a text, the slowest of late
     double per_step;       // of one token by itself
     double deep;           // by how much more for each token before it
+    double logits;         // by how much more where its logits are asked for
     int chunk;             // tokens between two looks at the clock
     bool late;             // a reading was given up
     char doing[40];        // what progress is shown of
@@ -187,6 +188,8 @@ bool fits(const Check *check, double seconds);
 // (which reads it once for all rows), and a stretch beside that.
 double seconds_from_to(const Check *check, double from, double to);
 double stretch_seconds(const Check *check);
+// Seconds that the logits of so many tokens should take besides.
+double logits_seconds(const Check *check, int tokens);
 double reference_seconds(const Check *check, const Row *row);
 double beside_seconds(const Check *check, const Row *row);
 // Seconds that an open row should take until it is decided, by what is known of it.

@@ -267,7 +267,9 @@ bool long_advance(Check *c, int length, Error *err) {
     return read_up_to(c, s, end, length, err);
 }
 
-static double pair_seconds(const Check *c) { return seconds_from_to(c, 0, 2 * c->half); }
+static double pair_seconds(const Check *c) {
+    return seconds_from_to(c, 0, 2 * c->half) + logits_seconds(c, c->half);
+}
 
 static double question_seconds(const Check *c, int length) {
     enum { QUESTION = 16 };
@@ -283,8 +285,8 @@ static int read_before(const Check *c, const Session *s, int end) {
 double whole_seconds(const Check *c, int length) {
     const int count = stretches(c, &(Row){.length = length}, FIRST_SCORED);
     const int from = read_before(c, c->long_reading->whole, length - count * c->half - 1);
-    return seconds_from_to(c, from, length) + count * pair_seconds(c) +
-           question_seconds(c, length);
+    return seconds_from_to(c, from, length) + logits_seconds(c, count * c->half) +
+           count * pair_seconds(c) + question_seconds(c, length);
 }
 
 // ---- perplexity ----
@@ -346,7 +348,7 @@ static int stretch_of(const Check *c, const Row *row) {
 static double perplexity_seconds(const Check *c, const Row *row) {
     const int from = stretch_of(c, row);
     const int read = read_before(c, c->long_reading->whole, from - 1);
-    return seconds_from_to(c, read, from + c->half) + pair_seconds(c);
+    return seconds_from_to(c, read, from + c->half) + logits_seconds(c, c->half) + pair_seconds(c);
 }
 
 // Keeps what was read of the last stretch.
@@ -731,7 +733,8 @@ const RowType first_keys_row = {
 double window_seconds(const Check *c, int length) {
     const int from = read_before(c, c->long_reading->windowed, length - c->half - 1);
     const double prefix = (length - from) * c->per_token * (1 + c->deep * 1.5 * c->half);
-    return prefix + seconds_from_to(c, length - c->half, length) + question_seconds(c, length);
+    return prefix + seconds_from_to(c, length - c->half, length) + logits_seconds(c, c->half) +
+           question_seconds(c, length);
 }
 
 static double windowed_seconds(const Check *c, const Row *row) {

@@ -62,9 +62,10 @@ const Option option_table[] = {
      .needs = A_TOKENIZER},
     {.value = {"-m", "MODE",
                "generate or chat; a chat writes turns as the model's family does, which it "
-               "recognizes by its special tokens [generate]",
+               "recognizes by its special tokens; --tasks asks by them [generate]",
                WORD, OF_OPTIONS(mode), 0, 1, modes},
      .is_common = true,
+     .jobs = ON_TASKS,
      .needs = SAMPLING},
     {.value = {"-y", "TEXT", "system prompt of a chat; '': none [the template's own]", TEXT,
                OF_OPTIONS(text.system_prompt)},
