@@ -106,7 +106,7 @@ static bool measure_speed(Check *c, Error *err) {
     bool ok = s;
     take_text(c, 0, c->window, text);
     if (c->per_token == 0) c->start = now_seconds();  // it is measured for the first time
-    if (c->deep == 0) estimate_costs(c);
+    estimate_costs(c);
     for (int at = 0, n = 1; ok && at + n <= c->window && (at < 4 || n * c->per_token < look);
          at += n, n = at) {
         double began = now_seconds();
@@ -171,15 +171,16 @@ static bool read_wanted(Check *c, const RowType *type, int length, bool all, Err
     return read_row(c, type, length, all ? 0 : type->first, err);
 }
 
-// The rows about short texts, up to the first that fails. False with the reason.
+// The rows about short texts, all of which are read: the first that fails may be a symptom. False with
+// the reason.
 static bool read_short_texts(Check *c, bool all, Error *err) {
     const int n = c->window;
     const Row *known = read_row(c, &short_perplexity_row, n, 1, err);
     if (!known) return false;
     if (known->verdict == OPEN) return true;  // there is nothing to judge by
     if (is_suspicious(c, known) && !read_wanted(c, &conversion_row, n, all, err)) return false;
+    if (known->verdict == FAIL) return true;
     for (int i = 0; i < N_SHORT_ROWS; i++) {
-        if (verdict_at(c, c->job->length) == FAIL) return true;
         const bool is_far = short_rows[i] == &steps_row;
         if (!read_wanted(c, short_rows[i], is_far ? c->job->length : n, all, err)) return false;
     }
@@ -263,19 +264,28 @@ static bool find_held(Check *c, Error *err) {
     return true;
 }
 
-// All rows in order, then again what is open, with all that the text has for it.
+// The rows in order: with their first units, or with all that the text has.
+static bool read_rows(Check *c, bool all, Error *err) {
+    const int n = c->job->length;
+    if (!read_short_texts(c, all, err)) return false;
+    const Row *known = find_row(c, &short_perplexity_row, c->window);
+    if (known->verdict != OK || verdict_at(c, n) == FAIL) return true;
+    const bool is_read = find_row(c, &perplexity_row, n);
+    if (is_read ? !read_whole(c, n, all, err) : !read_long_texts(c, err)) return false;
+    return read_wanted(c, &cache_row, n, all, err);
+}
+
+// A speed measured while another program kept the processor busy would end the check early, with most
+// of the budget left. So it is measured again before that.
 static bool read_in_order(Check *c, Error *err) {
     const int n = c->job->length;
     if (c->settings.at_any_length) return true;
-    for (int pass = 0; pass < 2 && verdict_at(c, n) == OPEN; pass++) {
-        if (!read_short_texts(c, pass > 0, err)) return false;
-        const Row *known = find_row(c, &short_perplexity_row, c->window);
-        if (known->verdict != OK || verdict_at(c, n) == FAIL) break;
-        if (pass == 0 && !read_long_texts(c, err)) return false;
-        if (pass > 0 && find_row(c, &perplexity_row, n) && !read_whole(c, n, true, err))
-            return false;
-        if (!read_wanted(c, &cache_row, n, pass > 0, err)) return false;
+    if (!read_rows(c, false, err)) return false;
+    for (int i = 1; i < MOST_MEASURES && verdict_at(c, n) == OPEN && !c->late; i++) {
+        if (spent(c) > c->budget / 2) break;
+        if (!measure_speed(c, err) || !read_rows(c, false, err)) return false;
     }
+    if (verdict_at(c, n) == OPEN && !read_rows(c, true, err)) return false;
     if (verdict_at(c, n) == FAIL && !find_held(c, err)) return false;
     if (verdict_at(c, n) == OK && !read_wanted(c, &first_keys_row, n, true, err)) return false;
     for (int i = 0; i < c->n_rows; i++)
@@ -349,12 +359,6 @@ static void choose_lengths(Check *c) {
     c->lengths[c->n_lengths++] = n;
 }
 
-// Whether the speed that was measured is too low for a text of -n positions: another program may have
-// kept the processor busy meanwhile.
-static bool seems_slow(const Check *c) {
-    return isfinite(c->budget) && !fits(c, whole_seconds(c, c->job->length));
-}
-
 static bool check_prepare(Check *c, Error *err) {
     const int n = c->job->length;
     if (n < SHORTEST)
@@ -363,8 +367,6 @@ static bool check_prepare(Check *c, Error *err) {
     if (!model_reaches(c->job->model, n, err)) return false;
     bool ok = !c->like_path || (c->like = like_open(c->job, c->like_path, err));
     ok = ok && find_text(c, err) && long_prepare(c, err) && measure_speed(c, err);
-    for (int i = 1; ok && i < MOST_MEASURES && !c->late && seems_slow(c); i++)
-        ok = measure_speed(c, err);
     if (ok && c->late && !interrupted)
         return fail(err, "--budget %g is over before two tokens are read", c->budget);
     return ok;

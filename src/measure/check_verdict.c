@@ -97,7 +97,7 @@ static void describe(const Check *c, const Row *row, char *out, size_t size) {
 static Answer say_failure(Check *c) {
     const SettingsFound *s = &c->settings;
     const Row *row = shortest_failure(c);
-    const int length = row && !row->type->is_about_model ? row->length : c->job->length;
+    const int length = row && !s->failed[0] ? row->length : c->job->length;
     const int held = longest_held(c, length);
     char found[FAILED_BYTES] = "";
     char holds[40] = "";

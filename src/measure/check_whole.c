@@ -20,6 +20,7 @@ enum {
     MOST_HALF = 1024,     // tokens before a stretch that the reference reads, and of a stretch
     MOST_SCORED = 4096,   // tokens of a long text that are scored, within its second half
     FIRST_SCORED = 1024,  // of them, before it is decided
+    MOST_TEXTS = 24,      // other texts of the length, where that does not decide
     SAMPLE = 64,          // tokens of a sample, at most
     FEW_SAMPLES = 8,      // that a stretch has at least
     LEAST_SCORED = 3,     // one part of a sample's tokens in so many is scored: the rest is keys
@@ -33,7 +34,6 @@ enum {
     MOST_TIMES = 4,       // as long as the longest of these may a text be that is read through it
     MOST_PASSKEYS = 40,   // texts with one key each
     FIRST_PASSKEYS = 2,   // keys in the first tokens
-    PAIR_READINGS = 2,    // of half the tokens, for a stretch by the reference
 };
 // Perplexity in shares of the reference's. Below the first limit a model is healthy, and above the
 // second it is broken; between them either may be said.
@@ -304,14 +304,24 @@ static double gain_of_story(const Check *c, int length) {
     return to > STORY_FROM ? pow(STORY_GAIN, log2(to / STORY_FROM)) : 1;
 }
 
-static int most_units(const Check *c, const Row *row) { return stretches(c, row, MOST_SCORED); }
+// Then there are other texts of the length, as many as the given one has, of which the last stretch is
+// scored.
+static int most_units(const Check *c, const Row *row) {
+    const size_t texts = c->n_given / (size_t)row->length;
+    const int more = texts > MOST_TEXTS ? MOST_TEXTS : texts > 0 ? (int)texts - 1 : 0;
+    return stretches(c, row, MOST_SCORED) + more;
+}
+
+static int sample_tokens(const Check *c) {
+    const int few = c->half > FEW_SAMPLES ? c->half / FEW_SAMPLES : 1;
+    return few < SAMPLE ? few : SAMPLE;
+}
 
 // Adds the differences of a stretch [from, from + half) between two readings, without keys.
 static void add_stretch(const Check *c, Samples *samples, int from, const double *these,
                         const double *those) {
     const uint8_t *is_key = c->long_reading->is_key + from;
-    const int few = c->half > FEW_SAMPLES ? c->half / FEW_SAMPLES : 1;
-    const int size = few < SAMPLE ? few : SAMPLE;
+    const int size = sample_tokens(c);
     for (int at = 0; at < c->half; at += size) {
         double sum = 0;
         int n = 0;
@@ -325,13 +335,13 @@ static void add_stretch(const Check *c, Samples *samples, int from, const double
 }
 
 // nll (half) of the stretch [from, from + half) by the reference, after its own last tokens alone.
-static bool score_pair(Check *c, int from, double *nll, Error *err) {
+static bool score_pair(Check *c, const int32_t *of, int from, double *nll, Error *err) {
     LongReading *r = c->long_reading;
     const RopePlan *plan = &c->references[c->reference_is];
-    int32_t text[PAIR_READINGS * MOST_HALF];
+    int32_t text[2 * MOST_HALF];
     if (!r->pairs) r->pairs = open_timed(c, plan, 2 * c->half, err);
     if (!r->pairs) return false;
-    memcpy(text, r->text + from - c->half, 2 * (size_t)c->half * sizeof *text);
+    memcpy(text, of + from - c->half, 2 * (size_t)c->half * sizeof *text);
     if (has_bos(c)) text[0] = tokenizer_bos(c->job->tokenizer);
     session_rewind(r->pairs, 0);
     return score_span(r->pairs, (Span){text, c->half, 2 * c->half, 2 * c->half}, nll, err);
@@ -346,6 +356,9 @@ static int stretch_of(const Check *c, const Row *row) {
 }
 
 static double perplexity_seconds(const Check *c, const Row *row) {
+    const bool is_another = row->units >= stretches(c, row, MOST_SCORED);
+    if (is_another)
+        return seconds_from_to(c, 0, row->length) + logits_seconds(c, c->half) + pair_seconds(c);
     const int from = stretch_of(c, row);
     const int read = read_before(c, c->long_reading->whole, from - 1);
     return seconds_from_to(c, read, from + c->half) + logits_seconds(c, c->half) + pair_seconds(c);
@@ -360,13 +373,31 @@ static bool keep_nll(Check *c, const Row *row, const double *nll, Error *err) {
     return *kept;
 }
 
+// The last stretch of another text of the length, in which nothing is hidden.
+static bool read_another(Check *c, Row *row, Error *err) {
+    double long_nll[MOST_HALF], short_nll[MOST_HALF];
+    const int n = row->length;
+    const int number = 1 + row->units - stretches(c, row, MOST_SCORED);
+    Session *s = c->long_reading->whole;
+    int32_t *text = alloc_array((uint64_t)n, sizeof *text, "a text", err);
+    if (text) take_text(c, (size_t)number * (size_t)n, n, text);
+    bool ok = text && score_pair(c, text, n - c->half, short_nll, err);
+    session_rewind(s, 0);
+    ok = ok && score_span(s, (Span){text, n - c->half, n, n}, long_nll, err);
+    session_rewind(s, 0);
+    free(text);
+    if (ok) add_differences(&row->samples, long_nll, short_nll, c->half, sample_tokens(c));
+    return ok;
+}
+
 static bool read_perplexity(Check *c, Row *row, Error *err) {
     double long_nll[MOST_HALF], short_nll[MOST_HALF];
+    if (row->units >= stretches(c, row, MOST_SCORED)) return read_another(c, row, err);
     const int from = stretch_of(c, row);
     Session *s = whole_session(c, row);
     if (!s) return true;
     const int32_t *text = c->long_reading->text;
-    if (!score_pair(c, from, short_nll, err) || !read_up_to(c, s, from - 1, row->length, err))
+    if (!score_pair(c, c->long_reading->text, from, short_nll, err) || !read_up_to(c, s, from - 1, row->length, err))
         return false;
     if (!score_span(s, (Span){text, from, from + c->half, row->length}, long_nll, err))
         return false;
@@ -824,7 +855,7 @@ static double off_by_window(const Check *c, int length) {
 static bool read_window_perplexity(Check *c, Row *row, Error *err) {
     double long_nll[MOST_HALF], short_nll[MOST_HALF];
     const int from = row->length - c->half;
-    if (!score_pair(c, from, short_nll, err) || !read_windowed(c, row, long_nll, err)) return false;
+    if (!score_pair(c, c->long_reading->text, from, short_nll, err) || !read_windowed(c, row, long_nll, err)) return false;
     if (!row->lacks) add_stretch(c, &row->samples, from, long_nll, short_nll);
     return true;
 }

@@ -69,7 +69,7 @@ static int rewind_to_shared(Tasks *t, int32_t *ids, int n, int most) {
     return shared;
 }
 
-enum { ANSWER_BYTES = CHAT_ANSWER * MAX_PIECE };
+enum { ANSWER_BYTES = 1024 };  // of an answer that are looked at
 
 // Writes what the model says after the prompt, without spaces before it: as much as may be the
 // answer.

@@ -152,7 +152,7 @@ int32_t *trial_ids(const Trial *t, int *n, Error *err) {
     char *text = trial_text(t, &bytes, err);
     if (!text) return NULL;
     int32_t *ids = t->chat
-                       ? chat_turn(t->tokenizer, true, NULL, text, false, -1, &n_ids, err)
+                       ? chat_turn(t->tokenizer, true, "", text, false, -1, &n_ids, err)
                        : tokenizer_encode(t->tokenizer, text, bytes, true, &n_ids, err);
     free(text);
     *n = (int)n_ids;
