@@ -585,7 +585,7 @@ def test_a_busy_moment():
     """While the speed is measured the machine is a hundred times slower, or stops for some seconds later on."""
     program = made_up_clock()
     for slower, times in ('0.02:4', 100), ('0:3', 300), ('8:9', 15):
-        result = run(0.003, slower, times, MODEL, '--check', '-n', 2048, '--rope', 'none', '--budget', 60,
+        result = run(0.003, slower, times, MODEL, '--check', '-n', 2048, '--rope', 'none', '--budget', 120,
                      program=program, timeout=600)
         check(result.status == NO and result.out.splitlines()[-1].startswith('# fails at 2048'),
               'decided although the machine was %d times slower from %s s on' % (times, slower), result.out[-300:])

@@ -43,7 +43,7 @@ static const double SURE_OF_LIMITS = 3;  // standard errors that decide
 static const double MOST_OFF = 0.06;
 // Of the hidden facts that a short text gives back, those that a long one gives back, at least. With
 // more facts in the text it is harder to find one: what misses some is asked for single keys.
-static const double ENOUGH_FACTS = 0.7;
+static const double ENOUGH_FACTS = 0.5;
 // Wald's test (1945) of single keys: a healthy model finds them so often, a broken one at most so
 // often, and one verdict in a hundred may be wrong.
 static const double HEALTHY_SHARE = 0.9, BROKEN_SHARE = 0.5, WRONG = 0.01;
