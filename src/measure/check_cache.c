@@ -209,6 +209,7 @@ const RowType cache_row = {
     .judge = judge_cache,
     .describe = describe_cache,
     .print = print_parts,
+    .is_about_model = true,
     .has_limit = has_limit,
     .add_worth = add_cache,
     .is_required = true,

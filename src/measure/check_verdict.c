@@ -58,8 +58,8 @@ Verdict verdict_at(const Check *c, int length) {
     if (settings.failed[0]) return FAIL;
     for (int i = 0; i < c->n_rows; i++) {
         const Row *row = &c->rows[i];
-        if (row->length <= length && row->verdict == FAIL) return FAIL;
         const bool is_needed = row->type->is_about_model || row->length == length;
+        if ((is_needed || row->length <= length) && row->verdict == FAIL) return FAIL;
         if (!is_needed || !row->type->is_required) continue;
         if (row->verdict == OPEN && verdict == OK) verdict = OPEN;
     }

@@ -94,7 +94,6 @@ const Option option_table[] = {
     {.value = {"--piece", "P", "tokens in a piece of --spread [128]", WHOLE,
                OF_OPTIONS(sessions.piece), 1, MOST_COUNT},
      .idle = {"--spread", false, SPREADS},
-     .jobs = ON_CHECK,
      .needs = SPREADING},
     {.value = {"--crowd", NULL,
                "with --spread: count a key as often as the positions that it stands for", FLAG,
@@ -175,6 +174,12 @@ const Option option_table[] = {
          {"--budget", "SECONDS",
           "time limit of --check; unfinished checks are named; 0: estimate the cost and stop [60]",
           NUMBER, OF_OPTIONS(check.budget), 0, 1e6},
+     .jobs = ON_CHECK},
+    {.value =
+         {"--max-cache", "NATS",
+          "--check also requires that --kv q8 or q4 changes the next token's distribution by no "
+          "more than this, on average; 0: report only",
+          NUMBER, OF_OPTIONS(check.max_cache), 0, 100},
      .jobs = ON_CHECK},
     {.value = {"--whole", NULL,
                "--check passes only if it has read a text of N positions whole, not through a window",
