@@ -135,8 +135,8 @@ static bool find_tokenizer(Program *p, Error *err) {
 // Adds to the reason why the FILE of --check cannot be read what `--check 32k` most likely means.
 static void hint_at_length(const char *path, Error *err) {
     const size_t digits = strspn(path, "0123456789");
-    const bool is_length = digits > 0 && (!path[digits] || (strchr("kKmM", path[digits]) &&
-                                                            !path[digits + 1]));
+    const bool is_length =
+        digits > 0 && (!path[digits] || (strchr("kKmM", path[digits]) && !path[digits + 1]));
     const Error why = *err;
     if (is_length) fail(err, "%s (did you mean --check -n %s?)", why.text, path);
 }

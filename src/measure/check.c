@@ -24,10 +24,10 @@ static const char prose[] =
     ;
 
 enum {
-    MOST_HALF = 1024,    // tokens of a stretch of a long text
-    NEAR_WINDOW = 4,     // times as long as whole texts may be what is read through a window
-    CALIBRATIONS = 3,    // lengths at which that is held against whole texts
-    MOST_MEASURES = 3,   // of the speed
+    MOST_HALF = 1024,   // tokens of a stretch of a long text
+    NEAR_WINDOW = 4,    // times as long as whole texts may be what is read through a window
+    CALIBRATIONS = 3,   // lengths at which that is held against whole texts
+    MOST_MEASURES = 3,  // of the speed
 };
 static const double BASE_STEP = 8;  // to the other thetas
 static const double LOOK = 0.03;    // of the budget, between two looks at the clock
@@ -256,8 +256,7 @@ static bool find_held(Check *c, Error *err) {
     for (int i = 0; i < c->n_rows; i++)
         if (c->rows[i].verdict == FAIL && c->rows[i].type->is_about_model) return true;
     for (int i = c->n_lengths - 2; i >= 0; i--) {
-        if (!fits(c, whole_seconds(c, c->lengths[i])) ||
-            !read_whole(c, c->lengths[i], false, err))
+        if (!fits(c, whole_seconds(c, c->lengths[i])) || !read_whole(c, c->lengths[i], false, err))
             return c->late || fits(c, 0);
         if (verdict_at(c, c->lengths[i]) == OK) return true;
     }

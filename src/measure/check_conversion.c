@@ -324,7 +324,8 @@ static bool read_mistakes(Check *c, Row *row, Error *err) {
         ok = !is_read[m] || score_mistake(c, m, read, wrong[m], err);
     }
     for (int m = 0; ok && m < N_MISTAKES; m++)
-        if (is_read[m]) add_differences(&row->others[m], right, wrong[m], n - n / 2, MISTAKE_SAMPLE);
+        if (is_read[m])
+            add_differences(&row->others[m], right, wrong[m], n - n / 2, MISTAKE_SAMPLE);
     return ok;
 }
 

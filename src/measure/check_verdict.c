@@ -197,8 +197,9 @@ Answer say_verdict(Check *c) {
     if (find_row(c, &perplexity_row, n))
         table_verdict(&c->table, "whole", "holds to %d: read whole%s", n, worth);
     else
-        table_verdict(&c->table, "window", "holds to %d: read whole to %d, through a window beyond%s",
-                      n, longest_whole(c), worth);
+        table_verdict(&c->table, "window",
+                      "holds to %d: read whole to %d, through a window beyond%s", n,
+                      longest_whole(c), worth);
     return YES;
 }
 

@@ -26,14 +26,14 @@ enum {
     LEAST_SCORED = 3,     // one part of a sample's tokens in so many is scored: the rest is keys
     FACTS_APART = 96,     // tokens from one hidden fact to the next, at least
     FACTS_A_DOUBLING = 4,
-    FACT_TOKENS = 200,    // and its question and answer, at most
-    FIRST_FACTS = 4,      // of the text
-    BEFORE_END = 48,      // tokens between the last fact and the end of a length
-    SINKS = 64,           // first tokens that are seen through a window
-    CALIBRATED = 3,       // lengths at which a window has to agree with whole texts
-    MOST_TIMES = 4,       // as long as the longest of these may a text be that is read through it
-    MOST_PASSKEYS = 40,   // texts with one key each
-    FIRST_PASSKEYS = 2,   // keys in the first tokens
+    FACT_TOKENS = 200,   // and its question and answer, at most
+    FIRST_FACTS = 4,     // of the text
+    BEFORE_END = 48,     // tokens between the last fact and the end of a length
+    SINKS = 64,          // first tokens that are seen through a window
+    CALIBRATED = 3,      // lengths at which a window has to agree with whole texts
+    MOST_TIMES = 4,      // as long as the longest of these may a text be that is read through it
+    MOST_PASSKEYS = 40,  // texts with one key each
+    FIRST_PASSKEYS = 2,  // keys in the first tokens
 };
 // Perplexity in shares of the reference's. Below the first limit a model is healthy, and above the
 // second it is broken; between them either may be said.
@@ -58,7 +58,7 @@ typedef struct {
 } Hidden;
 
 struct LongReading {
-    int32_t *text;   // (length of -n)
+    int32_t *text;    // (length of -n)
     uint8_t *is_key;  // (length of -n) of each token: it belongs to a hidden fact
     Hidden hidden[MOST_HIDDEN];
     int n_hidden;
@@ -68,7 +68,8 @@ struct LongReading {
     Session *passkeys;           // for single keys in texts of passkey_length
     Tasks *tasks;
     int passkey_length;
-    double *nll[MAX_LENGTHS];  // (half) -ln p of each length's last stretch, read whole; NULL: not yet
+    double
+        *nll[MAX_LENGTHS];  // (half) -ln p of each length's last stretch, read whole; NULL: not yet
 };
 
 // ---- the text ----
@@ -397,7 +398,8 @@ static bool read_perplexity(Check *c, Row *row, Error *err) {
     Session *s = whole_session(c, row);
     if (!s) return true;
     const int32_t *text = c->long_reading->text;
-    if (!score_pair(c, c->long_reading->text, from, short_nll, err) || !read_up_to(c, s, from - 1, row->length, err))
+    if (!score_pair(c, c->long_reading->text, from, short_nll, err) ||
+        !read_up_to(c, s, from - 1, row->length, err))
         return false;
     if (!score_span(s, (Span){text, from, from + c->half, row->length}, long_nll, err))
         return false;
@@ -654,8 +656,8 @@ static bool ask_passkey(Check *c, Row *row, int length, int depth, Samples *foun
     if (!open_passkeys(c, row, length, err)) return false;
     if (!passkeys_fit(c->long_reading->tasks)) row->verdict = UNABLE;
     if (row->verdict == UNABLE || row->lacks) return true;
-    if (!passkeys_ask(c->long_reading->tasks, c->long_reading->passkeys, found->n, depth,
-                      &is_found, err))
+    if (!passkeys_ask(c->long_reading->tasks, c->long_reading->passkeys, found->n, depth, &is_found,
+                      err))
         return false;
     add_sample(found, is_found);
     return true;
@@ -855,7 +857,9 @@ static double off_by_window(const Check *c, int length) {
 static bool read_window_perplexity(Check *c, Row *row, Error *err) {
     double long_nll[MOST_HALF], short_nll[MOST_HALF];
     const int from = row->length - c->half;
-    if (!score_pair(c, c->long_reading->text, from, short_nll, err) || !read_windowed(c, row, long_nll, err)) return false;
+    if (!score_pair(c, c->long_reading->text, from, short_nll, err) ||
+        !read_windowed(c, row, long_nll, err))
+        return false;
     if (!row->lacks) add_stretch(c, &row->samples, from, long_nll, short_nll);
     return true;
 }

@@ -18,7 +18,7 @@
 #include "trial.h"
 
 enum {
-    PAGE = 128,  // tokens that are read twice, at most, and at most an eighth of the length
+    PAGE = 128,         // tokens that are read twice, at most, and at most an eighth of the length
     SHORT_TEXT = 1024,  // positions of a text in which a model that knows a task can do it
 };
 

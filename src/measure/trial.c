@@ -134,8 +134,7 @@ char *trial_text(const Trial *t, size_t *n, Error *err) {
         for (int j = 0; j < task->n_hidden; j++) {
             const int k = (j + begin) % task->n_hidden;
             const int place = (int)(t->pieces * share_before(t, k) + 0.5);
-            if ((place < last ? place : last) == i)
-                end = fill_in(end, sentence_of(task, k), t, k);
+            if ((place < last ? place : last) == i) end = fill_in(end, sentence_of(task, k), t, k);
         }
         size_t bytes = i < t->pieces ? starts[i + 1] - starts[i] : 0;
         memcpy(end, t->hay.text + starts[i], bytes);
@@ -151,9 +150,8 @@ int32_t *trial_ids(const Trial *t, int *n, Error *err) {
     size_t n_ids;
     char *text = trial_text(t, &bytes, err);
     if (!text) return NULL;
-    int32_t *ids = t->chat
-                       ? chat_turn(t->tokenizer, true, "", text, false, -1, &n_ids, err)
-                       : tokenizer_encode(t->tokenizer, text, bytes, true, &n_ids, err);
+    int32_t *ids = t->chat ? chat_turn(t->tokenizer, true, "", text, false, -1, &n_ids, err)
+                           : tokenizer_encode(t->tokenizer, text, bytes, true, &n_ids, err);
     free(text);
     *n = (int)n_ids;
     return ids;

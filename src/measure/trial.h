@@ -30,9 +30,9 @@ enum {
     N_DEPTHS = 5,
     MAX_HIDDEN = 5,  // sentences that a task hides
     KEY_DIGITS = 5,
-    MAX_ANSWER = 12,  // tokens of a number or name, at most
+    MAX_ANSWER = 12,   // tokens of a number or name, at most
     CHAT_ANSWER = 64,  // tokens of an answer in a chat, at most
-    MAX_WANTED = 16,  // bytes of a number or name, with its NUL
+    MAX_WANTED = 16,   // bytes of a number or name, with its NUL
 };
 
 // In a template # is a value, @ a name, and < and > the names of the sentences before and behind. A

@@ -181,9 +181,10 @@ const Option option_table[] = {
           "more than this, on average; 0: report only",
           NUMBER, OF_OPTIONS(check.max_cache), 0, 100},
      .jobs = ON_CHECK},
-    {.value = {"--whole", NULL,
-               "--check passes only if it has read a text of N positions whole, not through a window",
-               FLAG, OF_OPTIONS(check.whole)},
+    {.value =
+         {"--whole", NULL,
+          "--check passes only if it has read a text of N positions whole, not through a window",
+          FLAG, OF_OPTIONS(check.whole)},
      .jobs = ON_CHECK},
     {.value = {"--settings", NULL,
                "--check judges the settings alone, without reading a text; needs no tokenizer",
