@@ -23,12 +23,7 @@ static const char prose[] =
 #include "prose.inc"
     ;
 
-enum {
-    MOST_HALF = 1024,   // tokens of a stretch of a long text
-    NEAR_WINDOW = 4,    // times as long as whole texts may be what is read through a window
-    CALIBRATIONS = 3,   // lengths at which that is held against whole texts
-    MOST_MEASURES = 3,  // of the speed
-};
+enum { MOST_MEASURES = 3 };         // of the speed
 static const double BASE_STEP = 8;  // to the other thetas
 static const double LOOK = 0.03;    // of the budget, between two looks at the clock
 static const char *const verdicts[] = {"fail", "ok", "unknown", "undecided"};
@@ -56,7 +51,7 @@ static void print_apart(Table *t, bool is_known, double value, double other) {
     table_number_if(t, is_known, format, value);
 }
 
-void print_line(Check *c, const Row *row, const char *name) {
+void print_row_line(Check *c, const Row *row, const char *name) {
     Table *t = &c->table;
     const bool is_read = row->units > 0 && (row->samples.n > 0 || row->verdict != UNABLE);
     const bool has_limit = is_read && (!row->type->has_limit || row->type->has_limit(row));
@@ -73,7 +68,7 @@ void print_line(Check *c, const Row *row, const char *name) {
 static void print_row(Check *c, Row *row) {
     row->printed = true;
     if (row->type->print) row->type->print(c, row);
-    else print_line(c, row, row->type->name);
+    else print_row_line(c, row, row->type->name);
     if (!c->table.eyes) fflush(stdout);
     if (row->units > 0 && !c->table.moves)
         fprintf(stderr, "run: %s %d: %.1f of %g s\n", row->type->name, row->length, spent(c),
@@ -203,7 +198,7 @@ static bool read_whole(Check *c, int length, bool all, Error *err) {
 // are read, and to read -n through it.
 static double calibration_seconds(const Check *c, int last) {
     double seconds = window_seconds(c, c->job->length);
-    for (int i = last; i >= 0 && i > last - CALIBRATIONS; i--)
+    for (int i = last; i >= 0 && i > last - CALIBRATED; i--)
         seconds += whole_seconds(c, c->lengths[i]) - seconds_from_to(c, 0, c->lengths[i] - c->half);
     return seconds;
 }
@@ -228,8 +223,8 @@ static int longest_affordable(Check *c, Error *err) {
 // beside them and at -n.
 static bool read_through_window(Check *c, int last, Error *err) {
     const int n = c->job->length;
-    const bool is_near = NEAR_WINDOW * c->lengths[last] >= n && last + 1 >= CALIBRATIONS;
-    const int first = last + 1 > CALIBRATIONS ? last + 1 - CALIBRATIONS : 0;
+    const bool is_near = WINDOW_TIMES * c->lengths[last] >= n && last + 1 >= CALIBRATED;
+    const int first = last + 1 > CALIBRATED ? last + 1 - CALIBRATED : 0;
     for (int i = last; i >= first; i--) {
         if (!read_whole(c, c->lengths[i], false, err)) return false;
         if (verdict_at(c, c->lengths[i]) == FAIL) return true;

@@ -89,7 +89,7 @@ static int longest_held(const Check *c, int limit) {
     return longest;
 }
 
-static void describe(const Check *c, const Row *row, char *out, size_t size) {
+static void describe_found(const Check *c, const Row *row, char *out, size_t size) {
     row->type->describe(c, row, out, size);
 }
 
@@ -101,7 +101,7 @@ static Answer say_failure(Check *c) {
     const int held = longest_held(c, length);
     char found[FAILED_BYTES] = "";
     char holds[40] = "";
-    if (row) describe(c, row, found, sizeof found);
+    if (row) describe_found(c, row, found, sizeof found);
     if (held > 0) snprintf(holds, sizeof holds, "; holds to %d", held);
     if (s->failed[0])
         table_verdict(&c->table, s->row, "fails at %d: %s%s%s%s", length, s->failed,
@@ -151,7 +151,7 @@ static Answer say_undecided(Check *c) {
         snprintf(needs, sizeof needs, "--budget %.10g", budget_for(c, seconds_left(c)));
         row = open_row(c, false);
     }
-    if (row && row->units > 0) describe(c, row, found, sizeof found);
+    if (row && row->units > 0) describe_found(c, row, found, sizeof found);
     if (held > 0) snprintf(holds, sizeof holds, "; holds to %d", held);
     table_verdict(&c->table, code, "undecided at %d: %s%s%s%s", n, needs, found[0] ? "; " : "",
                   found, holds);

@@ -18,8 +18,8 @@
 #include "trial.h"
 
 enum {
-    PAGE = 128,         // tokens that are read twice, at most, and at most an eighth of the length
-    SHORT_TEXT = 1024,  // positions of a text in which a model that knows a task can do it
+    PAGE = 128,        // tokens that are read twice, at most, and at most an eighth of the length
+    EASY_TEXT = 1024,  // positions of a text in which a model that knows a task can do it
 };
 
 // Counts of trials past the trained context [0] and within it [1].
@@ -275,7 +275,7 @@ static bool run_task(Tasks *t, Method *method, Error *err) {
     if (2 * right >= of) return true;
     const RopeConfig *own = own_settings(job);
     int longest = own->train_ctx < job->length ? own->train_ctx : job->length;
-    if (longest > SHORT_TEXT) longest = SHORT_TEXT;
+    if (longest > EASY_TEXT) longest = EASY_TEXT;
     for (int plain = best->asked[1] ? 2 : own->method == ROPE_NONE; plain < 2; plain++) {
         RopePlan plan;
         if (!reference_plan(job, plain, 1, &plan, err)) return false;

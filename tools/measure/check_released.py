@@ -53,16 +53,18 @@ class Runner:
                                *options.split())
         rows = {(row['check'], row['length']): row for row in rows_of(out)}
         found = rows.get(('perplexity', str(length))) or rows.get(('perplexity-window', str(length))) or {}
-        return [ANSWERS[status], found.get('value', '-'), found.get('se', '-'), '%g' % budget, '%.0f' % (time.time() - began),
-                out.splitlines()[-1][2:] if out else '-']
+        return [ANSWERS[status], found.get('value', '-'), found.get('se', '-'), '%g' % budget,
+                '%.0f' % (time.time() - began), out.splitlines()[-1][2:] if out else '-']
 
     def window(self, model, options, length, text):
         """A check that must read through a window: its budget is between what that takes and what a whole text does."""
-        costs = rows_of(self.run(self.model(model), '--check', '-n', length, '--tsv', '--budget', 0, *options.split())[1])
+        costs = rows_of(self.run(self.model(model), '--check', '-n', length, '--tsv', '--budget', 0,
+                                 *options.split())[1])
         whole = {int(row['length']): float(row['whole_seconds']) for row in costs}
         through = {int(row['length']): float(row['window_seconds']) for row in costs}
         below = max(n for n in whole if n <= length / 2)
-        return self.check(model, options, length, text, min(0.95 * whole[length], 2 * whole[below] + 2 * through[length]))
+        budget = min(0.95 * whole[length], 2 * whole[below] + 2 * through[length])
+        return self.check(model, options, length, text, budget)
 
     def per_token(self, model, ids, length, *options):
         """[-ln p] of the windows of a file of ids, one after another."""
