@@ -45,6 +45,10 @@ static void check_architectures(Config *c, const Json *object, const char *name,
 static void read_family(Config *c, bool is_llama) {
     const Json *given = c->outer = c->config;
     c->good = config_find_family(c, given, is_llama, c->err);
+    c->file->wrapper = family_wrapper_architecture(given);
+    c->file->inside[0] = '\0';
+    for (const Json *in = family_inside(given); in; in = family_inside(in))
+        add_name(c->file->inside, sizeof c->file->inside, "/", in->key);
     const RopeFamily *f = c->family;
     c->is_any = !f && config_names_family(given);
     if (c->is_any) {

@@ -50,8 +50,10 @@ typedef struct {
     double short_factors[ROPE_MAX_PAIRS], long_factors[ROPE_MAX_PAIRS];
     const char *model_type;  // the file's; NULL: none that has a row
     bool is_unknown;         // it names a family that has no row
-    StandIns instead;        // given before; zeros: nothing stands in
-    unsigned filled;         // which of them were needed: FILLED_...
+    const char *wrapper;  // the architecture of a model that has the text model inside; NULL: none
+    char inside[160];     // the keys of the configs inside one another, with / between them
+    StandIns instead;     // given before; zeros: nothing stands in
+    unsigned filled;      // which of them were needed: FILLED_...
     char *whole;  // the file as a whole config, for engines_read; the caller frees it; NULL: none
 } RopeFile;
 
