@@ -180,7 +180,7 @@ def caught_by(plant, whole=False):
         for test in plant['tests']:
             failure = passes(test, COPY)
             if failure and passes_without(test):
-                return '%s: %s' % (test, failure[5:90])
+                return '%s: %s' % (test, failure[:90])
     finally:
         put(path, text_of(path))
         os.utime(os.path.join(COPY, path))
