@@ -15,15 +15,19 @@ double __wrap_now_seconds(void);
 double __wrap_now_seconds(void) { return clock_now; }
 
 // A pass takes what so many tokens do, and reads all weights whatever their number, which is worth some tokens more.
+// So many keys that a token sees take as long as the token itself.
 Fault __real_transformer_forward(Transformer *t, const int32_t *tokens, int n, int first,
                                  int length, int n_logits);
 Fault __wrap_transformer_forward(Transformer *t, const int32_t *tokens, int n, int first,
                                  int length, int n_logits);
 Fault __wrap_transformer_forward(Transformer *t, const int32_t *tokens, int n, int first,
                                  int length, int n_logits) {
-    enum { WEIGHTS = 5 };
+    enum { WEIGHTS = 5, KEYS = 1000 };
+    const RopeConfig *rope = t->config->rope;
+    const int seen = rope->all_slide && rope->window && rope->window < first ? rope->window : first;
     const bool is_slower = clock_now >= slower_from && clock_now < slower_until;
-    clock_now += per_token * (n + WEIGHTS) * (is_slower ? times_slower : 1);
+    const double work = n + WEIGHTS + (double)n * seen / KEYS;
+    clock_now += per_token * work * (is_slower ? times_slower : 1);
     return __real_transformer_forward(t, tokens, n, first, length, n_logits);
 }
 

@@ -28,7 +28,7 @@ def explained(*arguments):
 
 
 def test_numbers():
-    """A number that cannot be is shown as it stands in the file, with its line."""
+    """An impossible number is shown as it is spelled in the file, with its line."""
     block = {'rope_type': 'yarn', 'factor': 4.0, ORIGINAL: 64, 'rope_theta': 1e4}
     for key, value, found in (('factor', '"4"', '"4"'), ('factor', '0.5', '0.5'),
                               ('factor', 'true', 'true'), ('factor', 'NaN', 'NaN'),
@@ -268,7 +268,7 @@ def test_no_json():
 
 
 def test_no_type():
-    """Settings without a type mean no scaling: said, with what Hugging Face 4 makes of it, and not failed."""
+    """Settings without a type mean no scaling: said, with Hugging Face 4's reading, and not failed."""
     base = ['--explain', '--head-dim', 16, '--theta', 1e4, '--train-ctx', 64, '--rope-config']
     for text in ('{"factor": 4.0}', '{"rope_scaling": {"factor": 4.0, "rope_theta": 1e4}}', '"factor": 4.0'):
         result = good(*base, saved(text))
@@ -431,7 +431,7 @@ def test_an_escape_in_a_key():
 
 
 def test_fragment():
-    """Qwen 3.6's fragment of YaRN, as its card has it: with --head-dim alone a share of the head turns. Engines read it
+    """Qwen 3.6's fragment of YaRN, as in its card: with --head-dim alone a share of the head turns. Engines read it
     as of its family."""
     fragment = {'mrope_interleaved': True, 'mrope_section': [11, 11, 10], 'rope_type': 'yarn', 'rope_theta': 10000000,
                 'partial_rotary_factor': 0.25, 'factor': 4.0, ORIGINAL: 262144}

@@ -88,8 +88,7 @@ DOES_WORDS = {
     'takes_chunks': 'dual_chunk_attention_config',
     # Blocks.
     'full_plain': 'full layers get no block',
-    'full_only': 'one block, of the full layers',
-    'refuses_typed': 'it stops at blocks for kinds of layers',
+    'scaling_alone': 'rope_parameters is not read, and rope_scaling is of the full layers',
     'null_block_unseen': 'nobody looked at a rope_scaling of null',
     'tells_block': "a config without a block gets the class's, and a note says so",
     'three_keys': "a block has `type` and longrope's lists, and no more",
@@ -107,7 +106,16 @@ DOES_WORDS = {
     'sliding_base_fixed': 'the theta of sliding layers is a constant',
     'pasted_turns_all': 'with a rope_scaling, all pairs of full layers turn, and plainly',
     'share_inside': 'of two shares of a head it takes that of the block',
-    'share_outside': 'or the one beside it, which is 1 if neither is there'}
+    'share_outside': 'or the one beside it, which is 1 if neither is there',
+    'share_beside': 'a share of a head is read beside the block alone',
+    # Lengths and positions.
+    'keeps_length': 'max_position_embeddings is the longest text whatever the factor',
+    'tells_positions': 'its class says how far positions reach',
+    # Releases.
+    'own_class': 'some releases have a class of their own for OLMo 3, and some transformers\'',
+    'class_below': "transformers' own class is used",
+    'reads_factor': "yarn's attention_factor counts",
+    'shifted': 'a release passes its arguments one place off'}
 KNOWN = {'theta', 'refuses', 'known', 'before', 'one_block_before', 'block', 'does'}  # what engines do otherwise
 
 
