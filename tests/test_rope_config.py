@@ -13,7 +13,7 @@ import kept
 import reference
 from common import (GOLDEN, METHODS, ROOT, check, close, config, exports, good, in_work, main, one_line, perplexity,
                     processor_seconds, random_ids, random_weights, run, table, takes_long, tiny_model, with_header, write, write_model)
-from readings import FULL, ORIGINAL, SLIDING, base, changed, config_of, exporter_says, load, rows, saved
+from readings import BESIDES, FULL, ORIGINAL, SLIDING, base, changed, config_of, exporter_says, load, rows, saved
 from test_golden import exported
 
 sys.path.insert(0, ROOT)
@@ -115,6 +115,13 @@ def test_alike():
         close([float(row['scaled_inv_freq']) for row in found if row['layers'] == kind],
               [theta ** (-i / 4) / s for i in range(4)], 1e-9, 'blocks alone: ' + kind)
     one_line(run('--engines', *BLOCK_ALONE[1:], saved(nested)), 2, 'blocks alone have no family', 'model_type')
+
+
+def test_inside_an_object():
+    """A config in a member of an object that is none: the exporter finds it where ./run does."""
+    inside = {**BESIDES, **LLAMA, 'rope_scaling': {'rope_type': 'linear', 'factor': 4.0}}
+    found, problem, *_ = exporter_says({'name': 'a copy', 'hf_config': inside})
+    check(found and (found['rope_method'], found['factor']) == (1, 4), 'inside an object', problem or found)
 
 
 def test_hostile():

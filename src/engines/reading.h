@@ -67,7 +67,7 @@ bool reading_has(const Config *c, const char *key);
 void reading_multiply_by(Config *c, double a);
 // Nothing is scaled, for a reason, if `is_off`.
 void reading_switch_off(Config *c, bool is_off, const char *why);
-// Likewise, if the engine loses the blocks of this family.
+// Switches off a block of this family that the engine loses.
 void reading_lose_block(Config *c);
 // Marks the reading as unverified if `is_unseen`.
 void reading_unseen(Config *c, bool is_unseen);
