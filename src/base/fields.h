@@ -18,7 +18,7 @@ typedef struct {
     FieldType type;
     double low, high;          // what it may be, both included
     size_t place, bytes;       // where it goes in a struct
-    int version_5, version_6;  // values from which on only these versions have it; 0: none
+    int version_5, version_6;  // values from which on only these versions have the field; 0: none
 } Field;
 
 // A table of fields, and the struct that they go to. NULL: the fields are 0.
@@ -53,5 +53,5 @@ typedef struct {
 // The next count * item_bytes bytes, which is 2^54 at most. NULL for a count of 0. The caller
 // checks the offset before it looks at them.
 const void *cursor_take(Cursor *at, uint64_t count, uint64_t item_bytes);
-// Takes the next bytes of a file that must have them. False with the reason.
+// Takes the next bytes. False with the reason where the file ends before.
 bool cursor_take_now(Cursor *at, uint64_t bytes, const uint8_t **taken, Error *err);

@@ -43,7 +43,7 @@ static inline double spread_crowd(const Spread *s, int i, int j) {
     return (double)gap / s->piece;
 }
 
-// The first token at `position` or later; n when there is none.
+// The first token at `position` or later; n without such a token.
 static inline int spread_token(const Spread *s, int position) {
     int low = 0, high = position > 0 ? position : 0;  // no token's position is less than its number
     if (s->length == 0) return high;

@@ -73,7 +73,7 @@ typedef struct {
     bool has_flags;          // flags of each layer (n_layers), a byte each
     bool has_shapes;         // shapes of each (n_layers), five numbers each; else the header's
     bool sliding_rope;       // layers with LAYER_SLIDING rotate by settings of their own
-    RopeConfig sliding;      // as the file has them, without defaults filled in; else zeros
+    RopeConfig sliding;      // as in the file, without defaults filled in; else zeros
     int sliding_rotary_dim;  // elements of a head that rotate there; 0: as many as elsewhere
 } LayersConfig;
 

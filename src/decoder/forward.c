@@ -1,11 +1,10 @@
 // The forward pass of any decoder, by its definition, for one token: attention, feed-forward, a
 // layer, and decoder_forward. It has the steps of a Llama's (src/llama/forward.c), in the same
-// order, and between them the steps that other models add, with the families that have them. What
-// some models have instead of a step, such as experts, is a kind's (src/kinds), and is called
-// where the step is. A model that has zeros in its ModelExtra (decoder.h) is a Llama.
-// src/fast/forward.c computes the same fast.
-//
-// In comments d is head_dim, and i the present token.
+// order, and between them the steps that other models add; comments name the families. What some
+// models have instead of a step, such as experts, is a kind's (src/kinds), and is called where
+// the step is. A model that has zeros in its ModelExtra (decoder.h) is a Llama.
+// src/fast/forward.c computes the same numbers fast. In comments d is head_dim, and i the present
+// token.
 #include "forward.h"
 
 #include <math.h>
@@ -90,8 +89,8 @@ static const Kind *instead_of(const Plain *p, int step) {
 }
 
 // x += scale * norm(attention(norm(x))). Most models norm before (Llama), some after (OLMo 2), or
-// both (Gemma 2 and 3, whose 1 + w is in the weights); Granite has a scale. Where a norm has no
-// weights there is none.
+// both (Gemma 2 and 3, whose 1 + w is in the weights); Granite has a scale. Without weights there is
+// no norm.
 void mix_half(Plain *p, float *x) {
     const Kind *other = instead_of(p, STEP_MIX);
     norm_input(p, x, p->w->attention_norm);

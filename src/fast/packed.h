@@ -152,7 +152,7 @@ ALWAYS_INLINE PackedScales packed_scales(WeightType type, Band band) {
 }
 
 // Scale k of a super-block, each for Layout.columns columns, to be multiplied with s->d: a whole
-// number of 32 bits, or twice of 16. It is 1 where run_scales has them.
+// number of 32 bits, or twice of 16. It is 1 where run_scales covers them.
 ALWAYS_INLINE vi packed_scale(WeightType type, const PackedScales *s, int k, bool twice) {
     if (is_run_a_block(type)) return (vi){0} + (twice ? 0x10001 : 1);
     if (type == WEIGHT_IQ4_XS || type == WEIGHT_IQ5_K)  // see put_sixes

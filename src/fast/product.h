@@ -63,7 +63,7 @@ MultiplyRows multiply_packed_rows;                       // packed.c: for rows t
 MultiplyRows multiply_float_panel, multiply_int8_panel;  // panels.c: any number
 
 // LANES rows' share of a panel, from one of its rows on: four columns of a row, or two as int16,
-// and scales and offsets for every stretch of columns that has them.
+// and scales and offsets for every stretch of columns with offsets.
 typedef struct {
     uint8_t (*values)[PANEL_ROWS][4];
     float (*scales)[PANEL_ROWS], (*offsets)[PANEL_ROWS];

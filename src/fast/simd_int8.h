@@ -165,7 +165,7 @@ static inline vb load_pairs(const void *group, int i) {
 #endif
 }
 
-// The same of activations.
+// Pairs of activations.
 static inline vb load_pairs_of_x(const void *group, int i) {
     vs pairs = (vs)load_pairs(group, i);
     return (vb)(PAIRS_UNIT == 1 ? pairs : i % 2 == 0 ? pairs >> 8 : pairs << 8);
@@ -287,7 +287,7 @@ ALWAYS_INLINE vb look_up_of_32(const uint8_t table[32], uint8_t flip, vb x, vb u
 }
 
 // sum + weights times activations: at x as int8, or for PAIRS of four lanes in two registers as
-// load_pairs_of_x has them. Weights are 0 to 127 (with VNNI to 255), or int8 if `is_signed`, which
+// load_pairs_of_x gives. Weights are 0 to 127 (with VNNI to 255), or int8 if `is_signed`, which
 // VNNI does not take. The activations without their signs may be given where no weight is -128:
 // AVX2 is faster with them. Else they are NULL.
 ALWAYS_INLINE vi dot_in_place(vi sum, vb weights, const int8_t *x, const uint8_t *magnitudes,

@@ -1,7 +1,6 @@
-// Alternating updates (AltUp, arXiv 2301.13310) and a learned residual (LAuReL, arXiv
-// 2411.07501), as Gemma 3n has them. Other streams run beside the residual stream. A layer
-// predicts all of them from one another, works on the first alone, and corrects them all by what
-// it has changed there.
+// Alternating updates (AltUp, arXiv 2301.13310) and a learned residual (LAuReL, arXiv 2411.07501), of
+// Gemma 3n. Other streams run beside the residual stream. A layer predicts all of them from one
+// another, works on the first alone, and corrects them all by what it has changed there.
 #pragma once
 
 #include "../decoder/decoder.h"

@@ -6,7 +6,7 @@
 
 // Fields of the header.
 typedef struct LatentConfig {
-    int q_rank;       // width of the normed vector that queries come from; 0: there is none
+    int q_rank;       // width of the normed vector that queries come from; 0: no such vector
     int kv_rank;      // width of that of keys and values; 0: the model has no latent attention
     double norm_eps;  // of these two norms
     int bias;         // 0 or 1: wq_a and wkv_a have biases

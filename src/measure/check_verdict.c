@@ -173,7 +173,7 @@ Answer say_verdict(Check *c) {
     char worth[FAILED_BYTES] = "";
     if (interrupted) {
         const int held = longest_held(c, n + 1);
-        snprintf(worth, sizeof worth, held ? "; holds to %d" : "", held);
+        if (held) snprintf(worth, sizeof worth, "; holds to %d", held);
         table_verdict(&c->table, "interrupted", "interrupted: undecided at %d%s", n, worth);
         return UNDECIDED;
     }

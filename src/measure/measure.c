@@ -56,7 +56,7 @@ void fill_window(const Job *job, int i, int n, int32_t *window) {
 
 // The sum of n floats in double: a float would lose the small ones among those of a large vocabulary.
 // Eight sums side by side, none of which waits for another.
-static double sum_of(const float *x, int n) {
+static double sum_in_double(const float *x, int n) {
     double sums[8] = {0};
     double sum = 0;
     for (int i = 0; i + 8 <= n; i += 8)
@@ -71,7 +71,7 @@ static double negative_log_likelihood(float *logits, int vocab_size, int target)
     float max = max_of(logits, vocab_size);
     float at = logits[target];
     exp_and_sum(logits, vocab_size, max);
-    return log(sum_of(logits, vocab_size)) + (double)max - (double)at;
+    return log(sum_in_double(logits, vocab_size)) + (double)max - (double)at;
 }
 
 // nll[i] = -ln p(next[i]) for the first n tokens of the session's last read.

@@ -17,7 +17,7 @@ from written import write_changed  # noqa: E402
 COLUMNS = 100
 DOCUMENT = 'docs/header.tsv'
 BY_ITSELF = '4',  # the version that C asks for where it looks at the types of weights
-IN_C = {'LAST_METHOD': 'MOST', 'LAST_TOKEN': 'MAX_VOCAB'}  # limits that C holds behind its tables, when all is read
+IN_C = {'LAST_METHOD': 'MOST', 'LAST_TOKEN': 'MAX_VOCAB'}  # limits that C checks after its tables, when all is read
 TABLE = re.compile(r'(static const Field fields_of_(\w+)\[\] = \{\n)(.*?)(\n?\};\n)', re.S)
 TOP = 'offset\ttype\tfield\tmeaning\n'
 

@@ -1,10 +1,10 @@
-"""The arrows: which room of the house may include which. They all point down, so that each can be read without those
-above it.
-"""
+"""The arrows: which room of the house may include which. They all point down, so that each can be read without what
+uses it. """
 import os
 import re
 
-# The arrows, low to high. A place is a file without its ending or a folder; it may include itself and what stands here.
+# The arrows, low to high. A place is a file without its ending or a folder; it may include itself and what is listed
+# here.
 GROUND = ['src/base', 'src/weights', 'src/tokens']
 CORE = ['rope', *GROUND, 'src/rope_settings', 'src/llama', 'src/decoder', 'src/kinds']
 READING = ['src/configs', 'src/engines', 'src/options']

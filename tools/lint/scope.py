@@ -12,8 +12,8 @@ from c_source import code_of, tokens
 
 
 def declarations(code):
-    """Every declaration at file scope as a list of tokens; what stands in brackets or braces is a list in it. The body
-    of a function ends one, as a semicolon does."""
+    """Every declaration at file scope as a list of tokens; what is in brackets or braces is a list in it. The body of a
+    function ends one, as a semicolon does."""
     open_lists = [[]]
     for token in tokens(code):
         if token in '([{':
@@ -115,7 +115,7 @@ def shared_names(c):
 
 
 def mentioned(items, in_table):
-    """The names of functions that are called in a body, or stand in a table."""
+    """The names of functions that are called in a body, or are in a table."""
     for at, item in enumerate(items):
         if isinstance(item, list):
             yield from mentioned(item, in_table)
