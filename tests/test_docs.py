@@ -422,8 +422,9 @@ def test_method_of_your_own():
             check(status == 0, 'with a method of your own: %s' % command, 'status %s: %s' % (status, err))
 
 
-if not os.path.exists(os.path.join(ROOT, 'model.bin')):
-    skip('the shipped model is not there')
-    for name in [name for name in globals() if name.startswith('test_')]:
-        del globals()[name]
-main(globals())
+if __name__ == '__main__':
+    if not os.path.exists(os.path.join(ROOT, 'model.bin')):
+        skip('the shipped model is not there')
+        for name in [name for name in globals() if name.startswith('test_')]:
+            del globals()[name]
+    main(globals())
