@@ -204,20 +204,22 @@ static double calibration_seconds(const Check *c, int last) {
     return seconds;
 }
 
-// The number of the longest length that whole texts reach, which have been read up to its last
-// stretch; -1: none. A length that can be judged by nothing else is read if it fits at all.
-static int longest_affordable(Check *c, Error *err) {
+// The number of the longest length that whole texts reach, which have been read up to its last stretch;
+// -1: none. What has been read shows how long the rest takes. False with the reason.
+static bool reach_affordable(Check *c, int *reached, Error *err) {
     const int last = c->n_lengths - 1;
-    int reached = -1;
-    for (int i = 0; i <= last; i++) {
-        if (fits(c, whole_seconds(c, c->lengths[last]))) return last;
-        const double more = follows_length(c) ? 2 * whole_seconds(c, c->lengths[i])
-                                              : whole_seconds(c, c->lengths[i]);
-        if (i == last || !fits(c, more + (c->whole ? 0 : calibration_seconds(c, i)))) break;
-        if (!long_advance(c, c->lengths[i], err)) return c->late ? reached : -2;
-        reached = i;
+    const bool whole_fits = fits(c, whole_seconds(c, c->lengths[last]));
+    *reached = -1;
+    if (follows_length(c) && whole_fits) *reached = last;
+    for (int i = *reached + 1; i <= last; i++) {
+        const double seconds = whole_seconds(c, c->lengths[i]) * (follows_length(c) ? 2 : 1);
+        const bool is_on_the_way = fits(c, whole_seconds(c, c->lengths[last]));
+        const double after = c->whole || i == last ? 0 : calibration_seconds(c, i);
+        if (!is_on_the_way && (i == last || !fits(c, seconds + after))) break;
+        if (!long_advance(c, c->lengths[i], err)) return c->late;
+        *reached = i;
     }
-    return reached;
+    return true;
 }
 
 // Whole texts at the lengths up to number `last`, from long to short, and what is read through a window
@@ -227,7 +229,9 @@ static bool read_through_window(Check *c, int last, Error *err) {
     const bool is_near = WINDOW_TIMES * c->lengths[last] >= n && last + 1 >= CALIBRATED;
     const int first = last + 1 > CALIBRATED ? last + 1 - CALIBRATED : 0;
     for (int i = last; i >= first; i--) {
-        if (!read_whole(c, c->lengths[i], false, err)) return false;
+        if (!read_wanted(c, &perplexity_row, c->lengths[i], false, err) ||
+            !read_wanted(c, &keys_row, c->lengths[i], false, err))
+            return false;
         if (verdict_at(c, c->lengths[i]) == FAIL) return true;
     }
     if (!is_near || c->whole) return true;
@@ -240,8 +244,8 @@ static bool read_through_window(Check *c, int last, Error *err) {
 // Whole texts decide where the budget reaches them.
 static bool read_long_texts(Check *c, Error *err) {
     const int last = c->n_lengths - 1;
-    const int reached = longest_affordable(c, err);
-    if (reached < -1) return false;
+    int reached;
+    if (!reach_affordable(c, &reached, err)) return false;
     if (reached == last) return read_whole(c, c->job->length, false, err);
     return reached < 0 || read_through_window(c, reached, err);
 }

@@ -48,7 +48,7 @@ static Verdict verdict_of_text(const Check *c, int length) {
     if (whole == OK && keys == OK) return OK;
     if (find_row(c, &perplexity_row, length) || c->whole) return OPEN;
     const Verdict windowed = verdict_of(c, &window_perplexity_row, length);
-    if (windowed != OK) return windowed;
+    if (windowed != OK) return windowed == FAIL ? FAIL : OPEN;
     return verdict_of(c, &window_keys_row, length) == OK ? OK : OPEN;
 }
 

@@ -100,15 +100,19 @@ Session *whole_session(Check *c, Row *row) {
 
 // Has the session read the tokens before number `end`, as part of a text of `length`. A method that
 // follows the length reads all of them anew, and so does a model that keeps states.
+// Learns from a reading how much longer a token takes for each one before it: that is attention.
+static void learn_depth(Check *c, int from, int end, double took) {
+    const double pace = took / ((end - from) * c->per_token);
+    c->deep = fmax((pace - 1) * 2 / (from + end), c->deep / 4);
+}
+
 bool read_up_to(Check *c, Session *s, int end, int length, Error *err) {
     session_rewind(s, follows_length(c) ? 0 : end);
     const int from = s->position;
     const double began = now_seconds();
-    const double expected = seconds_from_to(c, from, end);
     if (!session_read(s, c->long_reading->text + from, end - from, length, 0, err)) return false;
-    // The attention of a long text is why it is slower than a short one.
-    if (end - from >= c->half && end > 2 * c->half && s == c->long_reading->whole)
-        c->deep = changed_pace(c->deep, now_seconds() - began, expected);
+    if (end - from >= c->half && s == c->long_reading->whole)
+        learn_depth(c, from, end, now_seconds() - began);
     session_keep(s);
     return true;
 }
@@ -299,7 +303,6 @@ bool is_long(const Check *c, int length) { return length > c->lengths[0]; }
 const RowType perplexity_row = {
     .name = "perplexity",
     .how = ", read whole",
-    .is_wanted = is_long,
     .first = FIRST_SCORED,
     .most = most_units,
     .seconds = perplexity_seconds,

@@ -19,17 +19,17 @@ static Session *windowed_session(Check *c, Row *row) {
     return open_long(c, &r->windowed, &r->window_plan, context, row);
 }
 
-// Lets tokens that are read from now on see the last c->half ones and SINKS, or all of them.
+// Lets tokens that are read from now on see the last c->half / 2 ones and the first SINKS, or all.
 static void see_window(Check *c, bool window) {
     RopeConfig *rope = &c->long_reading->window_plan.rope;
-    rope->window = window ? c->half : c->job->plans->rope.window;
+    rope->window = window ? c->half / 2 : c->job->plans->rope.window;
     rope->sinks = window ? SINKS : c->job->plans->rope.sinks;
     rope->all_slide = window || c->job->plans->rope.all_slide;
 }
 
 double window_seconds(const Check *c, int length) {
     const int from = read_before(c, c->long_reading->windowed, length - c->half - 1);
-    const double prefix = (length - from) * c->per_token * (1 + c->deep * 1.5 * c->half);
+    const double prefix = (length - from) * c->per_token * (1 + c->deep * c->half);
     return prefix + seconds_from_to(c, length - c->half, length) + logits_seconds(c, c->half) +
            question_seconds(c, length);
 }
@@ -143,6 +143,7 @@ const RowType window_perplexity_row = {
     .usual = 1,
     .read = read_window_perplexity,
     .judge = judge_window_perplexity,
+    .ends_unknown = true,
     .describe = describe_perplexity,
     .is_required = true,
 };
