@@ -5,7 +5,7 @@ usage: check_released.py OUT.tsv CELLS.tsv FOLDER [--scale S] [--run PROGRAM]   
        check_released.py OUT.tsv                                              prints the confusion table
 
 A cell is a line of CELLS.tsv: how, model, options, length, text. `how` is `check` (--budget 300), `window` (a budget
-that whole texts of that length do not fit in) or `truth`. FOLDER has MODEL.bin of each model and TEXT.txt of each text;
+that whole texts of that length do not fit in) or `truth`. FOLDER has MODEL.bin or .gguf of each model and TEXT.txt of each text;
 the text `story` is the one that is built in. On a busy machine --scale S multiplies all budgets. Cells run one by one,
 and a line is written after each, so that it may be stopped.
 
@@ -38,7 +38,9 @@ class Runner:
         self.program, self.folder, self.scale = program, folder, scale
 
     def model(self, name):
-        return os.path.join(self.folder, name + '.bin')
+        """Its file, as exported or (tools/released.py) as published."""
+        path = os.path.join(self.folder, name + '.bin')
+        return path if os.path.exists(path) else path[:-4] + '.gguf'
 
     def run(self, *arguments):
         """The exit status and standard output."""
