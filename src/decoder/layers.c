@@ -97,7 +97,7 @@ static bool check_heads(const Model *m, int l, Error *err) {
 }
 
 // Whether a layer's heads go together, and those of the layer whose keys it reads are as its own:
-// these turn as its queries do.
+// these rotate as its queries do.
 static bool check_shape(const Model *m, int l, Error *err) {
     const LayerShape *shape = &m->layers[l].extra->shape;
     if (shape->n_heads % shape->n_kv_heads)
