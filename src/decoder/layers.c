@@ -211,7 +211,7 @@ static void leave_out(Tensors *t, int from, int to) {
 }
 
 // Heads and widths of the layer in place of the header's.
-static void list_shapes(Model *m, Layer *w, Tensors *t) {
+static void set_layer_shapes(Model *m, Layer *w, Tensors *t) {
     const LayerShape *of = &w->extra->shape;
     int64_t heads = (int64_t)of->n_heads * of->head_dim;
     bool has_keys = of->kv_layer == w - m->layers;
@@ -270,7 +270,7 @@ const Kind layers_kind = {
     .check = check_layers,
     .read_tables = read_tables,
     .check_layers = check_halves,
-    .add_tensors = list_shapes,
+    .add_tensors = set_layer_shapes,
 };
 
 // After all others, whose tensors it leaves out.
