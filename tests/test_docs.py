@@ -1,4 +1,4 @@
-"""The documents do not rot: their commands run (shorter, where they say how long), the README's print what stands below
+"""The documents do not rot: their commands run (shorter, where they say how long), the README's print what is below
 them, links lead somewhere, the manual has every option and makes the man page, and the method that the lesson adds is
 added to a copy and run."""
 
@@ -142,7 +142,7 @@ def test_make_commands():
 # ---- the README ----
 
 def shown(released=False):
-    """{command: the lines that stand below it} of the README, of the models that ship or of released ones."""
+    """{command: the lines below it} of the README, of the models that ship or of released ones."""
     found, command = {}, None
     for line in document('README.md').split('\n'):
         match = re.fullmatch(COMMAND, line)

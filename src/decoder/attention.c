@@ -1,7 +1,7 @@
-// The parts of attention (forward.c), in which models differ from a Llama: norms of heads (Qwen 3), of
-// all heads together (OLMo 2), or after RoPE (Hunyuan); layers that have a window (Mistral) or chunks
-// (Llama 4); scales (Gemma 3) and caps (Gemma 2) of scores, queries that grow with their position
-// (Ministral 3), a gate of the mix (Qwen3-Next).
+// The parts of attention (forward.c), in which models differ from a Llama: norms of heads (Qwen
+// 3), of all heads together (OLMo 2), or after RoPE (Hunyuan); layers that have a window
+// (Mistral) or chunks (Llama 4); scales (Gemma 3) and caps (Gemma 2) of scores, queries that grow
+// with their position (Ministral 3), a gate of the mix (Qwen3-Next).
 #include "attention.h"
 
 #include <math.h>
@@ -131,8 +131,8 @@ void norm_heads(const Plain *p, float *x, int n, const float *weight) {
     }
 }
 
-// k (n_kv_heads * head_dim) and v (n_kv_heads * value_dim). In some layers of Gemma 4 the values are
-// the keys, before these are normed.
+// k (n_kv_heads * head_dim) and v (n_kv_heads * value_dim). In some layers of Gemma 4 the values
+// are the keys, before these are normed.
 void project_keys(Plain *p) {
     const ModelConfig *m = &p->model->config;
     const Layer *w = p->w;

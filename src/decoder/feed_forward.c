@@ -1,5 +1,5 @@
-// The feed-forward network as it may differ from a Llama's: GELU in place of SiLU (Gemma 3), a clamped
-// SwiGLU (gpt-oss), no gate (Arcee, Apertus), biases.
+// The feed-forward network as it may differ from a Llama's: GELU in place of SiLU (Gemma 3), a
+// clamped SwiGLU (gpt-oss), no gate (Arcee, Apertus), biases.
 #include "feed_forward.h"
 
 #include "../llama/arithmetic.h"

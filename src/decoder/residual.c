@@ -1,6 +1,6 @@
-// The residual stream as it may differ from a Llama's: norms of what a layer adds (OLMo 2) or of what
-// it reads and adds (Gemma 3), norms that subtract the mean and one norm for both halves (Cohere 2),
-// scales of what is added (Granite). forward.c has the scales and caps of both ends.
+// The residual stream as it may differ from a Llama's: norms of what a layer adds (OLMo 2) or of
+// what it reads and adds (Gemma 3), norms that subtract the mean and one norm for both halves
+// (Cohere 2), scales of what is added (Granite). forward.c has the scales and caps of both ends.
 #include "residual.h"
 
 #include <string.h>

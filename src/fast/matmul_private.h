@@ -1,4 +1,4 @@
-// What others who multiply take of matmul.c: vectors made ready, and pieces of a product.
+// What other files take of matmul.c: prepared vectors, and pieces of a product.
 #pragma once
 
 #include "matmul.h"
@@ -7,7 +7,7 @@
 struct Workspace {
     int64_t max_n;
     bool floats;  // nothing is rounded
-    // (n_threads), VECTORS_IN_PLACE of them: each thread makes its own, cheaper than to wait
+    // (n_threads), VECTORS_IN_PLACE of them: each thread prepares its own, cheaper than to wait
     Vectors *of_threads;
     Vectors of_team;  // max_n of them
     float *sums;      // (n_threads, 2, max_n, PANEL_ROWS)

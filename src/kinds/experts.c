@@ -257,7 +257,7 @@ void choose_experts(const ModelConfig *m, const ExpertsTensors *w, const float *
 
 // ---- what they add ----
 
-// sum (n) += what expert e makes of x (n), by its weight, which may multiply x instead
+// sum (n) += weight * expert e of x (n), or expert e of weight * x
 static void add_expert(Plain *p, int e, const float *x, float *sum, int64_t n) {
     const ExpertsConfig *c = p->model->config.kinds->experts;
     const ExpertsTensors *w = p->w->kinds->experts;
@@ -271,7 +271,7 @@ static void add_expert(Plain *p, int e, const float *x, float *sum, int64_t n) {
     add(sum, c->scales_input ? 1 : weight, r->made, n);
 }
 
-// added (dim) = the sum of what the chosen experts make of what is normed. With latent_dim they read
+// added (dim) = the sum of the chosen experts' outputs for plain->normed. With latent_dim they read
 // in @ normed, and out takes their sum back (Nemotron 3).
 static void add_chosen(Plain *p) {
     const ModelConfig *m = &p->model->config;
@@ -289,7 +289,7 @@ static void add_chosen(Plain *p) {
     if (latent_dim) matmul(p->added, &w->out, sum, p->row);
 }
 
-// The same, and what the expert makes that every token takes, by its gate if it has one.
+// added (dim) = the sum of the chosen experts and of the shared one, times its gate if it has one.
 static void mix_experts(Plain *p) {
     const ModelConfig *m = &p->model->config;
     const ExpertsTensors *w = p->w->kinds->experts;
@@ -303,7 +303,7 @@ static void mix_experts(Plain *p) {
 }
 
 // added (dim) = rmsnorm(the dense layer of what is normed) + rmsnorm(the experts). The router and
-// the experts read x (dim) behind norms of their own.
+// the experts read x (dim) through norms of their own.
 static void mix_beside(Plain *p, const float *x) {
     const ModelConfig *m = &p->model->config;
     const ExpertsTensors *w = p->w->kinds->experts;
@@ -342,7 +342,7 @@ static void lay_out_experts(Plain *p, Arena *arena) {
     r->narrow = arena_take(arena, e->latent_dim, sizeof(float));
     r->sum = arena_take(arena, e->latent_dim, sizeof(float));
     r->input = arena_take(arena, own, sizeof(float));
-    // also what the shared expert makes
+    // also the output of the shared expert
     r->made = arena_take(arena, own < m->dim ? m->dim : own, sizeof(float));
     r->beside = arena_take(arena, m->dim, sizeof(float));
     if (p->hidden_width < e->hidden_dim) p->hidden_width = e->hidden_dim;

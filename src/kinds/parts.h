@@ -1,5 +1,5 @@
-// What kinds of models add to a model, a layer and a forward pass: a pointer for each kind to a struct of
-// its own, which its header has. NULL: nothing.
+// What kinds of models add to a model, a layer and a forward pass: a pointer for each kind to a
+// struct of its own, which its header has. NULL: nothing.
 #pragma once
 
 #include "../decoder/decoder.h"

@@ -1,5 +1,5 @@
-// Embeddings of a token by layer, and scales of layers (Gemma 4). Besides its embedding a token has a
-// narrow vector for each layer. Half of it comes from a table, and half from the embedding.
+// Embeddings of a token by layer, and scales of layers (Gemma 4). Besides its embedding a token
+// has a narrow vector for each layer. Half of it comes from a table, and half from the embedding.
 #pragma once
 
 #include "../decoder/decoder.h"
@@ -25,8 +25,8 @@ typedef struct PlainPerLayer {
     float *own;  // (n_layers, dim) the present token's embeddings of each layer
 } PlainPerLayer;
 
-// x (dim) += what the present layer makes of x and of its own embedding of the token, which is left in
-// plain->added (dim).
+// Adds to x (dim) what the present layer computes from x and from its own embedding of the token.
+// Leaves what was added in plain->added (dim).
 void add_layer_embedding(Plain *plain, float *x);
 
 // Its row.

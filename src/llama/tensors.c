@@ -11,7 +11,8 @@
 
 // ---- which tensors ----
 
-// A row of the table is a Tensor: its place in the file, where it goes, what it is for, and its shape.
+// A row of the table is a Tensor: its place in the file, where it goes, what it is for, and its
+// shape.
 static void list_llama(Model *m, Layer *w, Tensors *t) {
     const ModelConfig *c = &m->config;
     int64_t dim = c->dim, hidden = c->hidden_dim, vocab = c->vocab_size;
@@ -111,7 +112,7 @@ static bool take_tensors(Mapping *r, Error *err) {
     size_t size = m->file.size;
     if (m->config.version >= 3) r->at.alignment = 64;
     model_visit(m, take_tensor, r);
-    cursor_take(&r->at, 0, 0);  // the padding behind the last one
+    cursor_take(&r->at, 0, 0);  // the padding after the last one
     if (m->config.shared_classifier) m->classifier = m->embedding;
     if (r->at.offset > INT64_MAX)
         return fail(err, "impossible header: the tensors' sizes overflow");
