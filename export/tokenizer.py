@@ -81,8 +81,8 @@ def added_bos(job, folder, tokens):
              if kind == CONTROL and isinstance(text, str) and spelling == text.encode('utf-8', 'replace')]
     if not named:
         config.refuse('bos_token', 'a special token of tokenizer.json, since add_bos_token is true')
-    job.note('a BOS is put before texts: tokenizer_config.json has add_bos_token, though tokenizer.json puts none (as in '
-             'Transformers 4 and llama.cpp, and not in Transformers 5)')
+    job.note('a BOS is put before texts: tokenizer_config.json has add_bos_token, though tokenizer.json puts none (as '
+             'in Transformers 4 and llama.cpp, and not in Transformers 5)')
     return named[0]
 
 
