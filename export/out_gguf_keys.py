@@ -9,8 +9,7 @@ from .common import Job, Problem
 from .families import Family, Gguf, gguf_of
 from .gguf import STRING
 from .kinds import altup, expert_gguf, gaussian_topk, latent, layers, shapes, states, steps
-from .model import WITHOUT_ROPE, Feature, Model, features_of
-from .out_config import refuse_two_ropes
+from .model import TURNS_AS_SLIDING, WITHOUT_ROPE, Feature, Model, features_of
 from .out_model import rope_of, temperature
 from .tensors import rounded
 
@@ -229,3 +228,13 @@ def log_multiplier(path: str, rope: Dict[str, Any]) -> Settings:
         raise Problem(path, 'has an attention factor of %g with a temperature by position, which llama.cpp has not '
                       '(expected at most %g)' % (wanted, grown))
     return {'rope.scaling.yarn_log_multiplier': (F32, multiplier)}
+
+
+def refuse_two_ropes(path: str, family: Family, model: Model) -> None:
+    """Some families have one RoPE for their full layers and their sliding ones."""
+    if model.sliding_rope and any(not flags & TURNS_AS_SLIDING for flags in model.layers):
+        full, sliding = rope_of(path, model), rope_of(path, layers.sliding_model(model))
+        for key, value in full.items():
+            if sliding[key] != value:
+                raise Problem(path, 'has another RoPE in its sliding layers (%s: found %s, expected %s), which %s has '
+                              'not' % (key, sliding[key], value, family.title))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from typing import Any, Dict
+from typing import Any, Dict, List, Tuple
 
 from .common import PROGRAM, RUN, Job, Keys, Problem
 from .families import Family
@@ -16,24 +16,30 @@ from .model import LONGROPE, PROPORTIONAL, TURNS_AS_SLIDING, Model, of_kind
 METHODS = 'default', 'linear', 'dynamic', 'ntk-by-parts', 'yarn', 'llama3', 'longrope', 'proportional'  # by rope_method
 
 
-def ask(job: Job, path: str) -> Dict[str, Any]:
-    """What ./run reads in a config.json."""
-    place = path if os.path.isabs(path) else os.path.join('.', path)  # no option
+def answer_of(path: str, arguments: List[str]) -> Tuple[Any, str]:
+    """What ./run prints as an object of JSON (None: it does not), and the last line that it says besides."""
     try:
-        done = subprocess.run([RUN, '--rope-config', place, '--fields'], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        done = subprocess.run([RUN, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     except OSError as error:
-        raise Problem(path, 'is read by %s, which cannot be started (%s: %s%s)' % (
+        raise Problem(path, 'needs %s, which cannot be started (%s: %s%s)' % (
             PROGRAM, RUN, error.strerror, '; expected it to be built: make' if PROGRAM == './run' else ''))
+    lines = done.stderr.decode(errors='replace').strip().splitlines()
+    told = lines[-1] if lines else '%s did not answer (exit status %d)' % (PROGRAM, done.returncode)
     try:
         said = json.loads(done.stdout.decode())
     except ValueError:
         said = None
-    if isinstance(said, dict) and isinstance(said.get('refused'), str):
+    return (said if isinstance(said, dict) else None), told[:300]
+
+
+def ask(job: Job, path: str) -> Dict[str, Any]:
+    """What ./run reads in a config.json."""
+    place = path if os.path.isabs(path) else os.path.join('.', path)  # no option
+    said, told = answer_of(path, ['--rope-config', place, '--fields'])
+    if said and isinstance(said.get('refused'), str):
         raise Problem(path, said['refused'].partition(place + ': ')[2] or said['refused'])
-    if done.returncode or not isinstance(said, dict) or not {'remarks', 'rope_method', 'rotary_dim'} <= set(said):
-        told = (done.stderr or done.stdout).decode(errors='replace').strip().splitlines()
-        raise Problem(path, 'is read by %s, which did not answer (exit status %d: %.200s)' % (
-            PROGRAM, done.returncode, told[-1] if told else 'nothing was printed'))
+    if not said or not {'remarks', 'rope_method', 'rotary_dim'} <= set(said):
+        raise Problem(path, 'is read by %s, which did not say what it reads: %s' % (PROGRAM, told))
     for remark in said['remarks']:
         job.note('warning: %s: %s' % (path, remark))
     if 'unused' in said:

@@ -26,7 +26,6 @@ from test_legacy import write_legacy
 sys.path.insert(0, ROOT)
 from export.common import Job, Problem  # noqa: E402
 from export.model import Model  # noqa: E402
-from export.out_config import share_of  # noqa: E402
 from export.out_tokenizer import gguf_tokenizer, tokenizer_json  # noqa: E402
 from export.tokenizer import write_tokenizer  # noqa: E402
 from export.tokenizer_bin import read_tokenizer_bin  # noqa: E402
@@ -128,7 +127,7 @@ HUGGING_FACE = {
                                   type='longrope', short_factor=LISTS['short_factors'],
                                   long_factor=LISTS['long_factors']))),
     'longrope and head norms': ('qwen3', dict(architectures=['Qwen3ForCausalLM'], rope_scaling=dict(
-        rope_type='longrope', original_max_position_embeddings=16, short_factor=LISTS['short_factors'],
+        rope_type='longrope', factor=4.0, original_max_position_embeddings=16, short_factor=LISTS['short_factors'],
         long_factor=LISTS['long_factors']))),
     'layers without rope': ('smollm3', dict(no_rope_layers=[1, 0, 1], use_sliding_window=False, attention_bias=False)),
     'layers that see all': ('smollm3', dict(use_sliding_window=True, sliding_window=9, no_rope_layers=ALL,
@@ -300,7 +299,7 @@ def test_longrope_for_transformers_4():
                 seen[0] == 16 and abs(seen[1] / expected[1] - 1) < 1e-12
             check(found.get('original_max_position_embeddings') == 16 and good, what, (found, done.stderr))
             inside = found.get('rope_scaling', {}).get('original_max_position_embeddings')
-            check(inside == (16 if qk_norm else None), what + ': L in the block', inside)
+            check(inside == (16 if qk_norm or attention else None), what + ': L in the block', inside)
 
 
 def test_rope():
@@ -341,9 +340,14 @@ def test_rope():
 
 def test_shares():
     """partial_rotary_factor is a share of a head, which readers cut to a whole number of elements."""
-    lost = [(head, turning) for head in range(2, 258, 2) for turning in range(2, head + 1, 2)
-            if int(head * share_of(Model(head_dim=head, rotary_dim=turning))) != turning]
-    check(not lost, 'each share gives as many elements as turn', lost[:5])
+    hard = [(head, turning) for head in range(2, 258, 2) for turning in range(2, head + 1, 2)
+            if int(head * round(turning / head, 12)) != turning]
+    for head, turning in hard[::20]:
+        path = write(in_work('share.json'), json.dumps({
+            'model_type': 'phi3', 'head_dim': head, 'hidden_size': head, 'num_attention_heads': 1,
+            'partial_rotary_factor': turning / head + 1e-9}))
+        found = json.loads(run('--rope-json=phi3', '--rope-config', path).out or '{}').get('partial_rotary_factor', 1)
+        check(int(head * found) == turning and len(str(found)) < 16, '%d of %d' % (turning, head), found)
 
 
 def test_end_tokens():

@@ -191,12 +191,6 @@ def sliding_model(model: Model) -> Model:
                    **own)
 
 
-def full_model(model: Model) -> Model:
-    """The same of its full layers."""
-    head_dim, _ = of_kind(model, False)
-    return replace(model, head_dim=head_dim, rotary_dim=model.turning % head_dim, shapes=[])
-
-
 def slides_of(path: str, model: Model) -> List[bool]:
     """Whether each layer slides. Refuses a layer that is neither full nor sliding as the others are."""
     layers = model.layer_flags

@@ -1,6 +1,11 @@
 // Arithmetic that panels share: perplexities along a text, expected scores, what angles were seen.
 export const TURN = 2 * Math.PI;
 
+const LARGE_BYTES = 20e6, // of a model of which a browser reads some hundred tokens a second
+    READ_OF_LARGE = 1024;
+// How many positions of a text panels read with a model: all that they show, or, of a large one, what some seconds allow.
+export const mostRead = ({ trainedContext, bytes = 0 }) => (bytes > LARGE_BYTES ? READ_OF_LARGE : 16 * trainedContext);
+
 // exp of the mean of the last `span` values at every `step`th place: [[place, perplexity]].
 export function movingPerplexity(nlls, span, step = 8) {
     const out = [];

@@ -10,6 +10,7 @@ import { answerBox } from './panels/answer.js';
 import { termBars } from './panels/bars.js';
 import { clocks } from './panels/dial.js';
 import { ribbon } from './panels/ribbon.js';
+import { mostRead } from './numbers.js';
 import { kept } from './place.js';
 import { DEPTH, KEY, textOf, unpacked } from './searched.js';
 import { choice, number, state, text } from './state.js';
@@ -20,6 +21,7 @@ const FILM_MS = 6000, // there and back
     LOST = 0.1, // share of a head's attention below which it has lost the key
     HELPED = 3, // digits that are right all the same
     BEFORE = 70, // tokens of a text that are not between the number and the question, where nothing is known
+    TIMES = 4, // the trained context: the longest text, and the factor of methods
     OWN = 'own'; // the reader's sentence
 const NARROW = matchMedia('(max-width: 999px)'), // as style.css has it
     SHORT = matchMedia('(max-width: 999px) and (max-height: 700px)');
@@ -31,17 +33,17 @@ const FIRST = { breaks: reducedMotion() ? 4 : 0, turning: 0.875, why: 4, mend: 4
 /**
  * { box, attach, film, ... }. `recorded` has what is known of distances, by method and length, and `parts` the text of that in
  * tokens; of a model of the reader's own there is neither.
- * @param {{ shipped: { theta: number, headDim: number, trainedContext: number }, recorded: any, parts?: any }} model
+ * @param {{ shipped: { theta: number, headDim: number, trainedContext: number, bytes?: number }, recorded: any, parts?: any }} model
  */
 export function makeScene({ shipped, recorded, parts }) {
     const L = shipped.trainedContext,
-        MOST = 4 * L,
-        STEP = L / 8,
+        MOST = Math.min(TIMES * L, mostRead(shipped)),
+        STEP = MOST / 32,
         LEAST = Math.max(128, 3 * STEP),
-        NEAR = (7 * L) / 8, // where bars are of distances that training showed
+        NEAR = Math.min(MOST, (7 * L) / 8), // where bars are of distances that training showed
         pairs = shipped.headDim / 2,
         plainly = Array.from({ length: pairs }, (_, i) => shipped.theta ** ((-2 * i) / shipped.headDim)),
-        asRunOf = (name) => (['none', 'window'].includes(name) ? name : `${name}:factor=${MOST / L}`);
+        asRunOf = (name) => (['none', 'window'].includes(name) ? name : `${name}:factor=${TIMES}`);
     state.add('far', number(0, MOST), 0);
     state.add('by', choice(['', 'none', 'yarn', 'window', 'yours']), '');
     state.add('looker', text(8), '');
@@ -342,7 +344,7 @@ export function makeScene({ shipped, recorded, parts }) {
     const box = h(
         'div.scene-body',
         { 'data-chapter': chapter },
-        h('div.pull-words', output, h('span.trained', `trained up to ${L}`), play),
+        h('div.pull-words', output, h('span.trained', `trained up to ${count(L)}${MOST < TIMES * L ? `; read here up to ${count(MOST)}` : ''}`), play),
         stays,
         light.words,
         h('div.of-clocks', dials.box, h('div.row.clock-words', h('span', 'fast'), hands, h('span', 'slow'))),
@@ -393,8 +395,8 @@ export function makeScene({ shipped, recorded, parts }) {
                     ].filter(([as, n]) => !known.has(nameOf(as, n)));
                     for (const [as, n] of places) {
                         const its = nameOf(as, n);
-                        status.say(`Reading ${count(n)} tokens …`);
-                        known.set(its, await run.ask('path', { ...wish, method: as, length: n }));
+                        const hear = ({ read, of }) => status.say(`Reading ${count(read)} of ${count(of)} tokens …`);
+                        known.set(its, await run.ask('path', { ...wish, method: as, length: n }, hear));
                         redraw();
                     }
                     status.say('');

@@ -34,7 +34,7 @@ const PICTURES = {
         h(
             'div',
             h('p.fine', 'Rows: length of the text. Columns: how far into it the key is. ✓: the model found it.'),
-            recordedGrid(TRAINED, passkey).box,
+            recordedGrid({ trainedContext: TRAINED }, passkey).box,
         ),
 };
 

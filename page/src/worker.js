@@ -2,6 +2,7 @@
 // by side and a new wish is heard at once. A message is { job, wish, ... }; answers are { job, part }, { job, done } or
 // { job, error }.
 import { build, FILLER, fit, HILLS, MAX_ANSWER, needle, ownNeedle, QUESTION } from './haystack.js';
+import { mostRead } from './numbers.js';
 import { loadRope, Refusal } from './rope.js';
 import { isSaid, said, wordAt } from './words.js';
 
@@ -10,7 +11,8 @@ const CHUNK = 64; // positions that are read at a time
 const JUDGED = 128; // the same, where they are judged
 const TOLD_MS = 40; // between two messages of a text that is written
 const LOOKED_AT = 0.005, // weight from which on a token is told of
-    MOST_LOOKS = 40;
+    MOST_LOOKS = 40,
+    SEARCHED = 512; // positions in which the head that searches is looked for
 
 const pages = {}; // by name: 'model', 'model-8k', or a file's
 const jobs = new Map(); // running, by number: { cancelled }
@@ -86,7 +88,7 @@ const headsOf = ({ layers, heads }) =>
 // pictures of it can be compared.
 async function searcher(job, m) {
     if (m.searcher) return m.searcher;
-    const { trainedContext: length } = m.facts(),
+    const length = Math.min(m.facts().trainedContext, SEARCHED, mostRead(m.facts()) / 4),
         { ids, place } = hidden(m, { length, depth: 0.25, key: '73914' }),
         reader = m.open('none', Math.max(ids.length, length));
     try {
@@ -266,14 +268,15 @@ const wishes = {
         return { text: haystack(page(model), /** @type {Hidden} */ (wish)).join('') };
     },
 
-    // { model, method, length, depth, key, hills, sentence, looker } -> what a key that is hidden and asked for comes to.
+    // { model, method, length, depth, key, hills, sentence, looker } -> parts of { read, of }, and what a key that is hidden and asked
+    // for comes to.
     // Of the head `looker`, { layer, head }, or else of the one that searches: how far back the token is that it looks for
     // (d), that token's score, what each pair gives to it and would give (see Reader.terms), the sentence's share of
     // attention, and the share of the tokens that are nearer than the trained context; the `looks`, [distance, weight] of
     // the tokens that have most; of all tokens outside the sentence the one with the best score: `rival`, its distance, and
     // the weight of its word there and wherever it occurs; of each head its share for the sentence. The text in tokens, and
     // what the model answers.
-    async path(job, { model, method, looker, ...wish }) {
+    async path(job, { model, method, looker, ...wish }, part) {
         const m = page(model),
             { token, ...best } = await searcher(job, m),
             one = looker ?? best,
@@ -283,7 +286,7 @@ const wishes = {
             asking = ids.at(-1),
             reader = m.open(method, Math.max(n, wish.length) + MAX_ANSWER);
         try {
-            await readPrompt(job, reader, ids, n);
+            await readPrompt(job, reader, ids, n, (read) => part({ read, of: n }));
             const shares = headsOf(m.facts()).map((head) => looks(reader, asking, n, place, head).share);
             await rest(job);
             const { layer, head, scores, weights, share } = looks(reader, asking, n, place, one),

@@ -99,29 +99,35 @@ static void put_attention(FILE *out, const RopeConfig *c) {
     if (has_mscale) put_number(out, "mscale", rounded((a - 1) / grows));
 }
 
-// The fields of a block as they are written.
-static RopeConfig written_fields(const RopeConfig *c, int original) {
-    RopeConfig fields = *c;
-    const bool grows = c->temperature_beta != 0 && !c->temperature_unturned;  // by that length
-    if (!block_has_original(c) && !grows) fields.train_ctx = original;
-    fields.unscaled_positions = 0;
-    if (c->method == ROPE_PROPORTIONAL && c->factor == 1) fields.factor = 0;
-    return fields;
-}
-
 // What a block says besides what its method needs.
 typedef struct {
     bool has_share;  // else other keys say what turns
+    bool is_beside;  // theta and that share are beside the block
+    bool is_whole;   // and also say where all of a head turns
     bool is_bare;    // longrope's lists and nothing else, as Phi-3's was released
     int original;    // of linear: from where its factor counts; 0: max_position_embeddings
 } BlockForm;
 
+// The fields of a block as they are written.
+static RopeConfig written_fields(const RopeConfig *c, BlockForm form) {
+    RopeConfig fields = *c;
+    const bool grows = c->temperature_beta != 0 && !c->temperature_unturned;  // by that length
+    if (!block_has_original(c) && !grows) fields.train_ctx = form.original;
+    fields.unscaled_positions = 0;
+    if (form.is_beside) fields.theta = 0;
+    if (c->method == ROPE_PROPORTIONAL && c->factor == 1) fields.factor = 0;
+    return fields;
+}
+
 // The block of a published form.
 static void block_put(FILE *out, const RopePlan *plan, BlockForm form) {
     const RopeConfig *c = &plan->rope;
-    const RopeConfig fields = written_fields(c, form.original);
+    const RopeConfig fields = written_fields(c, form);
     fprintf(out, "{\"%s\": \"%s\"", form.is_bare ? "type" : "rope_type", rope_type_of(c));
+    const bool turns_whole = plan->rope.rotary_dim == plan->head_dim;
     if (!form.is_bare && form.has_share) block_put_share(out, plan);
+    if (form.is_whole && turns_whole && c->method != ROPE_PROPORTIONAL)
+        put_number(out, "partial_rotary_factor", 1);
     if (c->method == ROPE_PROPORTIONAL)
         put_number(out, "partial_rotary_factor", share_of(2 * c->turning, c->rotary_dim));
     if (!form.is_bare) put_fields(out, &fields);
@@ -165,6 +171,13 @@ static RopePlan published_form(const RopePlan *plan) {
     rope_frequencies(c, c->train_ctx, &f);
     if (quotient || c->method == ROPE_BY_PARTS) c->attention_factor = f.attention_factor;
     if (c->method == ROPE_BY_PARTS) c->method = ROPE_YARN;
+    // GGUF files have longrope's own factor in float32.
+    RopeConfig own = *c;
+    RopeFreqs g;
+    own.attention_factor = 0;
+    rope_frequencies(&own, own.train_ctx, &g);
+    if (c->method == ROPE_LONGROPE && fabs(c->attention_factor / g.attention_factor - 1) < 1e-7)
+        c->attention_factor = 0;
     // llama.cpp knows Ministral 3 by its pair, which makes the factor 1. With latent attention half
     // of the pair multiplies scores, too, and no attention factor says that.
     bool is_growing = quotient && c->temperature_beta != 0 && c->mscale == c->mscale_all_dim;
@@ -322,17 +335,20 @@ static LayerForm block_form(const Publication *p) {
 
 // The block of the full layers, or of all: with the length that linear's factor counts from, where
 // what was said of the model stands.
-static void print_full(FILE *out, const Publication *p, const RopePlan *full, bool is_bare) {
+static void print_full(FILE *out, const Publication *p, const RopePlan *full, BlockForm form) {
     const RopeConfig *c = &full->rope, *said = &p->said->rope;
     bool is_said =
         c->method == ROPE_LINEAR && said->method == ROPE_LINEAR && c->train_ctx == said->train_ctx;
-    BlockForm form = {.has_share = !is_latent(p), .is_bare = is_bare};
+    form.has_share = !is_latent(p) && !form.is_beside;
     if (is_said) form.original = p->said->named_original;
     block_put(out, full, form);
 }
 
-// The settings as they are pasted: one block, or one for each kind of layers.
+// The settings as they are pasted: one block, or one for each kind of layers, which says that all of a
+// head turns where others of the family turn a part.
 static void print_blocks(FILE *out, const Publication *p, LayerForm form) {
+    const RopeFamily *family = p->said->model_type ? family_named(p->said->model_type) : NULL;
+    const bool is_whole = family && family->flags & FAMILY_PARTIAL;
     const RopePlan full = published_form(p->plan), sliding = of_sliding(p);
     if (block_has_chunks(&full.rope)) {
         fprintf(out, "{\"max_position_embeddings\": %d", most_positions(p, &full.rope));
@@ -344,14 +360,14 @@ static void print_blocks(FILE *out, const Publication *p, LayerForm form) {
         return;
     }
     if (form < FORM_TYPES) {
-        print_full(out, p, &full, false);
+        print_full(out, p, &full, (BlockForm){.is_bare = false});
         return;
     }
     fprintf(out, "{\"%s\": ", kind_keys[KIND_FULL]);
-    print_full(out, p, &full, false);
+    print_full(out, p, &full, (BlockForm){.is_bare = false});
     if (form == FORM_TYPES) {
         fprintf(out, ", \"%s\": ", kind_keys[KIND_SLIDING]);
-        block_put(out, &sliding, (BlockForm){.has_share = !is_latent(p)});
+        block_put(out, &sliding, (BlockForm){.has_share = !is_latent(p), .is_whole = is_whole});
     }
     fputc('}', out);
 }
@@ -391,15 +407,19 @@ static void print_layered(FILE *out, const Publication *p, const RopePlan *full)
     fputc('}', out);
 }
 
+// Whether longrope's lists can be all of a block: in a family with longrope alone the class of Hugging
+// Face 4 takes no more, and all readers take s from the lengths.
+static bool can_be_bare(const RopeConfig *c, const RopeFamily *family) {
+    return c->method == ROPE_LONGROPE && family->flags & FAMILY_LONGROPE_ALONE &&
+           c->attention_factor == 0 && !c->unscaled_positions &&
+           publish_reach(c) == c->train_ctx * c->factor;
+}
+
 // Layers that are alike as a whole config.
 static void print_config(FILE *out, const Publication *p, const RopePlan *plan, bool may_be_bare) {
     const RopeConfig *c = &plan->rope;
     const RopeFamily *family = published_family(p);
-    // In a family with longrope alone the class of Hugging Face 4 takes a block of lists alone,
-    // whose s all readers take from the lengths.
-    bool is_bare = may_be_bare && c->method == ROPE_LONGROPE &&
-                   family->flags & FAMILY_LONGROPE_ALONE && c->attention_factor == 0 &&
-                   !c->unscaled_positions && publish_reach(c) == c->train_ctx * c->factor;
+    bool is_bare = may_be_bare && can_be_bare(c, family);
     bool has_most = block_has_original(c) || block_has_chunks(c);
     print_head(out, family, plan->head_dim, has_most ? most_positions(p, c) : c->train_ctx);
     if (is_latent(p))
@@ -416,7 +436,7 @@ static void print_config(FILE *out, const Publication *p, const RopePlan *plan, 
         print_blocks(out, p, FORM_FULL);
     } else if (c->method != ROPE_NONE) {
         fprintf(out, ", \"%s\": ", c->temperature_beta != 0 ? "rope_parameters" : "rope_scaling");
-        print_full(out, p, plan, is_bare);
+        print_full(out, p, plan, (BlockForm){.is_bare = is_bare});
     }
     fputc('}', out);
 }
@@ -435,6 +455,51 @@ char *publish_config(const Publication *p, bool may_be_bare, Error *err) {
     }
     if (p->by_layer) print_layered(out, p, &plan);
     else print_config(out, p, &plan, may_be_bare);
+    fclose(out);
+    return text;
+}
+
+// The keys of RoPE in a family's config.
+static void print_keys(FILE *out, const Publication *p, const RopePlan *plan) {
+    const RopeConfig *c = &plan->rope;
+    const RopeFamily *family = published_family(p);
+    const LayerForm form = block_form(p);
+    const bool grows = family->flags & FAMILY_GROWS, is_typed = form >= FORM_TYPES;
+    const bool is_reached = block_has_original(c) || block_has_chunks(c) || c->dynamic;
+    fprintf(out, "{\"max_position_embeddings\": %d",
+            is_reached ? most_positions(p, c) : p->context);
+    if (!is_typed && !grows) put_number(out, "rope_theta", c->theta);
+    if (!is_typed && !is_latent(p) && family->flags & FAMILY_PARTIAL)
+        put_number(out, "partial_rotary_factor", share_of(c->rotary_dim, plan->head_dim));
+    if (form == FORM_OLD && family->theta_keys[KIND_SLIDING])
+        put_number(out, family->theta_keys[KIND_SLIDING], of_sliding(p).rope.theta);
+    if (block_has_original(c) && !is_typed && !grows)
+        fprintf(out, ", \"original_max_position_embeddings\": %d", c->train_ctx);
+    const bool has_block =
+        !p->said->still && (is_typed || grows || c->method != ROPE_NONE || family->block);
+    fprintf(out, ", \"%s\": ",
+            is_typed || grows || (family->block && c->method == ROPE_NONE) ? "rope_parameters"
+                                                                           : "rope_scaling");
+    const BlockForm one = {.is_bare = can_be_bare(c, family), .is_beside = !grows};
+    if (has_block && !is_typed) print_full(out, p, plan, one);
+    else if (has_block) print_blocks(out, p, form);
+    else fputs("null", out);
+    fputc('}', out);
+}
+
+char *publish_keys(const Publication *p, Error *err) {
+    const RopePlan plan = published_form(p->plan);
+    const char *why = p->said->still ? NULL
+                      : p->by_layer  ? why_not_layered(p, &plan)
+                                     : why_ours_alone(&plan.rope);
+    char *text = NULL;
+    size_t size;
+    FILE *out = why ? NULL : open_memstream(&text, &size);
+    if (!out) {
+        fail(err, "rope %s: %s", plan.name, why ? why : "no memory for a config");
+        return NULL;
+    }
+    print_keys(out, p, &plan);
     fclose(out);
     return text;
 }

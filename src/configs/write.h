@@ -21,6 +21,10 @@ typedef struct {
 // have no such method.
 char *publish_config(const Publication *publication, bool may_be_bare, Error *err);
 
+// The keys of RoPE alone, as a config of the family p->said->model_type has them, as one object. The
+// caller frees it. NULL with the reason, likewise.
+char *publish_keys(const Publication *publication, Error *err);
+
 // Prints lines with #: llama.cpp's options, and what has to stand beside the block. The last line
 // stays open.
 void publish_options(const Publication *publication);

@@ -1,4 +1,4 @@
-// Lists of engines: their names and releases, and what they make of a config beside a reference.
+// Lists of engines: their names and releases, and how they read a config beside a reference.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 static const char all[] = "hf5,hf4,vllm,sglang,llama.cpp,ik_llama.cpp,mlx-lm,exllamav3,exllamav2";
 
-// "4.51", "0.11.1" and "2026-06-20" become 4.51, 0.1101 and 2026.062. Returns the place behind,
+// "4.51", "0.11.1" and "2026-06-20" become 4.51, 0.1101 and 2026.062. Returns the place after it,
 // NULL: no release.
 static const char *read_release(const char *text, double *release) {
     double unit = 1;
@@ -22,8 +22,8 @@ static const char *read_release(const char *text, double *release) {
     return unit < 1 ? text : NULL;
 }
 
-// Whether the facts are of this release. The last one that is known stands for all that begin with
-// its numbers.
+// Whether the facts are of this release. The last known release represents all that begin with its
+// numbers.
 static bool is_known(int row, double release) {
     double first, last;
     read_release(engines[row].first, &first);
@@ -48,7 +48,7 @@ static bool fail_release(const Reading *out, int row, double release, Error *err
                 engines[row].name, first, is_one ? "" : " to ", is_one ? "" : last);
 }
 
-// Reads what may stand behind an engine's name, in any order: "@0.24", ":transformers=5.5.4",
+// Reads what may follow an engine's name, in any order: "@0.24", ":transformers=5.5.4",
 // ":max_len=131072".
 static bool read_setting(Reading *out, const char *text, Error *err) {
     static const Setting max_len = {.type = WHOLE, .low = 1, .high = MOST};
@@ -77,8 +77,8 @@ static bool read_setting(Reading *out, const char *text, Error *err) {
     return fail_release(out, out->row, *to, err);
 }
 
-// A release of vLLM requires transformers 4 or 5. Where only one of the two was told, the other is
-// the newest that goes with it.
+// A release of vLLM requires transformers 4 or 5. Where only one of the two is given, the other is
+// the newest that fits it.
 static bool settle_below(Reading *out, Error *err) {
     static const double newest_on_4 = 0.19;
     const bool is_told = out->transformers < 1e9, is_4 = out->transformers < 5;
@@ -168,8 +168,8 @@ static void agree(Reading *out, int n) {
     }
 }
 
-// What an engine makes of each kind of layers: *n readings from `out` on, of which the first has
-// the engine's name.
+// Reads each kind of layers as an engine does: *n readings from `out` on, the first with the
+// engine's name.
 static bool read_as(Reading *out, const Json *config, int length, const Reading *reference, int *n,
                     Error *err) {
     const Reading asked = *out;

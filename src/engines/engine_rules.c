@@ -49,7 +49,7 @@ static void prepare_hf5(Config *c) {
                           c->as->transformers < c->as->own->since);
 }
 
-// What the classes of transformers 5 refuse, in all that stand on it.
+// What the classes of transformers 5 refuse, in all engines that use them.
 static void refuse_by_classes(Config *c) {
     bool by_type = c->family->flags & FAMILY_BY_TYPE && !has_one_block(c);
     bool is_flat = reading_is_on(json_member(c->config, "rope_parameters")) && !is_typed(c) &&
@@ -200,7 +200,7 @@ static bool has_chunks_elsewhere(const Config *c) {
     return has_chunks && !reading_does(c, DOES_TAKES_CHUNKS);
 }
 
-// Whether the release of vLLM stands on transformers 4, as those up to 0.19.0 do.
+// Whether the release of vLLM uses transformers 4, as those up to 0.19.0 do.
 static bool stands_on_4(const Config *c) { return c->as->transformers < 5; }
 
 // On transformers 4 vLLM reads the block itself: up to 0.11 rope_scaling, with L in it, from 0.12 on
@@ -224,7 +224,7 @@ static void prepare_vllm(Config *c) {
     reading_unseen(c, has_chunks_elsewhere(c));
 }
 
-// What stands in the block that vLLM reads itself, and what it stops at there.
+// Checks the block that vLLM reads itself for what it refuses.
 static void refuse_on_4(Config *c) {
     const FamilyEngine *below = family_engine(c->family, engines[1].name);
     const bool by_class = below && below->does & DOES_THREE_KEYS;
@@ -322,7 +322,7 @@ static void vllm(Config *c) {
     if (c->type == TYPE_LONGROPE) vllm_longrope(c);
 }
 
-// SGLang stands on transformers 5.8.1. Its own OLMo 3 has one block, of the full layers.
+// SGLang uses transformers 5.8.1. Its own OLMo 3 has one block, of the full layers.
 static void prepare_sglang(Config *c) {
     c->as->transformers = reading_is_new(c) ? 5.0801 : 1e9;
     if (reading_does(c, DOES_TAKES_TEXT_CONFIG)) c->flags &= ~(unsigned)SERVES;

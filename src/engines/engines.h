@@ -15,19 +15,19 @@ typedef enum {
     VERDICT_IGNORED,  // plain RoPE where a method was asked for
     VERDICT_TAKEN,    // as the reference, which this program refuses
     VERDICT_REFUSED,  // the engine stops with an error; the note says why
-    VERDICT_UNSEEN,   // nobody has looked at what the engine makes of this config
+    VERDICT_UNSEEN,   // how the engine reads this config is unverified
     N_VERDICTS
 } ReadingVerdict;
 extern const char *const verdict_names[N_VERDICTS];  // "same", ... "not looked at"
 
-// What one engine makes of one kind of layers of a config. rope points to the lists, so a Reading
-// must not move.
+// How one engine reads one kind of layers of a config. rope points to the lists, so a Reading must
+// not move.
 typedef struct {
     char engine[64];  // as it was asked for: "vllm:max_len=131072"
     char version[24];
     int row;              // in the table of engines
     double release;       // 4.51; 1e9: not given
-    double transformers;  // of an engine that stands on Hugging Face: its release, likewise
+    double transformers;  // of an engine that uses Hugging Face's library: its release
     int served;           // the length that the engine was started with; 0: not given
     // layers differ, and an engine has a reading for each kind that is there, full layers first
     bool by_layer;
@@ -53,28 +53,28 @@ typedef struct {
 // release of transformers below it: "hf4@4.51,vllm:max_len=131072,vllm:transformers=5.5.4".
 int engines_list(const char *list, Reading readings[MOST_READINGS], Error *err);
 
-// What engines make of a config: a reading for each engine and kind of layers, the kinds of an
-// engine together; and what they are compared with, by kind.
+// Readings of a config: one for each engine and kind of layers, the kinds of an engine together;
+// and the reference that they are compared with, by kind.
 typedef struct {
     int n;
     Reading of[MOST_READINGS * N_KINDS];
     Reading reference[N_KINDS];
 } Readings;
 
-// What the engines of a list make of the text of a config.json, for a text of `length` positions. The reference is `meant` (by KIND_...), or if NULL, Hugging Face 5's reading,
-// or 4's where 5 refuses; where neither reads a key by which the model turns, this program's own.
-// The caller frees them. NULL with the reason for a wrong list, and for a config without a family
-// or heads.
+// Reads the text of a config.json as the engines of a list do, for a text of `length` positions.
+// The reference is `meant` (by KIND_...), or if NULL, Hugging Face 5's reading, or 4's where 5
+// refuses; where neither reads a key by which the model turns, this program's own. The caller frees
+// them. NULL with the reason for a wrong list, and for a config without a family or heads.
 Readings *engines_read(const char *list, const char *config, int length, const RopeConfig *meant,
                        Error *err);
-// The readings of one engine, one for each kind of layers, stand together: how many there are from
-// `reading` on.
+// The number of one engine's readings, which are next to each other, from `reading` on: one for
+// each kind of layers.
 int reading_kinds(const Reading *reading);
 // How many engines read all kinds of layers as the reference does. *known becomes how many
 // were looked at.
 int readings_alike(const Readings *readings, int *known);
 
-// Prints the plan as a rope_scaling block (JSON). Lines with # have llama.cpp's options, what has
-// to stand beside the block, and engines that read it otherwise. False with the reason where other
+// Prints the plan as a rope_scaling block (JSON). Lines with # give llama.cpp's options, keys that
+// belong beside the block, and engines that read it otherwise. False with the reason where other
 // programs have no such method.
 bool publish_print(const Publication *publication, Error *err);

@@ -49,7 +49,7 @@ bool reading_does(const Config *c, unsigned quirk) {
 }
 
 void reading_find_own(Config *c, const char *engine) {
-    // In a wrapper that no row names nobody saw what it makes of a text model.
+    // How it reads the text model of a wrapper that no row names is unverified.
     bool is_known = family_wrapper_is_known(c->whole);
     const FamilyEngine *own = is_known ? family_engine(c->family, engine) : NULL;
     c->as->own = own;

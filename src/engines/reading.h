@@ -30,12 +30,12 @@ typedef struct {
 extern const Engine engines[];
 extern const int n_engines;
 
-// Finds what is known of an engine with the family: nobody has looked where there is no row, or
-// not at this release. Where the row has a theta, it stands for a missing one.
+// Finds what is known of an engine with the family: unverified where there is no row, or none for
+// this release. The row's theta replaces a missing one.
 void reading_find_own(Config *c, const char *engine);
 // Whether the engine does this with the family: DOES_....
 bool reading_does(const Config *c, unsigned quirk);
-// Whether the family is none of those whose layers are alike, which were looked at first.
+// Whether the family's layers differ. Families whose layers are alike were verified first.
 bool reading_is_new(const Config *c);
 
 // Finds the text model's config, its family and its layers. False with the reason when there is no
@@ -47,10 +47,10 @@ bool reading_begin(Config *c, Error *err);
 // Completes the reading after the engine's own function.
 void reading_end(Config *c);
 
-// The number of an object's member, or `missing` where there is none or null. The engine refuses
-// what is no number.
+// The number of an object's member, or `missing` where it is absent or null. The engine refuses
+// anything else.
 double reading_number(Config *c, const Json *object, const char *key, double missing);
-// The same of the block, or of what lies under it.
+// The number of a member of the block, or of what lies under it.
 double reading_block_number(Config *c, const char *key, double missing);
 // Whether the config itself has a key, in its block or beside it: notes name no others.
 bool reading_has(const Config *c, const char *key);
@@ -60,7 +60,7 @@ void reading_multiply_by(Config *c, double a);
 void reading_switch_off(Config *c, bool is_off, const char *why);
 // Likewise, if the engine loses the blocks of this family.
 void reading_lose_block(Config *c);
-// Nobody has looked at what the engine makes of this config, if `is_unseen`.
+// Marks the reading as unverified if `is_unseen`.
 void reading_unseen(Config *c, bool is_unseen);
 // Texts of any length turn by one of longrope's lists, for a reason.
 void reading_choose_list(Config *c, bool is_long, const char *why);

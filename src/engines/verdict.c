@@ -145,7 +145,7 @@ static bool same_layers(Config *c, const Reading *reference) {
 }
 
 // True when both are the same to 1e-5. Else out->worst_pair is the pair that is furthest off, if a
-// pair is. A pair that stands still in one and turns in the other is as far off as can be.
+// pair is. A pair that rests in one and turns in the other is as far off as can be.
 static bool same(const RopeFreqs *here, const RopeFreqs *there, Reading *out) {
     double worst = 1e-5;
     for (int i = 0; i < here->n_pairs && i < there->n_pairs; i++) {

@@ -20,14 +20,14 @@ typedef struct {
     const char *guess;
     int space_id;
     const char *end_of_turn;  // a special token, NULL: the text's end
-    const char *closing;      // what stands in its place in a later turn's prompt, NULL: itself
-    bool spaced;              // " " stands before it there
+    const char *closing;      // what replaces it in a later turn's prompt, NULL: itself
+    bool spaced;              // " " comes before it there
     bool in_text;             // its tokens may be sought in texts: then a message can spell them
     const char *begin, *between;  // what opens the first turn, and each other one
     const char *system, *user;    // a turn: the system prompt only where there is one
-    const char *without;          // in its place where there is none, NULL: nothing
-    // What stands before an answer that begins with thoughts, and before one that has none. NULL:
-    // the family has no such modes.
+    const char *without;          // in its place without a system prompt, NULL: nothing
+    // Text before an answer that begins with thoughts, and before one without thoughts. NULL: the
+    // family has no such modes.
     const char *thinks, *thinks_not;
 } Family;
 
@@ -49,7 +49,7 @@ static const Family chat_families[] = {
      .without = "{<|im_start|>}system\n{<|im_end|>}\n",
      .thinks = "{<think>}\n",
      .thinks_not = "{<think>}{</think>}"},
-    // LFM2.5-Instruct: ChatML behind a BOS.
+    // LFM2.5-Instruct: ChatML after a BOS.
     {.told_by = "<|im_start|>",
      .beside = "<|startoftext|>",
      .end_of_turn = "<|im_end|>",
@@ -200,7 +200,7 @@ static const Family chat_families[] = {
      .user = "$) [/INST]"},
 };
 
-// The ids so far, and the text behind the last special token.
+// The ids so far, and the text after the last special token.
 typedef struct {
     const Tokenizer *tokenizer;
     Error *err;
@@ -241,7 +241,7 @@ static bool is_white(uint32_t code) {
            code == 0x2028 || code == 0x2029 || code == 0x202F || code == 0x205F || code == 0x3000;
 }
 
-// Takes the white space at both ends away from the text behind `from`.
+// Removes the white space at both ends of the text after `from`.
 static void trim(Turn *t, size_t from) {
     size_t n;
     size_t at = from;
@@ -295,7 +295,7 @@ int chat_end_of_turn(const Tokenizer *tokenizer) {
     return f->end_of_turn ? tokenizer_special(tokenizer, f->end_of_turn) : -1;
 }
 
-// Puts what stands behind the last answer, given the token that ended it or -1.
+// Puts what follows the last answer, given the token that ended it or -1.
 static bool close_answer(Turn *t, const Family *f, int before) {
     if (before < 0) return true;
     int closing = f->closing ? tokenizer_special(t->tokenizer, f->closing) : before;

@@ -1,5 +1,5 @@
-// How a conversation is written for a model. Special tokens of its tokenizer tell its family; else
-// it is Mistral 7B's by its vocabulary, or Llama 2's.
+// How a conversation is written for a model. Its family follows from special tokens of its
+// tokenizer; else it is Mistral 7B's by its vocabulary, or Llama 2's.
 #pragma once
 
 #include "../tokens/tokenizer.h"

@@ -1,5 +1,5 @@
-// What every job stands on: the command line, a model and what is said of its RoPE, plans, a text,
-// and the sessions that read it.
+// What every job uses: the command line, a model and the settings of its RoPE, plans, a text, and
+// the sessions that read it.
 #pragma once
 
 #include "../configs/rope_config.h"
@@ -29,7 +29,7 @@ typedef struct {
 
 typedef struct {
     Options *options;      // what was asked for; the job's own are a struct of these
-    const Model *model;    // as its file says; without layers: there is none
+    const Model *model;    // as in its file; without layers: no model is given
     const RopeFile *said;  // of its RoPE before a method is asked for
     LayerKinds kinds;      // of its layers
     int length;       // -n: positions of a text or a window, of the longest haystack, or how deep
@@ -58,9 +58,9 @@ int length_of_job(const Job *job);
 bool plan_for_job(const Job *job, const RopeSettings *settings, const RopeConfig *start,
                   RopePlan *plan, Error *err);
 
-// Plans what runs, in place of the job's plans and readings before: a plan for each method, but for
-// those of `all` that the model lacks lists for, or what the engines of --reading make of them. The
-// caller frees both, also behind an error. False with the reason.
+// Replaces the job's plans and readings: a plan for each method, without those of `all` that need
+// lists which the model lacks, or a plan for each engine of --reading. The caller frees both, also
+// after an error. False with the reason.
 bool plan_job(Job *job, Error *err);
 
 // The same as plan_for_job of what the model was made with, whatever --rope-config says, or (plain)
@@ -90,15 +90,15 @@ typedef struct {
 // The file, where nothing that blocks have is given besides.
 ReadByEngines read_by_engines(const Job *job);
 
-// What the engines of a list (NULL: all) make of it, for a text of `length` positions. The caller
-// frees it. NULL with the reason.
+// How the engines of a list (NULL: all) read it, for a text of `length` positions. The caller frees
+// it. NULL with the reason.
 Readings *readings_of(const ReadByEngines *what, const char *list, int length, Error *err);
 
 // How many of all *n engines read it alike, at job->length positions; 0 of 0 where other programs
 // have no such method.
 int engines_alike(const ReadByEngines *what, int *n);
 
-// What other programs and engines are told of a plan.
+// What other programs and engines need to know of a plan.
 Publication publication_of(const Job *job, const RopePlan *plan);
 
 // Prints the first plan as a block of JSON, see publish_print.

@@ -35,7 +35,7 @@ static void put_key(const char *key) {
     printf(": ");
 }
 
-// Begins the object, or goes on behind its last member.
+// Begins the object, or continues it after its last member.
 static void begin_member(JsonOut *out, const char *key) {
     if (out->in_rows) printf("%s]", out->n_rows > 0 ? "\n" : "");
     out->in_rows = false;

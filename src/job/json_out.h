@@ -24,8 +24,8 @@ typedef struct {
     JsonOut *json;  // NULL: not as JSON
 } TableForm;
 
-// What stands for a text: a number with the digits that it has (null where it is NaN or infinite),
-// a string, or null.
+// How a text is written: as a number with the same digits (null if it is NaN or infinite), a
+// string, or null.
 typedef enum { JSON_NUMBER, JSON_STRING, JSON_NULL } JsonType;
 
 // Prints n bytes as a string of JSON. Bytes that are no UTF-8 become the replacement character.

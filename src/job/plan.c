@@ -37,14 +37,14 @@ int length_of_job(const Job *job) {
 
 // ---- plans ----
 
-// How far the tokens of a text of the job's length stand.
+// The positions that a text of the job's length reaches.
 static int positions_of(const Job *job) {
     int spread = job->options->sessions.spread;
     return spread ? spread : job->length;
 }
 
-// Whether the rows of rope.c that a plan goes by keep what they promise. Of those that stand there
-// as they are this is never false; of one's own it is the first thing that they hear.
+// Whether the rows of rope.c that a plan goes by keep what they promise. This is never false for
+// the rows that ship; for a row of one's own it is the first message.
 static bool check_rows(const RopePlan *plan, int positions, Error *err) {
     const RopeConfig *c = &plan->rope;
     bool good = rows_name_settings(c, err) && rows_keep_promises(c, positions, err);
@@ -151,7 +151,23 @@ Publication publication_of(const Job *job, const RopePlan *plan) {
     };
 }
 
+// Prints the keys of RoPE in a config of the family that --rope-json names.
+static bool print_keys_of(const Job *job, const char *model_type, Error *err) {
+    Publication publication = publication_of(job, job->plans);
+    RopeFile said = *job->said;
+    const RopeFamily *family = family_named(model_type);
+    if (!family || !(family->flags & FAMILY_RUNS))
+        return fail(err, "--rope-json: '%.60s' is no family that is run", model_type);
+    said.model_type = family->model_type;
+    publication.said = &said;
+    char *keys = publish_keys(&publication, err);
+    if (keys) puts(keys);
+    free(keys);
+    return keys;
+}
+
 bool print_block(Job *job, Error *err) {
+    if (job->options->family) return print_keys_of(job, job->options->family, err);
     const Publication publication = publication_of(job, job->plans);
     return publish_print(&publication, err);
 }
@@ -235,7 +251,7 @@ static bool check_reading(const Job *job, const Reading *r, const Reading *full,
         r->engine, full->rope.rotary_dim, own);
 }
 
-// The plan of an engine's reading, whose kinds of layers stand together from `r` on.
+// The plan of an engine's reading. Its kinds of layers are next to each other, from `r` on.
 static bool plan_of_reading(const Job *job, const RopeSettings *given, const Reading *r,
                             RopePlan *plan, Error *err) {
     static const RopeSettings unsaid = {.said = 0};
@@ -252,7 +268,7 @@ static bool plan_of_reading(const Job *job, const RopeSettings *given, const Rea
     return settings_resolve_sliding(given, &unsaid, &sliding->rope, window, job->length, plan, err);
 }
 
-// What of the given settings stands beside what an engine reads: what no block of JSON has.
+// The given settings that apply beside an engine's reading: those that no block of JSON has.
 static RopeSettings beside_blocks(const RopeSettings *given) {
     RopeSettings s = {.rope = given->rope, .said = given->said};
     for (int i = 0; i < N_ROPE_SETTINGS; i++) {
@@ -263,7 +279,7 @@ static RopeSettings beside_blocks(const RopeSettings *given) {
     return s;
 }
 
-// Replaces the job's plans by what each engine of --reading makes of them, named ENGINE:METHOD, with
+// Replaces the job's plans by the reading of each engine of --reading, named ENGINE:METHOD, with
 // the window, sinks and logn that are given. False with the reason where an engine refuses it.
 static bool plan_as_read(Job *job, Error *err) {
     const RopeSettings beside = beside_blocks(&job->options->rope);

@@ -95,7 +95,7 @@ bool said_by_config(const char *path, const Model *model, bool is_read, RopeFile
         said->head_dim = head_dim;
         said->by_layer = by_layer;
         snprintf(said->refused, sizeof said->refused, "%s", err->text);
-        return is_read && said->whole;  // what engines make of it is their matter
+        return is_read && said->whole;  // how engines read it is their matter
     }
     if (!is_read) {
         char unused[400];

@@ -117,7 +117,7 @@ static bool answer_prompt(Writing *t, Error *err) {
 
 // ---- chat ----
 
-// What was given, or the next line of standard input. The caller frees it. NULL: there is none.
+// The text that was given, or the next line of standard input. The caller frees it. NULL: no text.
 static char *given_or_read(const char *given, const char *label) {
     return given ? strdup(given) : read_line(label);
 }

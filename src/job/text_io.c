@@ -55,9 +55,9 @@ char *read_text(const char *path, size_t *length, Error *err) {
     return memmove(text, text + marked, *length + 1);
 }
 
-// Reads token ids from `length` bytes of text with a NUL behind: numbers below vocab_size between
-// spaces, commas or newlines. The caller frees the *n ids. NULL with the reason, which names
-// `path`.
+// Reads token ids from `length` bytes of text, which a NUL follows: numbers below vocab_size
+// between spaces, commas or newlines. The caller frees the *n ids. NULL with the reason, which
+// names `path`.
 static int32_t *parse_ids(const char *path, const char *text, size_t length, int vocab_size,
                           size_t *n, Error *err) {
     static const char between[] = " \t\n\v\f\r,";
@@ -111,19 +111,28 @@ bool check_text(const char *path, const char *text, size_t length, Error *err) {
     return true;
 }
 
-// Warns when the tokenizer does not know the letters of a text, and spells most of them in bytes.
-static void warn_of_parts(const Tokenizer *tokenizer, const char *path, const int32_t *ids,
-                          size_t n) {
+// The share of ids that are parts of characters.
+static double share_in_parts(const Tokenizer *tokenizer, const int32_t *ids, size_t n) {
     size_t parts = 0;
     size_t length;
     for (size_t i = 0; i < n; i++) {
         const char *bytes = tokenizer_decode(tokenizer, 0, ids[i], &length);
         parts += broken_bytes(bytes, length) > 0;
     }
-    if (parts <= n / 2) return;
+    return n > 0 ? (double)parts / (double)n : 0;
+}
+
+bool is_in_parts(const Tokenizer *tokenizer, const int32_t *ids, size_t n) {
+    return share_in_parts(tokenizer, ids, n) > 0.5;
+}
+
+// Warns when the tokenizer does not know the letters of a text, and spells most of them in bytes.
+static void warn_of_parts(const Tokenizer *tokenizer, const char *path, const int32_t *ids,
+                          size_t n) {
+    if (!is_in_parts(tokenizer, ids, n)) return;
     fprintf(stderr,
             "run: warning: %s: %.0f %% of its tokens are parts of characters: ", name_of_file(path),
-            100.0 * (double)parts / (double)n);
+            100 * share_in_parts(tokenizer, ids, n));
     fprintf(stderr, "the tokenizer was not made for such text\n");
 }
 

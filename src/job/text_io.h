@@ -11,7 +11,7 @@ const char *name_of_file(const char *path);
 // count. NULL with the reason, also for more than `most` bytes. Free with free().
 char *read_file(const char *path, size_t most, size_t *length, Error *err);
 
-// The same of a text, which does not begin with the byte order mark that some editors write.
+// Reads a file of text, without the byte order mark that some editors write.
 char *read_text(const char *path, size_t *length, Error *err);
 
 // True when two paths lead to one file, also by a link. False when one leads to none.
@@ -26,13 +26,16 @@ bool check_text(const char *path, const char *text, size_t length, Error *err);
 typedef struct {
     const char *text;  // NULL: what the file at `path` holds, or nothing
     const char *path;  // NULL: no file
-    bool is_prompt;    // its ids come behind BOS; what is no prompt passes check_text
+    bool is_prompt;    // its ids follow BOS; what is not a prompt passes check_text
     int vocab_size;    // above every id of a file that lists ids
 } TextSource;
 
 // The *n > 0 ids of a source. Without a tokenizer its file lists them. The caller frees them. NULL
 // with the reason.
 int32_t *text_ids(const TextSource *source, const Tokenizer *tokenizer, size_t *n, Error *err);
+
+// Whether most ids are parts of characters: the tokenizer was not made for such a text.
+bool is_in_parts(const Tokenizer *tokenizer, const int32_t *ids, size_t n);
 
 // Whether somebody types standard input at a terminal.
 bool input_is_typed(void);

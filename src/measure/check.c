@@ -1,46 +1,43 @@
-// --check: does a model hold to -n positions as it stands? Its settings are judged first. Then a
-// short text is read in place, and again where it is tried: spread over many positions, or as the
-// end of a long text. The same tokens are compared, so nothing but positions differs. docs/check.md
-// has the rows, their limits and the reasons for them.
+// --check: does a model hold to -n positions as it stands? Its settings are judged first. Then the same
+// tokens are read in two ways, so that nothing but positions differs: a short text in place by its own
+// settings and by those that are tried, and the end of a long text after all of it and after its last
+// words alone. docs/check.md has the rows, their limits and the reasons for them.
 //
-// This file has the table of rows, asks for them in order and prints them. A row is a slice: how its
-// units are read, when they decide it and what it found in words stand together, in check_texts.c,
-// check_keys.c, check_worth.c, check_like.c and check_conversion.c; what they share is in check_rows.c.
-// check_settings.c judges settings. check_verdict.c has what a length needs to hold, and says what came
-// out.
-#include "check_rows.h"
+// This file asks for rows in order and prints them. What a row needs, costs, reads and judges, and what
+// it found in words, is its type's own: check_settings.c judges settings, check_short.c has the rows
+// about short texts, check_conversion.c and check_like.c those that look for damage, check_whole.c
+// those about long texts, check_cache.c the one about the cache; what they share is in check_rows.c.
+// check_verdict.c says what came out.
+#include "check.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-// The story that is read when no FILE is given.
+#include "../job/text_io.h"
+#include "trial.h"
+
+// The story that is read when no FILE is given, and behind a FILE that is too short.
 static const char prose[] =
 #include "prose.inc"
     ;
 
-enum { ROUNDS_BELOW = 3 };          // for a length below one that fails
-enum { MOST_MEASURES = 4 };         // of the speed
+enum {
+    MOST_HALF = 1024,    // tokens of a stretch of a long text
+    NEAR_WINDOW = 4,     // times as long as whole texts may be what is read through a window
+    CALIBRATIONS = 3,    // lengths at which that is held against whole texts
+    MOST_MEASURES = 3,   // of the speed
+};
 static const double BASE_STEP = 8;  // to the other thetas
 static const double LOOK = 0.03;    // of the budget, between two looks at the clock
-static const char *const verdicts[] = {"fail", "ok", "unknown", "undecided", "between"};
+static const char *const verdicts[] = {"fail", "ok", "unknown", "undecided"};
 
-// A row's type stands in its own file, behind what it does.
-const RowType *const row_types[N_ROW_KINDS] = {
-    [SHORT_PERPLEXITY] = &short_perplexity_row,
-    [LIKE] = &like_row,
-    [CONVERSION] = &conversion_row,
-    [SHORT_TEXTS] = &short_texts_row,
-    [OTHER_BASES] = &base_row,
-    [JUMPS] = &jumps_row,
-    [JUMP_KEYS] = &jump_keys_row,
-    [STEPS] = &steps_row,
-    [READ_AGAIN] = &page_row,
-    [ROUNDED_CACHE] = &cache_row,
-    [WHOLE_TEXT] = &whole_text_row,
-    [WHOLE_KEYS] = &whole_keys_row,
-};
+// The rows about short texts in order. Where a short text is read badly, a mistake of the converter is
+// most likely why, and comes first.
+static const RowType *const short_rows[] = {&like_row, &short_texts_row, &base_row, &steps_row,
+                                            &conversion_row};
+enum { N_SHORT_ROWS = sizeof short_rows / sizeof short_rows[0] };
 
 // ---- what is printed of a row ----
 
@@ -59,42 +56,28 @@ static void print_apart(Table *t, bool is_known, double value, double other) {
     table_number_if(t, is_known, format, value);
 }
 
-static void print_check_line(Check *c, const Row *row, const char *name) {
+void print_line(Check *c, const Row *row, const char *name) {
     Table *t = &c->table;
     const bool is_read = row->units > 0 && (row->samples.n > 0 || row->verdict != UNABLE);
-    const bool has_limit = is_read && !(row_types[row->kind]->about_worth && row->limit == 0);
-    const bool needs_time = row->verdict == OPEN && !row->lacks;
+    const bool has_limit = is_read && (!row->type->has_limit || row->type->has_limit(row));
     table_words(t, name);
     table_number(t, "%.0f", row->length);
     print_apart(t, is_read, row->value, row->limit);
     table_number_if(t, is_read && isfinite(row->error), "%.2g", row->error);
     print_apart(t, has_limit, row->limit, row->value);
     table_words(t, verdicts[row->verdict]);
-    table_number_if(t, needs_time, "%.10g", budget_for(c, seconds_to_decide(c, row)));
+    table_number_if(t, !is_settled(row), "%.10g", budget_for(c, seconds_to_decide(c, row)));
     table_end_row(t);
-}
-
-// A line for each part of the cache that is told. Those that are not in force have no limit.
-static void print_parts(Check *c, const Row *row) {
-    for (int part = 0; part < N_CACHE_PARTS; part++) {
-        Row one = *row;
-        if (!asks_for_part(c, part)) continue;
-        one.samples = row->others[part];
-        tell_part(row, part, &one.value, &one.error);
-        if (part != row->other) one.limit = 0;
-        if (part != row->other && row->verdict == FAIL) one.verdict = OK;
-        print_check_line(c, &one, cache_parts[part].row);
-    }
 }
 
 static void print_row(Check *c, Row *row) {
     row->printed = true;
-    if (row->kind == ROUNDED_CACHE && row->units > 0) print_parts(c, row);
-    else print_check_line(c, row, row_types[row->kind]->name);
+    if (row->type->print) row->type->print(c, row);
+    else print_line(c, row, row->type->name);
     if (!c->table.eyes) fflush(stdout);
     if (row->units > 0 && !c->table.moves)
-        fprintf(stderr, "run: %s %d: %.1f of %g s\n", row_types[row->kind]->name, row->length,
-                spent(c), c->budget);
+        fprintf(stderr, "run: %s %d: %.1f of %g s\n", row->type->name, row->length, spent(c),
+                c->budget);
 }
 
 // ---- speed ----
@@ -103,18 +86,18 @@ static void print_row(Check *c, Row *row) {
 // pieces that double. c->late: the budget ended meanwhile.
 static bool measure_speed(Check *c, Error *err) {
     const ModelConfig *m = &c->job->model->config;
-    double heads = (double)m->n_heads * (double)m->head_dim;
-    double kv = (double)m->n_kv_heads * (double)m->head_dim;
-    double look = (isfinite(c->budget) ? c->budget : 1) * LOOK;
-    Row longest = {.kind = JUMPS, .length = c->job->length};
+    const double heads = (double)m->n_heads * (double)m->head_dim;
+    const double kv = (double)m->n_kv_heads * (double)m->head_dim;
+    const double look = (isfinite(c->budget) ? c->budget : 1) * LOOK;
     int32_t text[MOST_WINDOW];
-    // A model that cannot stand at all positions is refused here.
-    if (c->job->length == c->window) longest.kind = SHORT_TEXTS;
-    Session *s = open_for(c, &longest, err);
+    Session *s = open_timed(c, c->job->plans, c->window, err);
     bool ok = s;
     take_text(c, 0, c->window, text);
     if (c->per_token == 0) c->start = now_seconds();  // it is measured for the first time
-    c->deep = heads / ((double)m->dim * (2 * (heads + kv) + 3.0 * (double)model_used_width(m)));
+    // What scores and mixing by keys take beside products by weights, for each key; half as fast.
+    if (c->deep == 0)
+        c->deep = 2 * heads /
+                  ((double)m->dim * (2 * (heads + kv) + 3.0 * (double)model_used_width(m)));
     for (int at = 0, n = 1; ok && at + n <= c->window && (at < 4 || n * c->per_token < look);
          at += n, n = at) {
         double began = now_seconds();
@@ -128,200 +111,261 @@ static bool measure_speed(Check *c, Error *err) {
     return ok || c->late;
 }
 
-// When a unit takes longer than estimated, later estimates grow as much. When it takes less, they
-// shrink by half of it.
-static void learn_speed(Check *c, const Row *row, double took, double expected) {
-    if (expected <= 0) return;  // nothing was read
-    double ratio = took / expected;
-    double change = ratio > 1 ? ratio : (1 + ratio) / 2;
-    // These have texts, or a model, of their own.
-    if (row->kind == CONVERSION || row->kind == LIKE) return;
-    if (row->kind == STEPS) c->per_step *= change;
-    else c->per_token *= change;
-}
-
 // ---- rows in order ----
+
+const Row *find_row(const Check *c, const RowType *type, int length) {
+    for (int i = 0; i < c->n_rows; i++)
+        if (c->rows[i].type == type && c->rows[i].length == length) return &c->rows[i];
+    return NULL;
+}
 
 // Reads units for the row until it is decided, until there is no more text or time, or until it is
 // the next row's turn. False with the reason when something went wrong.
-static bool settle(Check *c, Row *row, int round, Error *err) {
-    const RowType *type = row_types[row->kind];
-    const int all = most_units(c, row);
-    const int most = units_up_to(c, row, round);
-    Session *s = NULL;
+static bool settle(Check *c, Row *row, int units, Error *err) {
+    const RowType *type = row->type;
+    const int all = type->most(c, row);
+    const int most = units > 0 && units < all ? units : all;
     bool ok = true;
-    row->lacks = all == 0 ? "a longer text" : NULL;
     snprintf(c->doing, sizeof c->doing, "%s %d", type->name, row->length);
-    while (ok && row->verdict == OPEN && row->units < most && fits(c, type->seconds(c, row))) {
-        Error memory;
-        double began = now_seconds();
-        double expected = type->seconds(c, row);
-        if (!s && !type->alone) {
-            s = open_for(c, row, &memory);
-            if (!s) row->lacks = "more memory";
-            if (!s) break;
-        }
-        ok = type->read(c, row, s, err);
-        if (!ok) break;
-        double took = now_seconds() - began;
+    while (!is_settled(row) && row->units < most && fits(c, type->seconds(c, row))) {
+        const double began = now_seconds();
+        const double expected = type->seconds(c, row);
+        ok = type->read(c, row, err);
+        if (!ok || row->lacks) break;
+        const double took = now_seconds() - began;
         row->units++;
         row->seconds += took;
         type->judge(c, row);
-        learn_speed(c, row, took, expected);
+        if (type->is_about_time) c->per_token = changed_pace(c->per_token, took, expected);
     }
-    if (ok && row->verdict == OPEN && row->units == all) {
-        row->lacks = "a longer text";
-        if (type->tells_nothing && type->tells_nothing(row)) row->verdict = UNABLE;
+    if (ok && !is_settled(row) && row->units == all) {
+        row->lacks = LACKS_TEXT;
+        if (type->ends_unknown) row->verdict = UNABLE;
     }
-    session_free(s);
     return ok || c->late;
 }
 
-// Whether nothing more can be read for the row.
-static bool is_settled(const Row *row) { return row->verdict != OPEN || row->lacks; }
-
-// Reads for a row, new or begun, and prints it when it is settled. What jumps cannot tell, a whole
-// text does.
-static bool read_row(Check *c, Need need, int round, Error *err) {
-    int i = find_row(c, need.kind, need.length);
-    Row *row = &c->rows[i >= 0 ? i : c->n_rows];
-    if (i < 0) *row = (Row){.kind = need.kind, .length = need.length, .verdict = OPEN};
-    if (!is_settled(row) && !settle(c, row, round, err)) return false;
-    if (i < 0) c->n_rows++;
-    if (!is_settled(row)) return true;
-    if (!row->printed) print_row(c, row);
-    row->replaced = row->kind == JUMPS && (row->verdict == BETWEEN || row->verdict == OPEN);
-    return !row->replaced || read_row(c, (Need){WHOLE_TEXT, need.length}, round, err);
+Row *read_row(Check *c, const RowType *type, int length, int units, Error *err) {
+    Row *row = (Row *)find_row(c, type, length);
+    if (!row) {
+        row = &c->rows[c->n_rows++];
+        *row = (Row){.type = type, .length = length, .verdict = OPEN};
+    }
+    if (!is_settled(row) && !settle(c, row, units, err)) return NULL;
+    if (is_settled(row) && !row->printed) print_row(c, row);
+    return row;
 }
 
-// Gives each row that a length needs its turn, and what is further where nothing failed. `stops`: it
-// ends at the first failure.
-static bool read_round(Check *c, int length, int round, bool stops, Error *err) {
-    Need needs[MAX_NEEDS];
-    bool failed = c->settings.failed[0] && length == c->job->length;
-    bool text_failed = false;
-    bool knows = true;  // something of the text
-    int n = needs_of(c, length, needs);
-    for (int i = 0; i < n; i++) {
-        Need need = needs[i];
-        bool is_idle = failed && (stops || is_further(c, need, length));
-        if (is_idle || (need.kind == JUMP_KEYS && text_failed)) continue;
-        if (!read_row(c, need, round, err)) return false;
-        // What it says is what the order of the others depends on.
-        if (need.kind == SHORT_PERPLEXITY) n = needs_of(c, length, needs);
-        Verdict verdict = verdict_of_need(c, need);
-        failed = failed || verdict == FAIL;
-        // Without the first row there is nothing to judge by. Where it fails, a mistake may be why.
-        if (need.kind == SHORT_PERPLEXITY && verdict == OPEN) return true;
-        knows = knows && (need.kind != SHORT_PERPLEXITY || verdict == OK);
-        if (!knows && need.kind == CONVERSION) return true;
-        text_failed = text_failed || (need.kind == JUMPS && verdict == FAIL);
+// Reads for a row that the check asks for, as read_row does. False with the reason.
+static bool read_wanted(Check *c, const RowType *type, int length, bool all, Error *err) {
+    if (type->is_wanted && !type->is_wanted(c, length)) return true;
+    return read_row(c, type, length, all ? 0 : type->first, err);
+}
+
+// The rows about short texts, up to the first that fails. False with the reason.
+static bool read_short_texts(Check *c, bool all, Error *err) {
+    const int n = c->window;
+    const Row *known = read_row(c, &short_perplexity_row, n, 1, err);
+    if (!known) return false;
+    if (known->verdict == OPEN) return true;  // there is nothing to judge by
+    if (is_suspicious(c, known) && !read_wanted(c, &conversion_row, n, all, err)) return false;
+    for (int i = 0; i < N_SHORT_ROWS; i++) {
+        if (verdict_at(c, c->job->length) == FAIL) return true;
+        const bool is_far = short_rows[i] == &steps_row;
+        if (!read_wanted(c, short_rows[i], is_far ? c->job->length : n, all, err)) return false;
     }
     return true;
 }
 
-// Reads what a length needs, in so many rounds at most, until one of its rows fails.
-static bool read_length(Check *c, int length, int rounds, Error *err) {
-    Verdict verdict = OPEN;
-    for (int i = 0; i < rounds && (verdict == OPEN || verdict == BETWEEN); i++) {
-        if (!read_round(c, length, i, i > 0 || length < c->job->length, err)) return false;
-        verdict = verdict_at(c, length);
+// ---- long texts ----
+
+// Perplexity and keys of a length, read whole.
+static bool read_whole(Check *c, int length, bool all, Error *err) {
+    if (!read_wanted(c, &perplexity_row, length, all, err)) return false;
+    if (verdict_at(c, length) == FAIL) return true;
+    const Row *row = find_row(c, &perplexity_row, length);
+    if (row && row->units == 0) return true;
+    return read_wanted(c, &keys_row, length, all, err) &&
+           read_wanted(c, &passkeys_row, length, all, err);
+}
+
+// Seconds that it takes to hold a window against whole texts up to length number `last`, once these
+// are read, and to read -n through it.
+static double calibration_seconds(const Check *c, int last) {
+    double seconds = window_seconds(c, c->job->length);
+    for (int i = last; i >= 0 && i > last - CALIBRATIONS; i--)
+        seconds += whole_seconds(c, c->lengths[i]) - seconds_from_to(c, 0, c->lengths[i] - c->half);
+    return seconds;
+}
+
+// The number of the longest length that whole texts reach, which have been read up to its last
+// stretch; -1: none. A length that can be judged by nothing else is read if it fits at all.
+static int longest_affordable(Check *c, Error *err) {
+    const int last = c->n_lengths - 1;
+    int reached = -1;
+    for (int i = 0; i <= last; i++) {
+        if (fits(c, whole_seconds(c, c->lengths[last]))) return last;
+        const double more = follows_length(c) ? 2 * whole_seconds(c, c->lengths[i])
+                                              : whole_seconds(c, c->lengths[i]);
+        if (i == last || !fits(c, more + (c->whole ? 0 : calibration_seconds(c, i)))) break;
+        if (!long_advance(c, c->lengths[i], err)) return c->late ? reached : -2;
+        reached = i;
     }
-    return true;
+    return reached;
 }
 
-static bool fails_in_short(const Check *c) {
-    for (int i = 0; i < c->n_rows; i++)
-        if (c->rows[i].verdict == FAIL && c->rows[i].length == c->window) return true;
-    return false;
+// Whole texts at the lengths up to number `last`, from long to short, and what is read through a window
+// beside them and at -n.
+static bool read_through_window(Check *c, int last, Error *err) {
+    const int n = c->job->length;
+    const bool is_near = NEAR_WINDOW * c->lengths[last] >= n && last + 1 >= CALIBRATIONS;
+    const int first = last + 1 > CALIBRATIONS ? last + 1 - CALIBRATIONS : 0;
+    for (int i = last; i >= first; i--) {
+        if (!read_whole(c, c->lengths[i], false, err)) return false;
+        if (verdict_at(c, c->lengths[i]) == FAIL) return true;
+    }
+    if (!is_near || c->whole) return true;
+    for (int i = first; i <= last; i++)
+        if (!read_wanted(c, &window_row, c->lengths[i], false, err)) return false;
+    return read_wanted(c, &window_perplexity_row, n, false, err) &&
+           read_wanted(c, &window_keys_row, n, false, err);
 }
 
-// The longest length that holds is looked for below -n, which fails, by halving. What is said of a
-// length is what --check says of it by itself.
+// Whole texts decide where the budget reaches them.
+static bool read_long_texts(Check *c, Error *err) {
+    const int last = c->n_lengths - 1;
+    const int reached = longest_affordable(c, err);
+    if (reached < -1) return false;
+    if (reached == last) return read_whole(c, c->job->length, false, err);
+    return reached < 0 || read_through_window(c, reached, err);
+}
+
+// The longest length that holds is looked for below the one that fails.
 static bool find_held(Check *c, Error *err) {
-    int low = 0;
-    int high = c->n_lengths - 1;
     if (c->settings.at_any_length) return true;
-    while (high - low > 1 && !fails_in_short(c)) {
-        int middle = low + (high - low) / 2;
-        if (!read_length(c, c->lengths[middle], ROUNDS_BELOW, err)) return false;
-        if (verdict_at(c, c->lengths[middle]) == OK) low = middle;
-        else high = middle;
+    for (int i = 0; i < c->n_rows; i++)
+        if (c->rows[i].verdict == FAIL && c->rows[i].type->is_about_model) return true;
+    for (int i = c->n_lengths - 2; i >= 0; i--) {
+        if (!fits(c, whole_seconds(c, c->lengths[i])) ||
+            !read_whole(c, c->lengths[i], false, err))
+            return c->late || fits(c, 0);
+        if (verdict_at(c, c->lengths[i]) == OK) return true;
     }
-    bool is_known = low > 0 || high == 0 || fails_in_short(c);
-    return is_known || read_length(c, c->lengths[0], ROUNDS_BELOW, err);
+    return true;
 }
 
-// Whether -n is undecided only because what is left to read seems to take too long.
-static bool seems_slow(const Check *c) {
-    bool waits = false;
-    for (int i = 0; i < c->n_rows; i++) waits = waits || !is_settled(&c->rows[i]);
-    return waits && !c->late && verdict_at(c, c->job->length) == OPEN;
-}
-
-// A speed measured while another program kept the processor busy would end the check early, with
-// most of the budget left. So it is measured again before that.
+// All rows in order, then again what is open, with all that the text has for it.
 static bool read_in_order(Check *c, Error *err) {
     const int n = c->job->length;
-    if (!read_length(c, n, MOST_ROUNDS, err)) return false;
-    for (int i = 1; i < MOST_MEASURES && seems_slow(c) && spent(c) < c->budget / 2; i++)
-        if (!measure_speed(c, err) || !read_length(c, n, MOST_ROUNDS, err)) return false;
-    bool ok = verdict_at(c, n) != FAIL || find_held(c, err);
+    if (c->settings.at_any_length) return true;
+    for (int pass = 0; pass < 2 && verdict_at(c, n) == OPEN; pass++) {
+        if (!read_short_texts(c, pass > 0, err)) return false;
+        const Row *known = find_row(c, &short_perplexity_row, c->window);
+        if (known->verdict != OK || verdict_at(c, n) == FAIL) break;
+        if (pass == 0 && !read_long_texts(c, err)) return false;
+        if (pass > 0 && find_row(c, &perplexity_row, n) && !read_whole(c, n, true, err))
+            return false;
+        if (!read_wanted(c, &cache_row, n, pass > 0, err)) return false;
+    }
+    if (verdict_at(c, n) == FAIL && !find_held(c, err)) return false;
+    if (verdict_at(c, n) == OK && !read_wanted(c, &first_keys_row, n, true, err)) return false;
     for (int i = 0; i < c->n_rows; i++)
         if (!c->rows[i].printed) print_row(c, &c->rows[i]);
-    return ok;
+    return true;
 }
 
 // A reach that is not far enough fails where reading does not show that the model holds.
 static void print_beyond(Check *c) {
-    static const char *const words[] = {
-        [OK] = "beyond", [FAIL] = "fail", [OPEN] = "undecided", [BETWEEN] = "undecided"};
+    static const char *const words[] = {[OK] = "beyond", [FAIL] = "fail", [OPEN] = "undecided"};
     const int n = c->job->length;
     if (c->settings.is_beyond) print_reach(&c->settings, n, words[verdict_at(c, n)], &c->table);
 }
 
 // ---- the beginning ----
 
+// Adds ids to the text, which are freed.
+static bool add_ids(Check *c, int32_t *ids, size_t n, Error *err) {
+    int32_t *all = ids ? alloc_array(c->n_ids + n, sizeof *all, "a text", err) : NULL;
+    if (all && c->n_ids) memcpy(all, c->ids, c->n_ids * sizeof *all);
+    if (all) memcpy(all + c->n_ids, ids, n * sizeof *all);
+    free(ids);
+    if (!all) return false;
+    free(c->ids);
+    c->ids = all;
+    c->n_ids += n;
+    return true;
+}
+
+// The text that was given, then the story, then plain English that means nothing, until there are as
+// many tokens as -n has positions.
 static bool find_text(Check *c, Error *err) {
     const Job *job = c->job;
-    size_t needed = (size_t)(c->window - has_bos(c));
+    const size_t needed = (size_t)(c->window - has_bos(c));
+    size_t n;
+    c->n_given = job->n_ids;
     if (job->ids) {
-        c->ids = alloc_array(job->n_ids, sizeof *c->ids, "a text", err);
-        c->n_ids = job->n_ids;
-        if (c->ids) memcpy(c->ids, job->ids, job->n_ids * sizeof *c->ids);
-    } else {
-        c->ids = tokenizer_encode(job->tokenizer, prose, sizeof prose - 1, false, &c->n_ids, err);
+        int32_t *ids = alloc_array(job->n_ids, sizeof *ids, "a text", err);
+        if (ids) memcpy(ids, job->ids, job->n_ids * sizeof *ids);
+        if (!add_ids(c, ids, job->n_ids, err)) return false;
+        c->is_strange = is_in_parts(job->tokenizer, c->ids, c->n_ids);
+        if (c->n_ids < needed)
+            return fail(err, "the text has %zu tokens, fewer than the %zu of a short text",
+                        c->n_ids, needed);
     }
-    if (!c->ids) return false;
-    if (c->n_ids < needed)
-        return fail(err, "the text has %zu tokens, fewer than the %zu of a short text", c->n_ids,
-                    needed);
-    size_t step = (size_t)(c->window / 2);
-    size_t places = (c->n_ids - needed) / step + 1;
+    if (c->n_ids < (size_t)job->length) {
+        int32_t *ids = tokenizer_encode(job->tokenizer, prose, sizeof prose - 1, false, &n, err);
+        if (!add_ids(c, ids, n, err)) return false;
+    }
+    if (!job->ids) c->n_given = c->n_ids;
+    if (c->n_ids < (size_t)job->length) {
+        int32_t *ids = plain_english(job->tokenizer, (size_t)job->length - c->n_ids, 1, &n, err);
+        if (!add_ids(c, ids, n, err)) return false;
+    }
+    const size_t step = (size_t)(c->window / 2);
+    const size_t places = (c->n_given - needed) / step + 1;
     c->n_stretches = places < MOST_STRETCHES ? (int)places : MOST_STRETCHES;
     return true;
 }
 
-static bool check_prepare(Check *c, Error *err) {
-    int n = c->job->length;
-    int train_ctx = c->references[FILES_OWN].rope.train_ctx;
-    if (n < SHORTEST)
-        return fail(err, "--check needs at least %d positions (found -n %d)", SHORTEST, n);
-    int within = train_ctx >= SHORTEST && train_ctx < n ? train_ctx : n;
+// A short text is within the trained context, and its second half is scored.
+static void choose_lengths(Check *c) {
+    const int n = c->job->length;
+    const int train_ctx = c->references[FILES_OWN].rope.train_ctx;
+    const int within = train_ctx >= SHORTEST && train_ctx < n ? train_ctx : n;
     c->window = (within < MOST_WINDOW ? within : MOST_WINDOW) / 2 * 2;
-    for (int length = c->window; length<n; length = length> n / 3 ? n : 2 * length)
+    c->half = within / 2 < n / 4 ? within / 2 : n / 4;
+    if (c->half > MOST_HALF) c->half = MOST_HALF;
+    for (int length = 2 * c->half; length<n; length = length> n / 3 ? n : 2 * length)
         c->lengths[c->n_lengths++] = length;
     c->lengths[c->n_lengths++] = n;
+}
+
+// Whether the speed that was measured is too low for a text of -n positions: another program may have
+// kept the processor busy meanwhile.
+static bool seems_slow(const Check *c) {
+    return isfinite(c->budget) && !fits(c, whole_seconds(c, c->job->length));
+}
+
+static bool check_prepare(Check *c, Error *err) {
+    const int n = c->job->length;
+    if (n < SHORTEST)
+        return fail(err, "--check needs at least %d positions (found -n %d)", SHORTEST, n);
+    choose_lengths(c);
+    if (!model_reaches(c->job->model, n, err)) return false;
     bool ok = !c->like_path || (c->like = like_open(c->job, c->like_path, err));
-    ok = ok && find_text(c, err) && measure_speed(c, err);
-    if (ok && c->late)
+    ok = ok && find_text(c, err) && long_prepare(c, err) && measure_speed(c, err);
+    for (int i = 1; ok && i < MOST_MEASURES && !c->late && seems_slow(c); i++)
+        ok = measure_speed(c, err);
+    if (ok && c->late && !interrupted)
         return fail(err, "--budget %g is over before two tokens are read", c->budget);
     return ok;
 }
 
 static void check_free(Check *c) {
     like_close(c->like);
+    long_free(c);
     session_free(c->reference);
+    session_free(c->tried);
     free(c->ids);
     for (int u = 0; u < MOST_STRETCHES; u++) free(c->scores[u]);
 }
@@ -351,25 +395,20 @@ static void warn_of_unsaid(const Job *job) {
             job->said->whole ? "config" : "model", words);
 }
 
-// What reading for each length should take, when rows are decided after the usual number of units.
+// What reading for each length should take.
 static void print_costs(Check *c) {
-    double jumps = 0;
-    table_columns(&c->table, "length\tjumps_seconds\twhole_seconds\tmegabytes");
+    table_columns(&c->table, "length\twindow_seconds\twhole_seconds\tmegabytes");
+    double shorts = 0;
+    for (int i = 0; i < N_SHORT_ROWS; i++) {
+        const Row row = {.type = short_rows[i], .length = c->window, .verdict = OPEN};
+        if (!row.type->is_wanted || row.type->is_wanted(c, c->window))
+            shorts += seconds_to_decide(c, &row);
+    }
     for (int i = 0; i < c->n_lengths; i++) {
-        int n = c->lengths[i];
-        double whole = 0;
-        for (RowKind kind = 0; kind < N_ROW_KINDS; kind++) {
-            if (!is_wanted(c, kind)) continue;
-            const bool once = kind != JUMPS && kind != JUMP_KEYS && !row_types[kind]->about_worth &&
-                              kind < WHOLE_TEXT;
-            Row row = {.kind = kind, .length = n};
-            double seconds = seconds_to_decide(c, &row);
-            if (kind >= WHOLE_TEXT) whole += seconds;
-            else if (once ? i == 0 : i > 0) jumps += seconds;
-        }
+        const int n = c->lengths[i];
         table_number(&c->table, "%.0f", n);
-        table_number(&c->table, "%.3g", jumps);
-        table_number(&c->table, "%.3g", jumps + whole);
+        table_number(&c->table, "%.3g", shorts + window_seconds(c, n));
+        table_number(&c->table, "%.3g", shorts + whole_seconds(c, n));
         table_number(&c->table, "%.1f", whole_bytes(c, n) / 1e6);
         table_end_row(&c->table);
     }
@@ -398,7 +437,7 @@ static bool run_checks(Check *c, Answer *answer, Error *err) {
         } else {
             ok = read_in_order(c, err);
             if (ok) print_beyond(c);
-            if (ok) note_engines(c);
+            if (ok && !interrupted) note_engines(c);
             if (ok) *answer = say_verdict(c);
         }
     }
@@ -415,7 +454,6 @@ bool check_model(Job *job, Error *err) {
     if (!o->settings) catch_interrupt(0);
     c.whole = o->whole;
     c.like_path = o->like_path;
-    c.min_page = o->min_page;
     c.max_cache = o->max_cache;
     for (int i = 0; ok && i < N_REFERENCES; i++)
         ok = reference_plan(job, i != FILES_OWN, times[i], &c.references[i], err);

@@ -3,7 +3,7 @@
 // side by side, Hugging Face's have them half of the rotary dimensions apart. So a converter moves
 // rows of wq and wk. It may forget that, do it where it is done, do it to one of them alone, or within
 // too many rows.
-#include "check_rows.h"
+#include "check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -286,7 +286,7 @@ static bool is_open_mistake(const Check *c, const Row *row, int mistake) {
 static double mistakes_seconds(const Check *c, const Row *row) {
     int readings = 1;
     for (int m = 0; m < N_MISTAKES; m++) readings += is_open_mistake(c, row, m);
-    return readings * seconds_for(c, mistake_tokens(c), mistake_tokens(c));
+    return readings * seconds_from_to(c, 0, mistake_tokens(c));
 }
 
 static int most_mistakes(const Check *c, const Row *row) {
@@ -309,15 +309,14 @@ static bool score_mistake(Check *c, int mistake, Span span, double *nll, Error *
 }
 
 // A text that is shorter than a stretch, by the reference and with each mistake that is open.
-static bool read_mistakes(Check *c, Row *row, Session *unused, Error *err) {
+static bool read_mistakes(Check *c, Row *row, Error *err) {
     const int n = mistake_tokens(c);
     double right[MISTAKE_TOKENS];
     double wrong[N_MISTAKES][MISTAKE_TOKENS];
     bool is_read[N_MISTAKES];
     int32_t text[MISTAKE_TOKENS];
     const Span read = {text, n / 2, n, n};
-    (void)unused;
-    take_text(c, start_of(c, row->units, c->n_stretches, c->window), n, text);
+    take_text(c, start_of(c, row->units), n, text);
     session_rewind(c->reference, 0);
     bool ok = score_span(c->reference, read, right, err);
     for (int m = 0; ok && m < N_MISTAKES; m++) {
@@ -325,7 +324,7 @@ static bool read_mistakes(Check *c, Row *row, Session *unused, Error *err) {
         ok = !is_read[m] || score_mistake(c, m, read, wrong[m], err);
     }
     for (int m = 0; ok && m < N_MISTAKES; m++)
-        if (is_read[m]) add_samples(&row->others[m], right, wrong[m], n - n / 2, MISTAKE_SAMPLE);
+        if (is_read[m]) add_differences(&row->others[m], right, wrong[m], n - n / 2, MISTAKE_SAMPLE);
     return ok;
 }
 
@@ -334,26 +333,32 @@ static void judge_mistakes(const Check *c, Row *row) {
     judge_others(row, N_MISTAKES, MISTAKE_LOSS);
 }
 
-// A mistake that neither harms nor helps tells nothing.
-static bool mistakes_tell_nothing(const Row *row) {
-    (void)row;
-    return true;
-}
-
 static void describe_mistake(const Check *c, const Row *row, char *out, size_t size) {
-    char by[100];
-    snprintf(by, sizeof by, "their perplexity with %s", mistake_words[row->other]);
-    describe_beside(c, row, by, out, size);
-    add_words(out, size, ". Wrongly converted?");
+    char ratio[60];
+    (void)c;
+    describe_ratio(row, ratio, sizeof ratio);
+    snprintf(out, size,
+             "with %s it reads short texts better: as it is, their perplexity is %s times as high "
+             "(at most %.2f). Wrongly converted?",
+             mistake_words[row->other], ratio, row->limit);
 }
 
+bool mistake_tells(const Check *c, const Row *mistake) {
+    const Row *known = find_row(c, &short_perplexity_row, c->window);
+    return mistake->verdict == FAIL && known && known->value / mistake->value <= known->limit;
+}
+
+// A mistake that neither harms nor helps tells nothing.
 const RowType conversion_row = {
     .name = "conversion",
-    .alone = true,
+    .first = 6,
     .most = most_mistakes,
     .seconds = mistakes_seconds,
+    .usual = 1,
     .read = read_mistakes,
     .judge = judge_mistakes,
-    .tells_nothing = mistakes_tell_nothing,
+    .ends_unknown = true,
     .describe = describe_mistake,
+    .is_about_model = true,
+    .is_required = true,
 };

@@ -1,6 +1,6 @@
 // The row of --check --like: another model reads the same stretches of text. Models with one
 // tokenizer are compared token by token. With two, what each gives to the same bytes is.
-#include "check_rows.h"
+#include "check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -158,10 +158,9 @@ static void add_by_bytes(Samples *samples, const ScoredText *ours, const ScoredT
 }
 
 // A stretch beside the other model's reading of it.
-static bool read_like(Check *c, Row *row, Session *unused, Error *err) {
+static bool read_like(Check *c, Row *row, Error *err) {
     Likeness *like = c->like;
     const double *scores = reference_scores(c, row->units, err);
-    (void)unused;
     if (!scores) return false;
     ScoredText ours = {.n = c->window, .from = c->window / 2};
     const int train_ctx = like->plan.rope.train_ctx;
@@ -169,7 +168,7 @@ static bool read_like(Check *c, Row *row, Session *unused, Error *err) {
     if (train_ctx > 0 && train_ctx < most) most = train_ctx;
     char *text = alloc_array(MOST_WINDOW, MAX_PIECE, "a text", err);
     if (!text) return false;
-    take_text(c, start_of(c, row->units, c->n_stretches, c->window), c->window, ours.ids);
+    take_text(c, start_of(c, row->units), c->window, ours.ids);
     memcpy(ours.nll, scores, (size_t)(ours.n - ours.from) * sizeof *scores);
     const size_t bytes = find_ends(c->job->tokenizer, &ours, text);
     ScoredText theirs = ours;
@@ -188,7 +187,10 @@ static bool read_like(Check *c, Row *row, Session *unused, Error *err) {
     return ok;
 }
 
-static bool wants_like(const Check *c) { return c->like; }
+static bool wants_like(const Check *c, int length) {
+    (void)length;
+    return c->like;
+}
 
 static void judge_like(const Check *c, Row *row) {
     (void)c;
@@ -196,18 +198,22 @@ static void judge_like(const Check *c, Row *row) {
 }
 
 static void describe_like(const Check *c, const Row *row, char *out, size_t size) {
-    char by[100];
-    snprintf(by, sizeof by, "their perplexity by %.60s", c->like_path);
-    describe_beside(c, row, by, out, size);
+    char ratio[60];
+    describe_ratio(row, ratio, sizeof ratio);
+    snprintf(out, size, "the perplexity of short texts is %s times that by %.60s (at most %.2f)",
+             ratio, c->like_path, row->limit);
 }
 
 const RowType like_row = {
     .name = "like",
-    .alone = true,
     .is_wanted = wants_like,
+    .first = 12,
     .most = most_stretches,
     .seconds = beside_seconds,
+    .usual = 3,
     .read = read_like,
     .judge = judge_like,
     .describe = describe_like,
+    .is_about_model = true,
+    .is_required = true,
 };

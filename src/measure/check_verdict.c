@@ -1,13 +1,13 @@
 // What a length needs to hold, and the last line of --check. All that is said of a length follows from
-// its needs, so that it is the same for -n and for the "holds to" of a longer -n.
-#include "check_rows.h"
-
+// its rows, so that it is the same for -n and for the "holds to" of a longer -n.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "check.h"
+
 // A budget that is named, in shares of what was estimated.
-static const double BUDGET_MARGIN = 1.15;
+static const double BUDGET_MARGIN = 1.2;
 
 double budget_for(const Check *c, double seconds) {
     double most = fmax(spent(c) + seconds * BUDGET_MARGIN, 0.1);
@@ -16,97 +16,6 @@ double budget_for(const Check *c, double seconds) {
 }
 
 // ---- what a length needs ----
-
-// Adds a need, and returns the number of them.
-static int add_need(Need *needs, int n, RowKind kind, int length) {
-    needs[n].kind = kind;
-    needs[n].length = length;
-    return n + 1;
-}
-
-// Each fourth length between: the pieces of a text that jumps stand up to eight times nearer than
-// its ends.
-static int needs_between(const Check *c, int length, Need *needs, int n) {
-    int at = 0;
-    while (at < c->n_lengths && c->lengths[at] < length) at++;
-    for (int i = at - 2; i > 0; i -= 2) n = add_need(needs, n, JUMPS, c->lengths[i]);
-    return n;
-}
-
-// What was asked comes first: the length itself. Where a short text is read badly, a mistake of the
-// converter is most likely why; else mistakes are tried last of what is about short texts.
-int needs_of(const Check *c, int length, Need needs[MAX_NEEDS]) {
-    const int window = c->window;
-    const bool is_far = length > window;
-    const int known = find_row(c, SHORT_PERPLEXITY, window);
-    const bool mistakes_first = known >= 0 && is_suspicious(c, &c->rows[known]);
-    int n = add_need(needs, 0, SHORT_PERPLEXITY, window);
-    if (is_wanted(c, LIKE)) n = add_need(needs, n, LIKE, window);
-    if (mistakes_first) n = add_need(needs, n, CONVERSION, window);
-    if (is_far) {
-        n = add_need(needs, n, JUMPS, length);
-        n = add_need(needs, n, JUMP_KEYS, length);
-    }
-    n = add_need(needs, n, SHORT_TEXTS, window);
-    if (!is_far) n = add_need(needs, n, WHOLE_KEYS, length);
-    if (model_encoding(c->job->model) == ENCODING_ROPE) n = add_need(needs, n, OTHER_BASES, window);
-    n = add_need(needs, n, STEPS, length);
-    if (!mistakes_first) n = add_need(needs, n, CONVERSION, window);
-    n = needs_between(c, length, needs, n);
-    if (is_wanted(c, READ_AGAIN) && is_far && window >= PAGE_WINDOW)
-        n = add_need(needs, n, READ_AGAIN, length);
-    if (is_wanted(c, ROUNDED_CACHE) && window >= PAGE_WINDOW)
-        n = add_need(needs, n, ROUNDED_CACHE, length);
-    if (is_far && c->whole) {
-        n = add_need(needs, n, WHOLE_TEXT, length);
-        n = add_need(needs, n, WHOLE_KEYS, length);
-    }
-    return n;
-}
-
-bool is_further(const Check *c, Need need, int length) {
-    if (need.kind == WHOLE_TEXT || need.kind == WHOLE_KEYS) return length > c->window;
-    if (row_types[need.kind]->about_worth) return true;
-    return need.kind == JUMPS && need.length != length;
-}
-
-int find_row(const Check *c, RowKind kind, int length) {
-    for (int i = 0; i < c->n_rows; i++) {
-        const Row *row = &c->rows[i];
-        if (row->kind == kind && row->length == length) return i;
-    }
-    return -1;
-}
-
-// The row of a need, or the one about a whole text in its place. NULL: nothing has been read.
-static const Row *row_of_need(const Check *c, Need need) {
-    int i = find_row(c, need.kind, need.length);
-    if (i >= 0 && c->rows[i].replaced) i = find_row(c, WHOLE_TEXT, need.length);
-    return i >= 0 ? &c->rows[i] : NULL;
-}
-
-Verdict verdict_of_need(const Check *c, Need need) {
-    const Row *row = row_of_need(c, need);
-    if (!row) return OPEN;
-    bool lacks_text = row->lacks && strcmp(row->lacks, "more memory") != 0;
-    if (row->verdict == OPEN && lacks_text) return BETWEEN;
-    if (row->verdict == UNABLE) return OK;  // a model that finds no keys can be judged by the rest
-    return row->verdict;
-}
-
-// The first of the length's rows that says so. NULL: none does.
-static const Row *row_that_says(const Check *c, Verdict verdict, int length) {
-    Need needs[MAX_NEEDS];
-    const Row *unread = NULL;
-    int n = needs_of(c, length, needs);
-    for (int i = 0; i < n; i++) {
-        const Row *row = row_of_need(c, needs[i]);
-        if (!row || verdict_of_need(c, needs[i]) != verdict) continue;
-        if (row->units > 0) return row;
-        if (!unread) unread = row;
-    }
-    return unread;
-}
 
 // The settings' word on another length than -n, which they may hold to where they do not hold to
 // -n, or the other way round.
@@ -117,69 +26,54 @@ static SettingsFound settings_at(const Check *c, int length) {
     return found;
 }
 
+static Verdict verdict_of(const Check *c, const RowType *type, int length) {
+    const Row *row = find_row(c, type, length);
+    return row ? row->verdict : OPEN;
+}
+
+// Whether single keys are found, or those of the text are. A model that finds none in short texts is
+// judged by the rest.
+static Verdict verdict_of_keys(const Check *c, const RowType *type, int length) {
+    if (verdict_of(c, type, length) == OK) return OK;
+    const Verdict single = verdict_of(c, &passkeys_row, length);
+    return single == UNABLE ? OK : single;
+}
+
+// By whole texts, or where the length was not read whole, through a window.
+static Verdict verdict_of_text(const Check *c, int length) {
+    const bool is_short = length == c->lengths[0];  // other rows tell how it is read
+    const Verdict whole = is_short ? OK : verdict_of(c, &perplexity_row, length);
+    const Verdict keys = verdict_of_keys(c, &keys_row, length);
+    if (whole == FAIL || keys == FAIL) return FAIL;
+    if (whole == OK && keys == OK) return OK;
+    if (find_row(c, &perplexity_row, length) || c->whole) return OPEN;
+    const Verdict windowed = verdict_of(c, &window_perplexity_row, length);
+    if (windowed != OK) return windowed;
+    return verdict_of(c, &window_keys_row, length) == OK ? OK : OPEN;
+}
+
 Verdict verdict_at(const Check *c, int length) {
     const SettingsFound settings = settings_at(c, length);
-    Need needs[MAX_NEEDS];
-    int count[BETWEEN + 1] = {0};
-    int n = needs_of(c, length, needs);
-    for (int i = 0; i < n; i++) count[verdict_of_need(c, needs[i])]++;
-    if (settings.failed[0] || count[FAIL]) return FAIL;
-    // Settings that are made for fewer positions pass only where reading shows that they hold.
-    if (settings.is_beyond && count[BETWEEN]) return FAIL;
-    if (count[BETWEEN]) return BETWEEN;
-    return count[OPEN] ? OPEN : OK;
-}
-
-// Whether all rows about that length itself pass, whatever short texts say.
-static bool passes_itself(const Check *c, int length) {
-    const SettingsFound settings = settings_at(c, length);
-    Need needs[MAX_NEEDS];
-    int n = needs_of(c, length, needs);
-    for (int i = 0; i < n; i++) {
-        bool is_about_it = needs[i].length == length && !is_further(c, needs[i], length);
-        if (is_about_it && verdict_of_need(c, needs[i]) != OK) return false;
+    Verdict verdict = verdict_of_text(c, length);
+    if (settings.failed[0]) return FAIL;
+    for (int i = 0; i < c->n_rows; i++) {
+        const Row *row = &c->rows[i];
+        if (row->length <= length && row->verdict == FAIL) return FAIL;
+        const bool is_needed = row->type->is_about_model || row->length == length;
+        if (!is_needed || !row->type->is_required) continue;
+        if (row->verdict == OPEN && verdict == OK) verdict = OPEN;
     }
-    return !settings.failed[0];
-}
-
-// Seconds that a row should still take, begun or not.
-static double seconds_left_for(const Check *c, Need need) {
-    int i = find_row(c, need.kind, need.length);
-    if (i < 0) return seconds_to_decide(c, &(Row){.kind = need.kind, .length = need.length});
-    const Row *row = &c->rows[i];
-    return row->verdict == OPEN && !row->lacks ? seconds_to_decide(c, row) : 0;
-}
-
-// Seconds that all rows should still take which -n needs, and whole texts that were begun.
-static double seconds_left(const Check *c) {
-    Need needs[MAX_NEEDS];
-    double seconds = 0;
-    int n = needs_of(c, c->job->length, needs);
-    for (int i = 0; i < n; i++) seconds += seconds_left_for(c, needs[i]);
-    for (int i = 0; i < c->n_rows && !c->whole; i++)
-        if (c->rows[i].kind == WHOLE_TEXT)
-            seconds += seconds_left_for(c, (Need){WHOLE_TEXT, c->rows[i].length});
-    return seconds;
+    return verdict;
 }
 
 // ---- no ----
 
-static void describe_row(const Check *c, const Row *row, char *out, size_t size) {
-    row_types[row->kind]->describe(c, row, out, size);
-}
-
-// Whether a mistake is why the model knows next to nothing: read with it, it knows something.
-static bool mistake_tells(const Check *c, const Row *mistake) {
-    const int i = find_row(c, SHORT_PERPLEXITY, c->window);
-    return mistake->verdict == FAIL && c->rows[i].value / mistake->value <= c->rows[i].limit;
-}
-
 // The row about the shortest length that failed; NULL: none did. What a mistake made is told by the
 // mistake.
 static const Row *shortest_failure(const Check *c) {
-    const int mistakes = find_row(c, CONVERSION, c->window);
+    const Row *mistake = find_row(c, &conversion_row, c->window);
     const Row *found = NULL;
-    if (mistakes >= 0 && mistake_tells(c, &c->rows[mistakes])) return &c->rows[mistakes];
+    if (mistake && mistake_tells(c, mistake)) return mistake;
     for (int i = 0; i < c->n_rows; i++) {
         const Row *row = &c->rows[i];
         if (row->verdict == FAIL && (!found || row->length < found->length)) found = row;
@@ -195,116 +89,116 @@ static int longest_held(const Check *c, int limit) {
     return longest;
 }
 
-// What failed: a row, the settings, or their reach, beside what reading left open. Returns its
-// name.
-static const char *describe_failure(const Check *c, const Row *row, char *out, size_t size) {
-    if (row) describe_row(c, row, out, size);
-    if (row) return row_types[row->kind]->name;
-    bool by_reach = !c->settings.failed[0];
-    snprintf(out, size, "%s", by_reach ? c->settings.beyond : c->settings.failed);
-    if (!by_reach) return c->settings.row;
-    const Row *open = row_that_says(c, BETWEEN, c->job->length);
-    size_t used = strlen(out);
-    if (open && open->units > 0 && used + 2 < size) {
-        snprintf(out + used, size - used, "; ");
-        describe_row(c, open, out + used + 2, size - used - 2);
-    }
-    return "reach";
+static void describe(const Check *c, const Row *row, char *out, size_t size) {
+    row->type->describe(c, row, out, size);
 }
 
+// A row of settings is why, where one failed, and what was read is what came of it.
 static Answer say_failure(Check *c) {
+    const SettingsFound *s = &c->settings;
     const Row *row = shortest_failure(c);
-    const int n = c->job->length;
-    const int length = row ? row->length : n;
-    char why[2 * FAILED_BYTES];
-    char held[60] = "";
-    const char *code = describe_failure(c, row, why, sizeof why);
-    int below = c->settings.at_any_length ? 0 : longest_held(c, length);
-    if (below > 0) snprintf(held, sizeof held, "; holds to %d", below);
-    else if (length < n && row->kind > CONVERSION && !row_types[row->kind]->about_worth &&
-             passes_itself(c, n))
-        snprintf(held, sizeof held, "; longer texts hold to %d", n);
-    table_verdict(&c->table, code, "fails at %d: %s%s", length, why, held);
+    const int length = row && !row->type->is_about_model ? row->length : c->job->length;
+    const int held = longest_held(c, length);
+    char found[FAILED_BYTES] = "";
+    char holds[40] = "";
+    if (row) describe(c, row, found, sizeof found);
+    if (held > 0) snprintf(holds, sizeof holds, "; holds to %d", held);
+    if (s->failed[0])
+        table_verdict(&c->table, s->row, "fails at %d: %s%s%s%s", length, s->failed,
+                      found[0] ? "; " : "", found, holds);
+    else table_verdict(&c->table, row->type->name, "fails at %d: %s%s", length, found, holds);
     return NO;
 }
 
 // ---- undecided ----
 
-// What would decide the row. Returns the name of it.
-static const char *describe_lack(const Check *c, const Row *row, char *out, size_t size) {
-    bool needs_memory = row->lacks && !strcmp(row->lacks, "more memory");
-    out[0] = '\0';
-    if (needs_memory) {
-        snprintf(out, size, "%.0f MB of memory", whole_bytes(c, row->length) / 1e6);
-        return "memory";
-    }
-    if (row->verdict == BETWEEN) snprintf(out, size, "--check FILE");
-    else if (row->lacks) snprintf(out, size, "--check FILE of more than %zu tokens", c->n_ids);
-    else snprintf(out, size, "--budget %.10g", budget_for(c, seconds_left(c)));
-    return row->verdict == BETWEEN || row->lacks ? "text" : "time";
+// Seconds that all open rows should still take.
+static double seconds_left(const Check *c) {
+    const int n = c->job->length;
+    const Row *text = find_row(c, &perplexity_row, n);
+    double seconds = text ? 0 : whole_seconds(c, n);
+    for (int i = 0; i < c->n_rows; i++)
+        if (!is_settled(&c->rows[i])) seconds += seconds_to_decide(c, &c->rows[i]);
+    return seconds;
 }
 
-// What would decide it, and what is known of it. More time is of no use where text is lacking.
+// The first open row that lacks something, or (time) that was begun.
+static const Row *open_row(const Check *c, bool lacks) {
+    for (int i = 0; i < c->n_rows; i++) {
+        const Row *row = &c->rows[i];
+        const bool is_open = row->verdict == OPEN && row->type->is_required;
+        if (is_open && (lacks ? row->lacks != NULL : row->units > 0)) return row;
+    }
+    return NULL;
+}
+
+// What would decide it, and what is known of it. More time is of no use where a text is read up.
 static Answer say_undecided(Check *c) {
     const int n = c->job->length;
-    const Row *row = row_that_says(c, BETWEEN, n);
-    char why[FAILED_BYTES] = "";
+    const Row *row = open_row(c, true);
+    const char *code = "time";
     char needs[100];
-    char at[40] = "";
-    if (!row) row = row_that_says(c, OPEN, n);
-    const char *code = describe_lack(c, row, needs, sizeof needs);
-    if (row->units > 0) describe_row(c, row, why, sizeof why);
-    bool is_elsewhere = row->length != n && row->kind >= JUMPS;
-    if (why[0] && is_elsewhere) snprintf(at, sizeof at, "at %d ", row->length);
-    const char *between = why[0] && needs[0] ? "; " : "";
-    table_verdict(&c->table, code, "undecided at %d: %s%s%s%s", n, needs, between, at, why);
+    char found[FAILED_BYTES] = "";
+    char holds[40] = "";
+    const int held = longest_held(c, n);
+    if (row && strcmp(row->lacks, LACKS_MEMORY) == 0) {
+        code = "memory";
+        snprintf(needs, sizeof needs, "%.0f MB of memory", whole_bytes(c, row->length) / 1e6);
+    } else if (row) {
+        code = "text";
+        snprintf(needs, sizeof needs, "--check FILE with another text");
+    } else {
+        snprintf(needs, sizeof needs, "--budget %.10g", budget_for(c, seconds_left(c)));
+        row = open_row(c, false);
+    }
+    if (row && row->units > 0) describe(c, row, found, sizeof found);
+    if (held > 0) snprintf(holds, sizeof holds, "; holds to %d", held);
+    table_verdict(&c->table, code, "undecided at %d: %s%s%s%s", n, needs, found[0] ? "; " : "",
+                  found, holds);
     return UNDECIDED;
 }
 
 // ---- the last line ----
 
-// What q8 or q4 changes, in nats.
-static void add_cache(const Check *c, const Row *row, int keys, char *out, size_t size) {
-    double nats[3];
-    double error;
-    if (!asks_for_part(c, keys)) return;
-    for (int i = 0; i < 3; i++) tell_part(row, keys + i, &nats[i], &error);
-    add_words(out, size, "; --kv %s changes %.2g nats (keys %.2g, values %.2g)",
-              cache_parts[keys + 2].row + strlen("cache-"), nats[2], nats[0], nats[1]);
-}
-
-// What a length that holds is worth, and what could not be judged.
-static void describe_worth(const Check *c, int n, char *out, size_t size) {
-    const int keys = find_row(c, n > c->window ? JUMP_KEYS : WHOLE_KEYS, n);
-    out[0] = '\0';
-    if (keys >= 0 && c->rows[keys].verdict == UNABLE)
-        add_words(out, size, "; keys were not judged: it does not find them in a short text");
-    for (int i = 0; i < c->n_rows; i++) {
-        const Row *row = &c->rows[i];
-        const bool is_known = row->verdict == OK;
-        if (row->length != n) continue;
-        if (row->kind == READ_AGAIN && is_known)
-            add_words(out, size, "; a page is read again at %.0f %% of its short gain",
-                      100 * row->value);
-        else if (row->kind == READ_AGAIN)
-            add_words(out, size, "; it copies no page in a short text");
-        if (row->kind == ROUNDED_CACHE && is_known) {
-            add_cache(c, row, Q8_KEYS, out, size);
-            add_cache(c, row, Q4_KEYS, out, size);
-        }
-    }
+static int longest_whole(const Check *c) {
+    int longest = 0;
+    for (int i = 0; i < c->n_lengths; i++)
+        if (verdict_of(c, &perplexity_row, c->lengths[i]) == OK) longest = c->lengths[i];
+    return longest;
 }
 
 Answer say_verdict(Check *c) {
     const int n = c->job->length;
-    Verdict verdict = verdict_at(c, n);
+    const Verdict verdict = interrupted ? OPEN : verdict_at(c, n);
+    char worth[FAILED_BYTES] = "";
+    if (interrupted) {
+        const int held = longest_held(c, n + 1);
+        snprintf(worth, sizeof worth, held ? "; holds to %d" : "", held);
+        table_verdict(&c->table, "interrupted", "interrupted: undecided at %d%s", n, worth);
+        return UNDECIDED;
+    }
+    if (c->is_strange && verdict != OK) {
+        table_verdict(&c->table, "text",
+                      "undecided at %d: --check FILE with another text: the tokenizer was not made "
+                      "for this one",
+                      n);
+        return UNDECIDED;
+    }
     if (verdict == FAIL) return say_failure(c);
     if (verdict != OK) return say_undecided(c);
-    bool whole = n <= c->window || find_row(c, WHOLE_TEXT, n) >= 0;
-    char worth[FAILED_BYTES];
-    describe_worth(c, n, worth, sizeof worth);
-    if (whole) table_verdict(&c->table, "whole", "holds to %d, read whole%s", n, worth);
-    else table_verdict(&c->table, "jumps", "holds to %d by jumps%s", n, worth);
+    if (verdict_of(c, &passkeys_row, n) == UNABLE)
+        add_words(worth, sizeof worth,
+                  "; keys were not judged: it does not find them in a short text");
+    for (int i = 0; i < c->n_rows; i++) {
+        const Row *row = &c->rows[i];
+        if (row->length == n && row->type->add_worth)
+            row->type->add_worth(c, row, worth, sizeof worth);
+    }
+    if (find_row(c, &perplexity_row, n))
+        table_verdict(&c->table, "whole", "holds to %d: read whole%s", n, worth);
+    else
+        table_verdict(&c->table, "window", "holds to %d: read whole to %d, through a window beyond%s",
+                      n, longest_whole(c), worth);
     return YES;
 }
 

@@ -79,8 +79,7 @@ static bool append_value(List *list, const char *value) {
     return true;
 }
 
-// Reads a word: KEY=VALUE behind a colon, else a method, or one more value of the setting before
-// it.
+// Reads a word: KEY=VALUE after a colon, else a method, or one more value of the setting before it.
 static bool read_method_word(List *list, char before, const char *word, char behind) {
     RopeSettings unused;
     const char *equals = strchr(word, '=');

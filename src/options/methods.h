@@ -3,17 +3,17 @@
 
 #include "../rope_settings.h"
 
-// Reads a list of methods as --rope has it: "none,yarn:factor=2,4,8:ramp=turns,dynamic". Several
-// values make several methods. `all` is every method, static and dynamic, every distance map, and
-// the window. NULL is `base` alone, which has what a method does not set. Returns an array of *n
-// settings that the caller frees, or NULL with the reason.
+// Reads a list of methods in the form of --rope: "none,yarn:factor=2,4,8:ramp=turns,dynamic".
+// Several values make several methods. `all` is every method, static and dynamic, every distance
+// map, and the window. NULL is `base` alone, whose settings hold where a method sets none. Returns
+// an array of *n settings that the caller frees, or NULL with the reason.
 RopeSettings *methods_parse(const char *text,          // NULL: nothing is said
                             const RopeSettings *base,  // of each method
                             int *n,                    // how many there are
                             Error *err);
 
 // Reads the method of --rope-sliding with its settings; NULL changes nothing. False with the reason
-// where the sliding layers cannot have it.
+// where it does not apply to sliding layers.
 bool sliding_method_parse(const char *text, RopeSettings *of_sliding, Error *err);
 
 // Sets a row of rope_settings (SET_...) as if it was given.
@@ -25,7 +25,7 @@ bool settings_same_method(const RopeConfig *own, const RopeConfig *asked);
 
 // True with a line of advice when a setting is given and has no effect on the plan.
 bool settings_idle(const RopeSettings *settings, const RopePlan *plan,
-                   int *row,  // of rope_settings, looked at first; then the row behind that one
+                   int *row,  // of rope_settings, checked first; then the row after that one
                    Error *advice);
 
 // False with a line of advice when the window hides what a map does, or when `context` is more than
@@ -36,8 +36,8 @@ bool settings_advice(const RopeSettings *settings, const RopePlan *plan, int con
 // ---- contract.c: what the rows of rope.c promise, held against what their formulas do ----
 // For those who add a method or a map.
 
-// Whether the rows' names can be typed, differ, and stand where model files expect them. False with
-// the reason, as below.
+// Whether the rows' names can be typed and differ, and the rows are in the order of model files.
+// False with the reason, as below.
 bool rows_are_named(Error *err);
 
 // Whether the method and the map of a configuration use the settings that their rows name, and no

@@ -92,7 +92,7 @@ const Option option_table[] = {
                "spread the tokens of a text over N positions, in pieces with jumps between them",
                WHOLE, OF_OPTIONS(sessions.spread), 1, MOST},
      .needs = SPREADING},
-    {.value = {"--piece", "P", "tokens in a piece of --spread [128], or of --check's jumps", WHOLE,
+    {.value = {"--piece", "P", "tokens in a piece of --spread [128]", WHOLE,
                OF_OPTIONS(sessions.piece), 1, MOST_COUNT},
      .idle = {"--spread", false, SPREADS},
      .jobs = ON_CHECK,
@@ -172,19 +172,8 @@ const Option option_table[] = {
           "time limit of --check; unfinished checks are named; 0: estimate the cost and stop [60]",
           NUMBER, OF_OPTIONS(check.budget), 0, 1e6},
      .jobs = ON_CHECK},
-    {.value = {"--min-page", "A",
-               "--check also requires that reading a page again gains at least this share of what "
-               "it gains in a short text; 0: report only",
-               NUMBER, OF_OPTIONS(check.min_page), 0, 1},
-     .jobs = ON_CHECK},
-    {.value =
-         {"--max-cache", "NATS",
-          "--check also requires that --kv q8 or q4 changes the next token's distribution by no "
-          "more than this, on average; 0: report only",
-          NUMBER, OF_OPTIONS(check.max_cache), 0, 100},
-     .jobs = ON_CHECK},
     {.value = {"--whole", NULL,
-               "--check passes only if it has read texts of N positions whole, not by jumps alone",
+               "--check passes only if it has read a text of N positions whole, not through a window",
                FLAG, OF_OPTIONS(check.whole)},
      .jobs = ON_CHECK},
     {.value = {"--settings", NULL,
@@ -240,8 +229,10 @@ const Option option_table[] = {
      .not_with = "MODEL",
      .with = {"--theta", "--train-ctx"},
      .unless = "--rope-config"},
-    {.value = {"--rope-json", NULL,
-               "the settings as a rope_scaling block for Hugging Face and vLLM", .type = NOTHING},
+    {.value = {"--rope-json", "[FAMILY]",
+               "the settings as a rope_scaling block for Hugging Face and vLLM; with FAMILY, a "
+               "model_type, as the keys of its config.json",
+               TEXT, OF_OPTIONS(family)},
      .is_common = true,
      .job = JOB_ROPE_JSON,
      .about_rope = true},
@@ -309,7 +300,7 @@ const Options options_unsaid = {
     .text = {.sampling = {.temperature = 1, .top_p = 0.9}},
     .ppl = {.samples = 1},
     .tasks = {.trials = 10},
-    .check = {.budget = 60, .min_page = -1, .max_cache = -1},
+    .check = {.budget = 60, .max_cache = -1},
     .search = {.reads = 400, .windows = 8},
 };
 

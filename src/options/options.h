@@ -23,7 +23,7 @@ enum { THINKING_ON, THINKING_OFF };
 
 typedef struct {
     Sampling sampling;
-    bool ignore_eos;            // go on behind a token that ends the text
+    bool ignore_eos;            // continue after a token that ends the text
     const char *prompt;         // of a chat: what the user says first; NULL: it is asked for,
     const char *system_prompt;  // likewise
     int thinking;               // of a chat: THINKING_OFF, answers begin at once
@@ -46,9 +46,7 @@ typedef struct {
     const char *like_path;  // of another model, which it is to read as well as; NULL: none
     double budget;          // seconds that it may take; 0: only what all costs is printed
     bool whole;             // it holds only when texts were read whole
-    // what is left, at least, of the gain of reading a page again; -1: that is not asked
-    double min_page;
-    // nats for each token that the rounding of the cache changes, at most; -1: likewise
+    // nats for each token that the rounding of the cache changes, at most; -1: that is not asked
     double max_cache;
     bool settings;  // only these are judged: that takes neither weights nor a tokenizer
 } CheckOptions;
@@ -82,11 +80,12 @@ typedef struct {
     CheckOptions check;
     SearchOptions search;
     bool prompts, plot;
-    // of --next: how many of the likeliest tokens, or a file that names tokens behind beginnings of
+    // of --next: how many of the likeliest tokens, or a file with tokens that follow beginnings of
     // the text
     const char *next;
     int attn[2];          // layer and head, from 0
     const char *engines;  // a list, NULL: all
+    const char *family;   // of --rope-json, a model_type; NULL: a block is printed
     int quantize_type;    // 0: q8, 1: q4, 2: f16, 3: f32
     const char *quantize_path;
     // RoPE.
@@ -136,14 +135,14 @@ typedef struct {
     unsigned jobs;   // it has an effect in these (ON_...),
     unsigned needs;  // and in all that need one of these; where both are 0, in all there are
     Partner idle;    // with this one or without it, it has none
-    // What else is given by these names: other options, "MODEL", or an option with a value where it
-    // may have none ("--check FILE"). NULL: there is none.
+    // What else one of these names gives: other options, "MODEL", or an option with its optional
+    // value ("--check FILE"). NULL: nothing.
     const char *not_with;  // they exclude one another
     const char *with[2];   // it needs these beside it,
     const char *unless;    // but not where this is given; NULL: always
     bool about_rope;       // it needs a model with RoPE
     bool is_common;        // --help has it on its first screen
-    bool is_rope;          // not an option: here stand the rows of rope_settings
+    bool is_rope;          // not an option: the place of the rows of rope_settings
 } Option;
 
 extern const Option option_table[];
@@ -154,9 +153,9 @@ extern const Options options_unsaid;
 // The jobs in which an option has an effect, as bits (ON_...).
 unsigned option_jobs(const Option *option);
 
-// The number of the option that a word names, before a `=`: a row of the table, or behind these a
-// row of rope_settings. Case counts for short names only. -1: none, and *nearest becomes the one
-// that was meant, or "".
+// The number of the option that a word names, before a `=`: a row of the table, or after these a
+// row of rope_settings. Case counts for short names only. -1: no option, and *nearest becomes the
+// one that was meant, or "".
 int option_find(const char *word, const char **nearest);
 // The value that the option of a number has. Of settings of RoPE it lies in a RopeConfig.
 const Setting *option_value(int number);

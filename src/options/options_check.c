@@ -78,7 +78,7 @@ static void drop_idle(Options *o) {
 
 // ---- what goes together ----
 
-// Whether what a row names is given: an option, one with a value behind it, or the model file.
+// Whether what a row names is given: an option, an option with a value, or the model file.
 static bool is_given(const Options *o, const char *name) {
     const char *nearest;
     char option[32];
@@ -167,7 +167,8 @@ static bool check_engines(const Options *o, Error *err) {
     return fail(err, "engines read --rope-config's file as it is (found --rope or a setting, too)");
 }
 
-// The model's file, or what stands for it: a head, a config, or for prompts their length.
+// Checks that there is a model file, or what replaces it: a head size, a config, or for prompts
+// their length.
 static bool check_model_given(const Options *o, Error *err) {
     bool needs_none = job_facts[o->job].needs & A_MODEL_OR_SETTINGS;
     bool has_other = (needs_none && (o->head_dim || o->rope_config)) || o->job == JOB_PROMPTS;

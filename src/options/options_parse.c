@@ -102,7 +102,7 @@ static bool takes(const Setting *option, const char *argument) {
     return option->argument && strcmp(option->argument, argument) == 0;
 }
 
-// The word behind an option is its value, unless it is an option itself. A prompt may be any word.
+// The word after an option is its value, unless it is an option itself. A prompt may be any word.
 static bool check_value(const Setting *option, const char *next, Error *err) {
     const char *nearest;
     bool is_option = next && !takes(option, "TEXT") && option_find(next, &nearest) >= 0;
@@ -149,7 +149,7 @@ static void note_given(Options *o, int number) {
     if (row->about_rope) o->about_rope = name;
 }
 
-// llama.cpp has the prompt behind -p and the model behind -m. False with the reason, and with a
+// llama.cpp takes the prompt after -p and the model after -m. False with the reason, and with a
 // hint where this may be meant.
 static bool hint_at_letters(const char *option, const char *text, Error *err) {
     bool is_prompt = strcmp(option, "-p") == 0 && text[strspn(text, "0123456789.,eE+-")];
@@ -192,7 +192,7 @@ static bool read_option(char **argv, int *at, Options *o, Error *err) {
            hint_at_letters(option->option, value, err);
 }
 
-// Fails because of a word behind the model file that no option takes. `option` and `value` are the
+// Fails because of a word after the model file that no option takes. `option` and `value` are the
 // two words before it, NULL where they are not an option and its value; `skipped` is the option
 // right before the model, or NULL.
 static bool fail_surplus(const Options *o, const char *word, const char *option, const char *value,

@@ -14,7 +14,7 @@
 // A part of a word that is one token so far. In an array it lies at the index of its first byte.
 typedef struct {
     uint32_t length;  // in bytes; 0: joined to its left neighbor, or the word's end
-    uint32_t before;  // bytes of the left neighbor; 0: there is none
+    uint32_t before;  // bytes of the left neighbor; 0: no neighbor
     int32_t id;       // the token, -1: none
     // Bytes of the left one of the two that were joined to this one; 0: it was not joined.
     uint32_t half;
@@ -40,7 +40,7 @@ typedef struct {
     Pair *pairs;       // 2 * capacity: a heap of the neighbors that may be joined next
     size_t capacity, n_pairs;
     int32_t *ids;
-    size_t first, n_ids, ids_capacity;  // first: of the text, behind BOS
+    size_t first, n_ids, ids_capacity;  // first: of the text, after BOS
 } Encoder;
 
 // ---- Merging ----
@@ -187,8 +187,8 @@ static bool encode_word(Encoder *e, const char *word, size_t length, Error *err)
 
 // The text with U+FFFD for every byte that is not UTF-8, and in Normalization Form C if the flags
 // ask for it. With sentencepiece a space is put in front if they ask for it, and U+2581 becomes a
-// space (tokenizer.bin has one symbol for both). The *n bytes stand behind a free one. The caller
-// frees them; NULL with the reason.
+// space (tokenizer.bin has one symbol for both). The *n bytes follow a free one. The caller frees
+// them; NULL with the reason.
 static char *normalize(const Tokenizer *t, const char *text, size_t length, size_t *n, Error *err) {
     char *normal = alloc_array(length + 1, 3, "text to encode", err);  // a bad byte becomes three
     if (!normal) return NULL;
@@ -208,7 +208,7 @@ static char *normalize(const Tokenizer *t, const char *text, size_t length, size
     return normal;
 }
 
-// A token that is cut out of a text, and how many bytes it has there; NULL: there is none.
+// A token cut out of a text, and how many bytes it has there; NULL: no token.
 typedef struct {
     const Piece *piece;
     size_t length;
@@ -247,8 +247,8 @@ static size_t find_user_defined(const Tokenizer *t, const char *text, size_t at,
 }
 
 // The length of the first word of n >= 1 bytes of text. A word can be encoded by itself. With
-// sentencepiece words begin with spaces, if no piece has a space behind another character; short
-// ones are quicker.
+// sentencepiece words begin with spaces, if no piece has a space after another character; short
+// words are faster.
 static size_t word_length(const Tokenizer *t, const char *text, size_t n) {
     if (t->head.kind == BYTELEVEL) return split_word(t, text, n);
     for (size_t i = 1; t->by_words && i < n; i++)
@@ -256,7 +256,8 @@ static size_t word_length(const Tokenizer *t, const char *text, size_t n) {
     return n;
 }
 
-// Encodes n bytes of normalized text behind a free byte, for the space that some models put first.
+// Encodes n bytes of normalized text. The byte before them is free, for the space that some models
+// put first.
 static bool encode_part(Encoder *e, char *part, size_t n, Error *err) {
     const Tokenizer *t = e->tokenizer;
     bool prefix = t->head.kind == BYTELEVEL && t->head.flags & DUMMY_PREFIX;

@@ -20,7 +20,7 @@ static Item item(uint32_t class, size_t place, uint32_t code) {
 static uint32_t code_of(Item x) { return x & 0x1FFFFF; }
 static uint32_t class_of(Item x) { return x >> 53; }
 
-// Adds the characters that one is made of, 1 to MOST_PARTS. Returns the new number of items.
+// Adds the parts of a character, 1 to MOST_PARTS. Returns the new number of items.
 static size_t take_apart(const Tokenizer *t, uint32_t code, Item *items, size_t n) {
     uint32_t syllable = code - SYLLABLES;
     uint32_t parts[MOST_PARTS] = {code};
@@ -55,8 +55,8 @@ static int by_order(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-// Sorts each run of marks. Then joins characters to the last one before them that is no mark,
-// unless a mark of the same or a higher class stands between. Returns how many items are left.
+// Sorts each run of marks. Then joins each character to the last non-mark before it, unless a mark
+// of the same or a higher class lies between. Returns how many items are left.
 static size_t put_together(const Tokenizer *t, Item *items, size_t n) {
     size_t kept = 0;
     size_t base = n;

@@ -41,15 +41,15 @@ enum { LLAMA3 = 1 << SPLIT_LLAMA3, GPT2 = 1 << SPLIT_GPT2, DIGITS = 1 << SPLIT_D
 enum { QWEN2 = 1 << SPLIT_QWEN2, GPT4O = 1 << SPLIT_GPT4O, TEKKEN = 1 << SPLIT_TEKKEN };
 enum { DEEPSEEK = 1 << SPLIT_DEEPSEEK, QWEN35 = 1 << SPLIT_QWEN35, KIMI = 1 << SPLIT_KIMI };
 
-// An alternative of the regexes and the patterns that have it. The first match counts. The parts
-// end with an empty one.
+// An alternative of the regexes, and the patterns that contain it. The first match counts. The
+// parts end with an empty one.
 static const struct {
     uint32_t patterns;
     Part parts[5];
 } alternatives[] = {
     {GPT2 | DIGITS | LLAMA3 | QWEN2 | QWEN35, {{ENDING, 1, 1}}},
     {LLAMA3 | QWEN2, {{LEAD, 0, 1}, {LETTER, 1, MANY}}},
-    // [LEAD]? may take a mark that the rest needs, so these stand with it and without it.
+    // [LEAD]? may take a mark that the rest needs, so these are listed with it and without it.
     {QWEN35, {{LEAD, 1, 1}, {LETTER | MARK, 1, MANY}}},
     {QWEN35, {{LETTER | MARK, 1, MANY}}},
     {KIMI, {{HAN, 1, MANY}}},
@@ -65,7 +65,7 @@ static const struct {
     {QWEN35, {{BLANK, 0, 1}, {NEITHER | SIGNS, 1, MANY}, {NEWLINE, 0, MANY}}},
     {GPT4O | TEKKEN, {{BLANK, 0, 1}, {OTHER, 1, MANY}, {NEWLINE | SLASH, 0, MANY}}},
     // DeepSeek V3 cuts out numbers, then runs of CJK, and what is between by the last of its three
-    // regexes. Letters are sought last: behind a sign, and behind any other character but these.
+    // regexes. Letters are matched last: after a sign, and after any other character but these.
     {DEEPSEEK, {{CJK, 1, MANY}}},
     {DEEPSEEK, {{ASCII_SIGN, 1, 1}, {ASCII_LETTER, 1, MANY}}},
     {DEEPSEEK, {{LEAD_V3, 0, 1}, {LETTER | MARK, 1, MANY}}},
@@ -79,7 +79,8 @@ static const struct {
      {{WHITE, 1, MANY}, {WHITE | END, 1, 0}}},
     {GPT2 | DIGITS | LLAMA3 | QWEN2 | QWEN35 | GPT4O | TEKKEN | KIMI | DEEPSEEK,
      {{WHITE, 1, MANY}}},
-    // What no regex matches stays together, up to the character that goes with letters behind it.
+    // Text that no regex matches stays together, up to the character that belongs to the letters
+    // after it.
     {DEEPSEEK, {{NEITHER, 1, MANY}, {NEITHER | SIGNS | WHITE | NUMBERS | CJK | END, 1, 0}}},
 };
 
@@ -143,8 +144,9 @@ static uint32_t char_at(const Text *text, size_t at, size_t *next) {
     return kind;
 }
 
-// Where the ending at `at`, 's or its like, ends; `at` when there is none. Tekken has none, and
-// GPT-2's are in small letters. The others fold case, so that an s may be U+017F, the long s, too.
+// Where the ending at `at` ('s, 're and so on) ends; `at` if there is no ending. Tekken has none,
+// and GPT-2's are in small letters. The others fold case, so that an s may be U+017F, the long s,
+// too.
 static size_t skip_ending(const Text *text, size_t at) {
     static const char *const endings[] = {"s", "t", "re", "ve", "m", "ll", "d"};
     const char *s = text->bytes + at;
@@ -163,8 +165,8 @@ static size_t skip_ending(const Text *text, size_t at) {
 }
 
 // Where the word that these parts match ends, 0: they do not match. A regex goes back until the
-// rest matches. Here a part ends at the last place where the next can begin. At most one part
-// behind it is required, so that is enough.
+// rest matches. Here a part ends at the last place where the next can begin. At most one part after
+// it is required, so that is enough.
 static size_t match(const Part *part, const Text *text) {
     size_t at = 0;
     for (; part->most > 0; part++) {

@@ -37,7 +37,7 @@ const Piece *find_piece(const Tokenizer *t, const char *bytes, size_t length) {
     return found ? found->piece : NULL;
 }
 
-// Whether a space stands behind another character.
+// Whether a space follows another character.
 static bool has_inner_space(const Piece *piece) {
     for (size_t i = 1; i < piece->length; i++)
         if (piece->bytes[i] == ' ' && piece->bytes[i - 1] != ' ') return true;

@@ -17,8 +17,8 @@ Tokenizer *tokenizer_open(const char *path, int vocab_size, Error *err);
 void tokenizer_free(Tokenizer *tokenizer);
 
 // The same, of `path`, or if that is NULL of NAME.tokenizer.bin beside NAME.bin, or else of
-// tokenizer.bin there. When there is none, the reason says how to make one by the exporter's
-// command.
+// tokenizer.bin there. If there is no such file, the reason gives the exporter's command that makes
+// one.
 Tokenizer *tokenizer_find(const char *path, const char *model_path, int vocab_size,
                           const char *exporter, Error *err);
 
@@ -43,19 +43,19 @@ const char *tokenizer_system_prompt(const Tokenizer *tokenizer);
 // (-1: none).
 size_t tokenizer_skip_spaces(const Tokenizer *tokenizer, int id, const char *text, size_t length);
 
-// The id of the control token with this spelling ("<|eot_id|>"), which no text is ever encoded to;
-// -1: none.
+// The id of the control token with this spelling ("<|eot_id|>"); -1: none. Text is never encoded to
+// control tokens.
 int tokenizer_special(const Tokenizer *tokenizer, const char *spelling);
 
 // The id of the normal token with this spelling; -1: none.
 int tokenizer_ordinary(const Tokenizer *tokenizer, const char *spelling);
 
-// The ids (fewer than 2^30) of `length` bytes of text, behind BOS if that is wanted and there is
-// one, and never with EOS. The caller frees them; NULL with the reason. They are the sentencepiece
-// library's (NUL is a character, a byte that is not UTF-8 is U+FFFD, U+2581 is a space). With a
-// byte-level tokenizer they are those of Hugging Face's library and of tiktoken when these take
-// special tokens for text. User-defined tokens are found. The spelling of a control token ("</s>")
-// is ordinary text. Time is O(length log length) at worst, linear on ordinary text.
+// The ids (fewer than 2^30) of `length` bytes of text, after BOS if that is wanted and exists, and
+// never with EOS. The caller frees them; NULL with the reason. They are the sentencepiece library's
+// (NUL is a character, a byte that is not UTF-8 is U+FFFD, U+2581 is a space). With a byte-level
+// tokenizer they are those of Hugging Face's library and of tiktoken when these take special tokens
+// for text. User-defined tokens are found. The spelling of a control token ("</s>") is ordinary
+// text. Time is O(length log length) at worst, linear on ordinary text.
 int32_t *tokenizer_encode(const Tokenizer *tokenizer, const char *text, size_t length,
                           bool with_bos, size_t *n_ids, Error *err);
 // Whether a prompt has ids, and no more than `positions`. False with the reason.

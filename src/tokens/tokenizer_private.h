@@ -19,8 +19,8 @@ enum {
     NFKC = 128,          // with NFC: its rules also take compatible characters apart
     SYSTEM_PROMPT = 256  // the trailer ends with one
 };
-// Beside a type: spaces behind the token belong to it; a run of spaces is cut out of texts where it
-// stands as U+2581.
+// Flags beside a type: spaces after the token belong to it; a run of spaces is cut out of texts
+// where it is spelled U+2581.
 enum { TAKES_SPACES = 16, AS_SYMBOLS = 32 };
 enum { SPACE_SYMBOL = 0x2581 };  // how sentencepiece writes a space
 
@@ -39,7 +39,7 @@ typedef struct {
     int32_t id;
     uint16_t length;
     uint8_t type;
-    char byte;  // of a byte token: what it stands for, and its spelling here
+    char byte;  // of a byte token: the byte, and its spelling here
     bool takes_spaces, as_symbols;
 } Piece;
 
@@ -48,9 +48,10 @@ static inline bool is_added(const Piece *piece) {
     return piece->type == CONTROL || piece->type == USER_DEFINED;
 }
 
-// A token in a sorted list. Heads tell most tokens apart, and are quicker to compare than bytes.
+// A token in a sorted list. Most tokens differ in their heads, which are faster to compare than
+// bytes.
 typedef struct {
-    // The first eight bytes of the spelling, the first one highest, zeros behind its end.
+    // The first eight bytes of the spelling, the first one highest, zeros after its end.
     uint64_t head;
     const Piece *piece;
 } Spelling;
@@ -93,7 +94,7 @@ const Triple *find_triple(const Triple *sorted, size_t n, int32_t first, int32_t
 // A rule's answer for a character and a key, or `otherwise` if there is no such rule. The key is a
 // second character, and the answer what both become in NFC; or the key is one of these.
 enum { RULE_CASE = -6, RULE_CLASS = -5, RULE_LAST_PART = -20 };
-// The key of part i of what a character is made of: -1 to -4, then -7 to -20.
+// The key of part i of a character: -1 to -4, then -7 to -20.
 static inline int32_t rule_of_part(int i) { return i < 4 ? -1 - i : -3 - i; }
 enum { IN_U = 1, IN_W = 2 };  // answers to RULE_CASE: the classes of split.c
 static inline uint32_t unicode_rule(const Tokenizer *t, uint32_t code, int32_t key,

@@ -8,8 +8,8 @@
 
 enum { N_CODE_POINTS = 0x110000, REPLACEMENT = 0xFFFD };
 
-// The code point that n >= 1 bytes begin with, and its length; REPLACEMENT and 1 where there is
-// none.
+// The code point that n >= 1 bytes begin with, and its length; REPLACEMENT and 1 if they begin with
+// no character.
 uint32_t utf8_decode(const char *text, size_t n, size_t *length);
 
 // Writes a code point as UTF-8 to `out`, which has room for 4 bytes. Returns how many it took.

@@ -1,5 +1,5 @@
-// What the decoders share: where ggml's blocks have the bits of a weight, as several types have them.
-// blocks.c says how the pictures are read.
+// What the decoders share: where several of ggml's types keep the bits of a weight. blocks.c
+// explains the pictures.
 #pragma once
 
 #include <stdint.h>
@@ -14,7 +14,7 @@ static inline float float16_at(const uint8_t *bytes) {
     uint32_t fraction = bits & 1023;
     float size = (float)fraction * 0x1p-24f;
     if (exponent > 0) {
-        // float32 has eight bits of exponent, which stands for e - 127, and 23 of fraction.
+        // float32 has eight bits of exponent, biased by 127, and 23 of fraction.
         uint32_t wide = exponent == 31 ? 255 : exponent - 15 + 127;
         uint32_t word = wide << 23 | fraction << 13;
         memcpy(&size, &word, sizeof size);
@@ -22,7 +22,7 @@ static inline float float16_at(const uint8_t *bytes) {
     return bits >> 15 ? -size : size;
 }
 
-// What a nibble of IQ4_NL and IQ4_XS stands for.
+// The value of each nibble of IQ4_NL and IQ4_XS.
 static const int8_t iq4_numbers[16] = {-127, -104, -83, -65, -49, -35, -22, -10,  // 0 to 7
                                        1,    13,   25,  38,  53,  69,  89,  113};
 
@@ -59,7 +59,7 @@ static inline int four_of(const uint8_t *bytes, int i) {
     return byte >> place / 32 * 4 & 15;
 }
 
-// ---- coded.c: whole numbers that stand for others, by a grid or a table ----
+// ---- coded.c: values looked up in a grid or a table ----
 
 typedef void BlockNumbers(const uint8_t *block, int8_t *q, float *scales);  // see BlockType
 

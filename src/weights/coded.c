@@ -1,6 +1,7 @@
-// Blocks whose numbers stand for others. The layouts are those of ggml's ggml-common.h
-// (github.com/ggml-org/ggml), of IQ5_K that of ik_llama.cpp (github.com/ikawrakow/ik_llama.cpp), whose
-// files of IQ4_XS contain it, and of NVFP4 NVIDIA's. blocks.c says how pictures are read.
+// Blocks whose numbers are looked up in a grid or a table. The layouts are those of ggml's
+// ggml-common.h (github.com/ggml-org/ggml), of IQ5_K that of ik_llama.cpp
+// (github.com/ikawrakow/ik_llama.cpp), whose files of IQ4_XS contain it, and of NVFP4 NVIDIA's.
+// blocks.c explains the pictures.
 #include <stdbool.h>
 #include <string.h>
 
@@ -162,14 +163,14 @@ void numbers_iq3_s(const uint8_t *block, int8_t *q, float *scales) {
     }
 }
 
-// The numbers of part p of 32 weights, of four bits, as four_of has them.
+// Reads the numbers of part p of 32 weights, four bits each, in the order of four_of.
 static void put_fours(const uint8_t *bytes, int p, int8_t *q) {
     const uint8_t *from = bytes + p / 2 * 32;
     int shift = p % 2 * 4;
     for (int i = 0; i < 32; i++) q[i] = from[i] >> shift & 15;
 }
 
-// One more bit, worth `value`, of each of a part, as part_bit_of has them.
+// Adds one more bit, worth `value`, to each number of a part, in the order of part_bit_of.
 static void add_bits(const uint8_t *bytes, int p, int value, int8_t *q) {
     for (int i = 0; i < 32; i++) {
         q[i] += (bytes[i] >> p & 1) * value;
@@ -178,12 +179,12 @@ static void add_bits(const uint8_t *bytes, int p, int value, int8_t *q) {
 
 // ---- tables ----
 
-// What five bits of IQ5_K stand for.
+// The value of each five bits of IQ5_K.
 static const int8_t iq5_numbers[32] = {-126, -114, -103, -92, -83, -74, -65, -57, -50, -43, -36,
                                        -30,  -24,  -18,  -12, -6,  -1,  5,   11,  17,  23,  29,
                                        36,   43,   51,   59,  68,  77,  87,  97,  109, 121};
 
-// What a nibble of NVFP4 stands for, doubled.
+// Twice the value of each nibble of NVFP4.
 static const int8_t nvfp4_numbers[16] = {0, 1,  2,  3,  4,  6,  8,  12,  // and the same below 0
                                          0, -1, -2, -3, -4, -6, -8, -12};
 

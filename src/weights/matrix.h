@@ -38,7 +38,7 @@ typedef enum {
 static inline bool is_ggml(WeightType type) { return type >= WEIGHT_Q4_0; }
 static inline bool is_coded(WeightType type) { return type >= WEIGHT_IQ2_XXS; }
 
-// False with the reason when a number from a file, 0 or more, is none of these.
+// False with the reason if a number from a file, 0 or more, is not one of these.
 bool weight_type_check(int number, Error *err);
 
 enum {
@@ -76,8 +76,8 @@ enum { PACKED_ROWS = 8, MAX_BLOCK_BYTES = 256 };
 // Whether rows of a type may lie so.
 bool can_be_packed(WeightType type);
 
-// In a file's table of types a matrix is a code of one byte: its WeightType, and TYPE_PACKED more
-// where its rows lie side by side. False with the reason when one of n codes is none.
+// In a file's table of types a matrix has a code of one byte: its WeightType, plus TYPE_PACKED
+// where its rows lie side by side. False with the reason if one of the n codes is invalid.
 enum { TYPE_PACKED = 128 };
 bool weights_check_codes(const uint8_t *codes, int n, int group_size, Error *err);
 // A matrix of such a code. The caller says where its data and scales lie.
@@ -114,8 +114,9 @@ static inline const uint8_t *group_scales(const Matrix *m, int64_t row, int64_t 
     return (const uint8_t *)m->scales + (row * groups_of(m->cols) + group) * 4;
 }
 
-// How the blocks of rows that lie side by side are cut: not at all, for these do not; into words of
-// four bytes; or into these and what is no word: a byte or a float16 in front, or a float16 behind.
+// How blocks are cut where rows lie side by side: NOT_PACKED types never do; others are cut into
+// words of four bytes, and the rest of a block is a byte or a float16 before the words, or a
+// float16 after them.
 typedef enum {
     NOT_PACKED,
     PACKED_WORDS,

@@ -5,9 +5,9 @@
 // Blocks are cut into words of four bytes, and the eight rows' words lie together:
 //     0  |word 0 of row 0|word 0 of row 1| ... |word 0 of row 7|
 //    32  |word 1 of row 0|word 1 of row 1| ... |word 1 of row 7|
-// A block of 4 n + 2 bytes begins or ends with a float16, and one of 4 n + 1 with a byte. Those of the
-// eight rows lie together, too, in front of the words or behind them. Rows behind the last whole group
-// lie as ever.
+// A block of 4 n + 2 bytes begins or ends with a float16, and one of 4 n + 1 with a byte. Those of
+// the eight rows lie together, too, before the words or after them. Rows after the last whole group
+// are not packed.
 #include <string.h>
 
 #include "matrix.h"
@@ -23,7 +23,7 @@ static void move_bytes(uint8_t *group, int64_t row, uint8_t *block, int at, int 
     else memcpy(block + at, side_by_side, n);
 }
 
-// Moves all of the block: its words, and what is none.
+// Moves all of the block: its words, and the byte or float16 beside them.
 static void move_block(const BlockType *type, uint8_t *group, int64_t row, uint8_t *block,
                        bool in) {
     int words = type->bytes / WORD_BYTES;

@@ -36,7 +36,7 @@ int64_t matrix_bytes(const Matrix *m) {
     return m->rows * matrix_row_bytes(m) + matrix_scale_bytes(m);
 }
 
-// ---- q8 and q4, whose scales lie behind all rows ----
+// ---- q8 and q4, whose scales follow all rows ----
 
 // Weight i of a row = scale * q. A float32 scale has group_size weights, and a row begins a new
 // group. In llama2.c's version 2 groups may run on from row to row.
@@ -77,7 +77,7 @@ static void q4_row(const Matrix *m, int64_t row, float *out) {
 
 // ---- all of them ----
 
-// A block of whole numbers that stand for others.
+// Decodes a block of coded.c.
 static void coded_block(const BlockType *block, const uint8_t *at, float *out) {
     int8_t q[256];
     float scales[16];

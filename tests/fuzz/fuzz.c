@@ -307,15 +307,66 @@ static void fuzz_options(const uint8_t *data, size_t size) {
     free(text);
 }
 
-// A block or a config of Hugging Face's, for a model of 16 elements a head and for none: what is taken has frequencies, or a reason why
-// its settings make no sense.
+// Values of a table: each is in the text, after the one before, and begins as its kind.
+static int walk_json(const Json *value, const char *text, size_t size, int depth) {
+    int n = 0;
+    for (const Json *v = value; v; v = v->next) {
+        promise(v->text >= text && v->text + v->length <= text + size, "a value is in its text");
+        promise(v->length > 0 && v->kind == *v->text && v->line >= 1, "it is of its kind");
+        promise(depth > 0 || !v->first, "there is an end of lists in lists");
+        promise(!v->next || v->next->text >= v->text + v->length, "the next one follows");
+        promise((v->kind == '"') == (v->string != NULL), "a string is one");
+        for (const char *c = v->string ? v->string : ""; *c; c++)
+            promise(*c >= ' ' || *c < 0, "it is of one line");
+        if (v->key)
+            promise(json_member(&(Json){.kind = '{', .first = (Json *)v}, v->key) != NULL,
+                    "a key is found");
+        n += 1 + walk_json(v->first, text, size, depth - 1);
+    }
+    return n;
+}
+
+// Text as JSON: a table of all its values, or a reason of one line that names its line.
+static void fuzz_json(const uint8_t *data, size_t size) {
+    Error err;
+    char *text = calloc(1, size + 1);
+    if (!text) abort();
+    memcpy(text, data, size);
+    Json *root = json_parse(text, strlen(text), &err);
+    if (root) promise(walk_json(root, text, size, JSON_DEPTH) >= 1, "there is a value");
+    else
+        promise(strncmp(err.text, "line ", 5) == 0 && !strchr(err.text, '\n'),
+                "a reason names its line");
+    free(root);
+    free(text);
+}
+
+// The keys of RoPE that other programs get of what was read are JSON.
+static void write_back(const RopeFile *file, const RopePlan *plan) {
+    static const Model none = {.layers = NULL};
+    RopeFile said = *file;
+    Error err;
+    said.model_type = "llama";
+    const Publication publication = {.plan = plan, .model = &none, .said = &said, .context = 4096};
+    char *keys = publish_keys(&publication, &err);
+    Json *root = keys ? json_parse(keys, strlen(keys), &err) : NULL;
+    promise(!keys || json_member(root, "max_position_embeddings"), "what is written is JSON");
+    promise(keys || !strchr(err.text, '\n'), "a reason is one line");
+    free(root);
+    free(keys);
+}
+
+// A block or a config of Hugging Face's, for a model of 16 elements a head, for none, and with numbers that stand in: what is
+// taken has frequencies, or a reason why its settings make no sense.
 static void fuzz_config(const uint8_t *data, size_t size) {
-    for (int has_model = 0; has_model < 2; has_model++) {
+    for (int has_model = 0; has_model < 3; has_model++) {
         RopeFile *file = calloc(1, sizeof *file);  // on the heap, for the sanitizer to see its end
         if (!file) abort();
         file->rope = (RopeConfig){.theta = 1e4, .train_ctx = 512};
-        if (has_model) file->rope.rotary_dim = file->head_dim = 16;
-        if (has_model) file->max_positions = 1024;
+        if (has_model == 1) file->rope.rotary_dim = file->head_dim = 16;
+        if (has_model == 1) file->max_positions = 1024;
+        if (has_model == 2) file->rope = (RopeConfig){.truncate = true};
+        if (has_model == 2) file->instead = (StandIns){128, 1e4, 4096};
         Error err;
         RopePlan plan;
         RopeFreqs f;
@@ -328,6 +379,7 @@ static void fuzz_config(const uint8_t *data, size_t size) {
                     settings_resolve_sliding(&(RopeSettings){.said = 0}, &(RopeSettings){.said = 0},
                                              &file->sliding, 0, 2048, &plan, &err));
         promise(file->layers.n >= 0 && file->layers.n <= MOST_LAYERS, "layers are counted");
+        if (ok) write_back(file, &plan);
         for (int length = 1; ok && length < 4096; length *= 4) {
             if (file->by_layer) {
                 rope_frequencies(&plan.sliding, length, &f);
@@ -430,8 +482,8 @@ static const struct {
     const char *name;
     void (*run)(const uint8_t *data, size_t size);
 } targets[] = {{"model", fuzz_model},     {"tokenizer", fuzz_tokenizer}, {"text", fuzz_text},
-               {"options", fuzz_options}, {"config", fuzz_config},       {"blocks", fuzz_blocks},
-               {"engines", fuzz_engines}};
+               {"options", fuzz_options}, {"config", fuzz_config},       {"json", fuzz_json},
+               {"blocks", fuzz_blocks},   {"engines", fuzz_engines}};
 
 static void (*target)(const uint8_t *data, size_t size);
 

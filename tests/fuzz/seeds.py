@@ -99,10 +99,11 @@ def seeds():
     for i, values in enumerate(parts):
         yield 'config', str(i), b'# x\n' * (i % 3) + json.dumps(values, indent=i % 2 or None).encode()
     for i, row in enumerate(rows('explained')):
-        for target in 'config', 'engines':
+        for target in 'config', 'engines', 'json':
             yield target, 'explained-%d' % i, json.dumps(config_of(row)).encode()
-    yield 'config', 'copied', b'"hidden_size": 64, ..., "rope_scaling": {"type": "linear", "factor": 2, ... },\n...,'
-    yield 'config', 'escapes', b'{"x": "\\u00e9\\n\\\\u", "y": [NaN, -Infinity, [], {}, 1e-3, null], "type": "su"}'
+    for target in 'config', 'json':
+        yield target, 'copied', b'"hidden_size": 64, ..., "rope_scaling": {"type": "linear", "factor": 2, ... },\n...,'
+        yield target, 'escapes', b'{"x": "\\u00e9\\n\\\\u", "y": [NaN, -Infinity, [], {}, 1e-3, null], "type": "su"}'
     yield 'config', 'lists', json.dumps({'rope_type': 'longrope', 'short_factor': [1.5] * 8, 'long_factor': [1.5] * 8,
                                          'unscaled_positions': 4, 'attention_factor': 1.2}).encode()
     for path in sorted(glob.glob(os.path.join(ENGINES + '*', '*.json'))):

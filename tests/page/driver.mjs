@@ -14,7 +14,7 @@ export const alive = Date.now() - began;
 // Another page, to look at and not to operate: every panel open, in the window and colours that a test wants. It is one for
 // all tests, since each that opens costs seconds. What it shows is settled: drawn again for this window.
 let looked;
-export const pages = () => Promise.all(looked ? [page, looked] : [page]);
+export const pages = () => Promise.all([page, looked, tooled].filter(Boolean));
 export async function lookAt({ viewport = { width: 1100, height: 900 }, colorScheme = 'light', more = true } = {}) {
     looked ??= open(browser, url, { ready: false });
     const p = await looked;
@@ -28,6 +28,23 @@ export async function lookAt({ viewport = { width: 1100, height: 900 }, colorSch
         for (let i = 0; i < 4; i++) await new Promise((next) => requestAnimationFrame(next));
     });
     return p;
+}
+
+// The tool, on its own page.
+let tooled;
+export async function openTool() {
+    tooled ??= (async () => {
+        const p = await browser.newPage({ viewport: { width: 1100, height: 900 }, reducedMotion: 'reduce' });
+        p.complaints = [];
+        p.asked = [];
+        p.on('console', (message) => ['error', 'warning'].includes(message.type()) && p.complaints.push(message.text()));
+        p.on('pageerror', (error) => p.complaints.push(error.stack));
+        p.on('request', (request) => p.asked.push(request.url()));
+        await p.goto(`${url}config.html`);
+        await p.waitForSelector('#model .verdict');
+        return p;
+    })();
+    return tooled;
 }
 
 export const BOOK = readFileSync(join(ROOT, 'book.txt'), 'utf8');

@@ -64,7 +64,7 @@ export default {
     async what_can() {
         const p = await open(browser, url, { more: false });
         await drop(p, [['config.json', config]]);
-        await p.waitForFunction(() => /3,072|longrope/.test(document.querySelector('#model .numbers')?.textContent ?? ''));
+        await p.waitForFunction(() => /Made for 131,072/.test(document.querySelector('#model .verdict')?.textContent ?? '') && document.querySelector('#model textarea').value.includes('longrope'));
         check(!(await p.locator('.note').isVisible()), 'a config.json is taken without a word');
         const top = await p.locator('#model').evaluate((one) => one.getBoundingClientRect().top);
         check(top > -5 && top < 200, 'and shown', top);
@@ -98,7 +98,7 @@ export default {
             ['config.json', config],
             ['model.safetensors', safetensors],
         ]);
-        await p.waitForFunction(() => /3,072|longrope/.test(document.querySelector('#model .numbers').textContent));
+        await p.waitForFunction(() => document.querySelector('#model textarea').value.includes('longrope'));
         await note.waitFor({ state: 'visible' });
         const rest = await note.locator('p').innerText();
         check(/^Its config\.json is read.*model_export\.py 'checkpoint'/.test(rest), 'a checkpoint', rest);

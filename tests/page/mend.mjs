@@ -1,8 +1,8 @@
 // Chapters 4 and 5: handles that bring the number back, the text that is written again, and the quiz.
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PICTURES, ROOT, check, close, open, run, table, tableOf } from './browser.mjs';
-import { BOOK, browser, chip, commandsOf, desk, drawn, page, pplOf, runShown, shows, stillBox, text, until, url, wish } from './driver.mjs';
+import { BOOK, browser, chip, commandsOf, drawn, page, pplOf, runShown, shows, stillBox, text, until, url, wish } from './driver.mjs';
 
 const N = 2048,
     recorded = JSON.parse(readFileSync(join(ROOT, 'page/recorded.json'), 'utf8')),
@@ -37,7 +37,7 @@ export default {
         check((await digits(p)) !== '73914', 'the number is lost', await digits(p));
         check((await p.locator('.handles .broken').count()) === 16, 'sixteen handles are red');
         const broken = await text('.rewrite .tail', p);
-        const [from, to] = recorded.first.stretches.at(-1).map((n) => n.toLocaleString('en'));
+        const [from, to] = recorded.first.stretch.map((n) => n.toLocaleString('en'));
         check((await text('.rewrite', p)).includes(`over tokens ${from} to ${to}`), 'the text that broke stands there');
         const bars = () => p.locator('.totals b').allTextContents().then((all) => all.map(Number)),
             [before, rival] = await bars();
@@ -55,7 +55,7 @@ export default {
         const words = await text('.rewrite .fine', p),
             [now, was] = words.match(/perplexity (\d+) .*; it was (\d+)/).slice(1).map(Number);
         check(now < was, 'the text is better than the one that broke', words);
-        check(was === Math.round(recorded.first.none.ppl.at(-1)), 'and that one is the recorded', words);
+        check(was === Math.round(recorded.first.none.ppl), 'and that one is the recorded', words);
         const tail = await text('.rewrite .tail', p),
             said = squeezed(await runShown('fix', 1, p));
         check(tail !== broken && said.includes(squeezed(tail.replaceAll('…', ''))), "and is the command's", tail);
@@ -128,24 +128,55 @@ export default {
         check(nll.length === 299 && nll.every(Number.isFinite), 'divisors of one’s own are read');
     },
 
-    // The step of 16 hands beside YaRN's ramp: the numbers of the table are the program's, where it is shortest and longest.
-    async step_or_ramp() {
-        const shown = await page.locator('#fix table.list tr').evaluateAll((all) => all.map((tr) => [...tr.cells].map((cell) => cell.textContent)));
-        for (const times of [2, 16]) {
-            const lists = Array.from({ length: 32 }, (_, i) => (i < 16 ? 1 : times)),
-                block = join(desk, 'step.json'),
-                column = shown[0].indexOf(`${times}×`),
-                how = `model.bin --ppl book.txt -n ${512 * times} --kv f32`;
-            writeFileSync(
-                block,
-                JSON.stringify({
-                    ...{ rope_type: 'longrope', original_max_position_embeddings: 512, attention_factor: 0.1 * Math.log(times) + 1 },
-                    ...{ short_factor: lists, long_factor: lists },
-                }),
-            );
-            shows(+shown[1][column], pplOf(table(how, '--rope-config', block), 512), 1, `the step at ${times} times`);
-            shows(+shown[2][column], pplOf(table(how, `--rope yarn:factor=${times}`), 512), 1, `and the ramp`);
+    // While a hand paints, nothing that is watched goes blank: bars follow the hands at once, the rest stays, pale.
+    async nothing_blank() {
+        const p = await open(browser, url, { more: false, viewport: { width: 1280, height: 720 } });
+        await mend(p);
+        await p.evaluate(() => {
+            const seen = (globalThis.seen = []),
+                words = (name) => document.querySelector(name).innerText.trim();
+            const look = () => {
+                const bars = [...document.querySelectorAll('.terms rect:not(.near)')].map((one) => one.getAttribute('y'));
+                seen.push({
+                    digits: words('.digits').replace(/\s/g, ''),
+                    bars: bars.join(),
+                    high: [...document.querySelectorAll('.terms rect:not(.near)')].filter((one) => +one.getAttribute('height') > 0.3).length,
+                    gold: words('.ribbon .gold'),
+                    tail: words('.rewrite .tail').length,
+                    sum: words('.totals .mine b'),
+                    isStale: document.querySelector('.digits').classList.contains('stale'),
+                });
+                requestAnimationFrame(look);
+            };
+            look();
+        });
+        await paint(p, Array(32).fill(4), 16);
+        await p.waitForFunction(() => document.querySelector('.digits').innerText.replace(/\s/g, '') === '73914', undefined, { timeout: 120000 });
+        const seen = await p.evaluate(() => globalThis.seen),
+            painted = seen.filter((one) => one.isStale);
+        check(painted.length > 5, 'it is seen while it is not measured', painted.length);
+        check(new Set(painted.map(({ bars }) => bars)).size > 5, 'bars follow the hand', new Set(painted.map(({ bars }) => bars)).size);
+        for (const [what, isBlank] of Object.entries({
+            digits: ({ digits }) => !digits || digits.includes('?'),
+            bars: ({ high }) => high < 20,
+            'the sentence': ({ gold }) => gold.length < 60,
+            'the text': ({ tail }) => tail < 60,
+            'the sum': ({ sum }) => !/\d/.test(sum),
+        }))
+            check(!seen.some(isBlank), `${what}: never blank`, JSON.stringify(seen.find(isBlank)));
+        check(+painted.at(-1).sum > +seen[0].sum + 3, 'the sum rises before it is measured', [seen[0].sum, painted.at(-1).sum]);
+        // Chips show what is recorded at once, the film too, and do not run from the pointer.
+        const row = p.locator('#fix .chips').first(),
+            y = async () => (await row.boundingBox()).y - (await p.locator('#h-mend').boundingBox()).y,
+            at = await y();
+        for (const name of ['linear', 'ntk', 'by parts', 'yarn', 'llama3', 'plain']) {
+            await p.locator('#fix button.chip', { hasText: new RegExp(`^${name}$`) }).click();
+            await p.waitForTimeout(500);
+            check(!(await p.locator('.digits').evaluate((one) => one.classList.contains('stale'))), `${name}: known at once`);
+            check(Math.abs((await y()) - at) < 1, `${name}: the chips stay`, [at, await y()]);
         }
+        check(p.complaints.length === 0, 'no complaint', p.complaints);
+        await p.close();
     },
 
     // The guess comes before the answer; then the scene is the experiment, and the grid shows what is recorded.
@@ -156,17 +187,28 @@ export default {
         await p.waitForTimeout(1200);
         check((await digits(p)) === '?????', 'no answer before the guess', await digits(p));
         check(await p.locator('#key .grid').first().isHidden(), 'nor a grid');
-        await p.locator('#key .predict button', { hasText: 'YaRN' }).click();
+        const found = recorded.passkey.filter(([method, , , isRight]) => method === 'window' && isRight).length;
+        await p.locator('#key .predict button', { hasText: String(found) }).click();
         await p.waitForTimeout(300);
-        check((await digits(p)) === '73914' && /^Yes\./.test(await text('#key .reply', p)), 'then it is there', await digits(p));
-        check(await p.locator('#key .grid').first().isVisible(), 'and so is the grid');
+        check(/^Yes: \d+ times/.test(await text('#key .reply', p)), 'the guess is answered', await text('#key .reply', p));
+        const cells = await p.locator('#key .grid').nth(2).locator('td.yes').count();
+        check(cells === found, 'as the grid has it', [cells, found]);
+        check(await p.locator('#key .grid').first().isVisible(), 'which is there');
+        check(/does not reach back to the sentence/.test(await text('.told', p)), 'what a window does not see');
         for (const [name, isRight] of [['window', false], ['plain', false], ['YaRN', true]]) {
             await p.locator('.by .chip', { hasText: name }).click();
             await p.waitForTimeout(300);
             check(((await digits(p)) === '73914') === isRight, `${name}: ${isRight ? 'found' : 'not found'}`, await digits(p));
         }
+        // What is chosen here does not leak into other chapters.
         await p.locator('.by .chip', { hasText: 'window' }).click();
-        check(/does not reach back to the sentence/.test(await text('.told', p)), 'what a window does not see');
+        await p.locator('#toc a[href="#at=why"]').click();
+        await p.waitForFunction(() => document.querySelector('.scene-body').dataset.chapter === 'why');
+        await p.waitForTimeout(200);
+        check((await p.locator('.clocks .new').count()) === 16 && (await digits(p)) === 'is yellow', 'chapter 3 is plain', await digits(p));
+        await p.locator('#toc a[href="#at=proof"]').click();
+        await p.waitForFunction(() => document.querySelector('.scene-body').dataset.chapter === 'proof');
+        await p.waitForTimeout(200);
         await p.screenshot({ path: join(PICTURES, 'proof.png') });
         await p.locator('#key button', { hasText: 'Run the grid' }).click();
         await p.waitForFunction(() => document.querySelectorAll('#key td:not(.ghost)').length >= 16, undefined, { timeout: 240000 });

@@ -3,7 +3,18 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PICTURES, ROOT, check, open, run, table, tableOf } from './browser.mjs';
-import { browser, chip, commandsOf, judged, page, runShown, text, until, url } from './driver.mjs';
+import * as driver from './driver.mjs';
+
+const { browser, openTool, url } = driver;
+
+// All of this is on the tool's own page.
+const page = await openTool(),
+    text = (selector) => driver.text(selector, page),
+    until = (selector, pattern, on = page) => driver.until(selector, pattern, on),
+    judged = (on = page) => driver.judged(on),
+    commandsOf = (panel) => driver.commandsOf(panel, page),
+    runShown = (panel, nth) => driver.runShown(panel, nth, page),
+    chip = (panel, name) => page.locator(`#${panel} button.chip`, { hasText: new RegExp(`^${name}$`) }).first();
 
 export default {
     async your_model() {
@@ -307,7 +318,7 @@ export default {
         check(/500,000/.test(facts) && /8,192/.test(facts) && / of 32/.test(facts), 'with its own numbers', facts);
         check(!/is taken to be/.test(await text('#model')), 'which are all there');
         check(
-            /^These settings hold together, and reach 131,072 positions\.$/.test(await text('#model .verdict')),
+            /^Made for 131,072 positions\.$/.test(await text('#model .verdict')),
             'one sentence says that the settings hold',
             await text('#model .verdict'),
         );
@@ -317,16 +328,19 @@ export default {
                 .evaluateAll((all) => all.filter((c) => /never/.test(c.style.fill)).length);
         check((await red()) === 0, 'and nothing is red beside it', await red());
 
+        const fields = page.locator('#model .gaps input:visible'),
+            asks = () => text('#model .gaps p');
         await paste('"rope_scaling": {"rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 4096}');
         check((await text('#model .status')) === '', 'a bare rope_scaling is read', await text('#model .status'));
+        check(/does not say head_dim and rope_theta\. What has your model\?/.test(await asks()), 'it is asked for what it leaves out', await asks());
+        check((await fields.count()) === 2 && !(await page.locator('#model .verdict').isVisible()), 'before anything is said of it');
+        await fields.nth(0).fill('128');
+        await judged();
+        check(/does not say rope_theta/.test(await asks()), 'one by one', await asks());
+        await fields.nth(1).fill('10000');
+        await judged();
         check(
-            /head_dim is taken to be 128, rope_theta is taken to be 10,000/.test(await text('#model')),
-            'what it leaves out is said',
-            await text('#model'),
-        );
-        check(!/max_position_embeddings is taken/.test(await text('#model')), 'and not what it has');
-        check(
-            /^These settings are made for 16,384 positions, not 131,072/.test(await text('#model .verdict')),
+            /^Made for 16,384 positions, not 131,072/.test(await text('#model .verdict')),
             'the verdict says how far',
             await text('#model .verdict'),
         );
@@ -338,23 +352,57 @@ export default {
             printed,
         );
         check(tableOf(await runShown('model', 4)).length === 64, 'and as many pairs');
-        const field = page.locator('#model .field input').nth(1);
-        await field.fill('500000');
+        await fields.nth(1).fill('500000');
         await judged();
-        check(
-            /500,000/.test(await text('#model .numbers')),
-            'another theta in its field',
-            await text('#model .numbers'),
-        );
-        await field.fill('10000');
+        check(/500,000/.test(await text('#model .numbers')), 'another theta in its field', await text('#model .numbers'));
+        await fields.nth(1).fill('10000');
         await paste({ rope_type: 'linear', factor: 4, rope_theta: 20000 });
-        check(
-            (await field.isDisabled()) && (await field.inputValue()) === '20000',
-            'a number that the config says stands in its field',
-            await field.inputValue(),
-        );
-        await paste({ rope_type: 'linear', factor: 4 });
-        check((await field.isEnabled()) && (await field.inputValue()) === '10000', "and then the reader's own again");
+        check(/does not say max_position_embeddings/.test(await asks()) && (await fields.count()) === 2, 'what a block says is not asked', await asks());
+        check(!(await page.locator('#model .verdict').isVisible()), 'and nothing of the block before is left');
+        await fields.nth(1).fill('4096');
+        await judged();
+        check(/20,000/.test(await text('#model .numbers')), 'its own theta counts');
+    },
+
+    // The headline: how far settings reach, whatever length is wanted; who stops before; a refusal first.
+    async headline() {
+        const area = page.locator('#model textarea'),
+            verdict = () => text('#model .verdict');
+        const put = async (config, want) => {
+            await area.fill(typeof config === 'string' ? config : JSON.stringify(config));
+            await page.evaluate((n) => rope.state.set('want', n), want);
+            await judged();
+        };
+        const qwen = {
+            ...{ model_type: 'qwen3', hidden_size: 4096, num_attention_heads: 32, head_dim: 128, rope_theta: 1000000 },
+            max_position_embeddings: 40960,
+            rope_scaling: { rope_type: 'yarn', factor: 4, original_max_position_embeddings: 32768 },
+        };
+        for (const want of [4096, 131072]) {
+            await put(qwen, want);
+            const said = await verdict();
+            check(
+                /^Made for 131,072 positions\. The file promises 40,960, and SGLang, llama\.cpp, ik_llama\.cpp.* stop there: raise max_position_embeddings\.$/.test(said),
+                `Qwen 3 with its card's block, ${want} wanted`,
+                said,
+            );
+        }
+        check(/has to be raised, to 131,072|max_position_embeddings 131072/.test(await text('#model')), 'and the block says so, too');
+        const llama = {
+            ...{ model_type: 'llama', hidden_size: 4096, num_attention_heads: 32, rope_theta: 500000, max_position_embeddings: 131072 },
+            rope_scaling: { rope_type: 'llama3', factor: 8, low_freq_factor: 1, high_freq_factor: 4, original_max_position_embeddings: 8192 },
+        };
+        await put(llama, 4096);
+        check((await verdict()) === 'Made for 131,072 positions.', 'the reach is not the length that is wanted', await verdict());
+        check(!/need no scaling/.test(await text('#model')), 'a model that was trained with its factor is told no other');
+        await put(llama, 1048576);
+        check(/^Made for 131,072 positions, not 1,048,576\./.test(await verdict()), 'nor a longer one', await verdict());
+        check(/do not stop you past 131,072/.test(await text('#model .readings')), 'engines that have no limit know of none');
+        await put('{"model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32, "max_position_embeddings": 4096,}', 4096);
+        check(/^No engine opens this file: line 1: a comma/.test(await verdict()), 'a refusal comes first', await verdict());
+        check((await page.locator('#model .verdict.bad').count()) === 1, 'in red');
+        await put(`vllm serve Qwen/Qwen3-8B --hf-overrides '${JSON.stringify(qwen)}' --max-model-len 131072`, 131072);
+        check(/^Made for 131,072/.test(await verdict()), 'a command line with a block in it is read', await verdict());
     },
 
     // The whole check of a model, as shown.
@@ -397,7 +445,7 @@ export default {
                 all = await said(readFileSync(path, 'utf8')),
                 fails = await p.locator('#model tr.fail').count(),
                 verdict = await p.locator('#model .verdict').innerText();
-            check(fails === 0 && /hold together|No angle is new/.test(verdict), `${name} holds as far as it says`, verdict);
+            check(fails === 0 && /^Made for [\d,]+ positions\.|No angle is new/.test(verdict), `${name} holds as far as it says`, verdict);
             check(!/expect nonsense at any length/.test(all), `${name}: no sentence contradicts that`, all);
             const best = +(all.match(/so (\d+) of \d+ engines/)?.[1] ?? 99),
                 lines = await p.locator('#model .readings li.same').allInnerTexts();

@@ -1,32 +1,68 @@
 // The scene: what is seen is what ./run says. Red agrees with the record, bars add up to the score, digits are the answer.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { PICTURES, ROOT, check, close, open, table, tableOf } from './browser.mjs';
-import { browser, drawn, page, runShown, text, url } from './driver.mjs';
+import { textOf, unpacked } from '../../page/src/searched.js';
+import { PICTURES, ROOT, check, close, open, run, table, tableOf } from './browser.mjs';
+import { browser, desk, drawn, page, runShown, text, until, url } from './driver.mjs';
 
 const KEY = '73914',
-    SENTENCE = 28, // tokens of the gold sentence
-    recorded = JSON.parse(readFileSync(join(ROOT, 'page/scene.json'), 'utf8')),
+    NEEDLE = 'The pass key is 73914. Remember it. 73914 is the pass key.',
+    read = (name) => JSON.parse(readFileSync(join(ROOT, 'page', name), 'utf8')),
+    { none, text: parts } = read('scene.json'),
+    recorded = { none, ...read('recorded.json').scene },
     SPEEDS = table('--explain --head-dim 64 --theta 10000 --train-ctx 512 --rope none').map((row) => +row.inv_freq);
 
-const put = async (p, far, by) => {
-    await p.evaluate(
-        ([far, by]) => {
-            rope.state.set('far', far);
-            rope.state.set('by', by);
-        },
-        [far, by],
-    );
+const put = async (p, far) => {
+    await p.evaluate((far) => rope.state.set('far', far), far);
     await drawn(p);
+    await p.waitForTimeout(250); // the commands follow
 };
 const go = async (p, id) => {
     await p.locator(`#toc a[href="#at=${id}"]`).click();
     await p.waitForFunction((id) => document.querySelector('.scene-body').dataset.chapter === id, id);
     await p.waitForTimeout(300);
 };
+// Methods are chosen where they are: handles in chapter 4, the others in chapter 5, once the guess is made.
+async function choose(p, name) {
+    if (name === 'none') return go(p, 'why');
+    if (['linear', 'llama3'].includes(name)) {
+        await go(p, 'mend');
+        await p.locator(`#fix button.chip[value="${name}"]`).click();
+        return p.waitForTimeout(800);
+    }
+    await go(p, 'proof');
+    if (await p.locator('#key .grid').first().isHidden()) await p.locator('#key .predict button').first().click();
+    return p.evaluate((by) => rope.state.set('by', by), name);
+}
 const number = (words) => +words.replace('−', '-').replace(/[^\d.-]/g, '');
 const back = async (p) => number(await text('.pull-words output', p));
 const digits = (p) => p.locator('.scene-body .digits b').evaluateAll((all) => all.map((one) => one.textContent).join(''));
+const BARS = '.terms rect:not(.near)',
+    squeezed = (words) => words.replace(/\s+/g, ' ').trim(),
+    percent = (share) => `${Math.round(100 * share)} %`;
+// The rows of --attn: tokens with their distances, scores and weights, and of those the gold sentence's.
+function attended(printed) {
+    const rows = tableOf(printed).map((row) => ({ d: +row.distance, score: +row.score, weight: +row.weight, token: row.token ?? '' })),
+        whole = rows.map(({ token }) => token).join(''),
+        begins = whole.indexOf(NEEDLE);
+    let at = 0;
+    for (const row of rows) {
+        row.isGold = begins >= 0 && at + row.token.length > begins && at < begins + NEEDLE.length; // a window leaves it out
+        row.begins = /^\s/.test(row.token);
+        at += row.token.length;
+    }
+    return rows;
+}
+const sum = (rows) => rows.reduce((all, { weight }) => all + weight, 0);
+// The word around a row, its rows.
+function wordOf(rows, i) {
+    let from = i,
+        to = i + 1;
+    while (from > 0 && !rows[from].begins) from--;
+    while (to < rows.length && !rows[to].begins) to++;
+    return rows.slice(from, to);
+}
+const lettersOf = (word) => word.map(({ token }) => token).join('').replace(/^\W+|\W+$/g, '');
 const totals = async (p) => (await p.locator('.totals b').allTextContents()).map(number);
 // Where pixels of an element are seen: inside the window and inside the scene.
 const isSeen = (p, selector) =>
@@ -40,31 +76,30 @@ const isSeen = (p, selector) =>
 export default {
     // Score, best other score, distance and answer are those of the commands; and the bars add up to the score.
     async bars_and_answer() {
-        await go(page, 'why');
         for (const [far, by] of [
             [448, 'none'],
             [2048, 'none'],
             [2048, 'yarn'],
         ]) {
-            await put(page, far, by);
+            await choose(page, by);
+            await put(page, far);
             const what = `${by} at ${far}`,
                 [score, rival] = await totals(page),
                 d = await back(page),
-                rows = tableOf(await runShown('scene', 0)).map((row) => ({ d: +row.distance, score: +row.score })),
-                at = rows.findIndex((row) => row.d === d),
-                others = rows.filter((_, i) => i < at - 4 || i >= at - 4 + SENTENCE);
-            check(Math.abs(rows[at].score - score) < 0.15, `${what}: the score is the command's`, [rows[at].score, score]);
-            const best = Math.max(...others.map((row) => row.score));
+                rows = attended(await runShown('scene', 0)),
+                its = rows.find((row) => row.d === d);
+            check(its.isGold && Math.abs(its.score - score) < 0.15, `${what}: the score is the command's`, [its.score, score]);
+            const best = Math.max(...rows.filter((row) => !row.isGold).map((row) => row.score));
             check(Math.abs(best - rival) < 0.15, `${what}: and the best of the others`, [best, rival]);
-            const terms = await page.locator('.terms rect').evaluateAll((all) =>
+            const terms = await page.locator(BARS).evaluateAll((all) =>
                 all.map((one) => +one.querySelector('title').textContent.match(/[−\d.]+$/)[0].replace('−', '-')),
             );
-            const sum = terms.reduce((a, b) => a + b, 0);
-            check(terms.length === 32 && Math.abs(sum - score) < 0.3, `${what}: 32 bars add up to it`, [sum, score]);
+            const added = terms.reduce((a, b) => a + b, 0);
+            check(terms.length === 32 && Math.abs(added - score) < 0.3, `${what}: 32 bars add up to it`, [added, score]);
             // As they are drawn: a bar's height is its number, up or down from the line.
-            const off = await page.locator('.terms').evaluate((svg) => {
+            const off = await page.locator('.terms').evaluate((svg, selector) => {
                 const zero = +svg.querySelector('.zero').getAttribute('y1'),
-                    bars = [...svg.querySelectorAll('rect')].map((one) => ({
+                    bars = [...svg.parentElement.querySelectorAll(selector)].map((one) => ({
                         value: +one.textContent.match(/[−\d.]+$/)[0].replace('−', '-'),
                         y: +one.getAttribute('y'),
                         height: +one.getAttribute('height'),
@@ -74,30 +109,133 @@ export default {
                     ({ value, y, height }) =>
                         Math.abs(height - unit * Math.abs(value)) > 0.6 || Math.abs((value > 0 ? y + height : y) - zero) > 0.6,
                 );
-            });
+            }, BARS);
             check(off.length === 0, `${what}: as high as they are`, JSON.stringify(off));
+            const outlines = await page.locator('.terms .near').evaluateAll((all) => all.filter((one) => +one.getAttribute('height') > 1).length);
+            check(far < 512 ? outlines === 0 : outlines > 16, `${what}: outlines of what they were close by`, outlines);
             const answer = await digits(page),
-                its = (await runShown('scene', 1)).split('The pass key is').at(-1);
-            check(its.trim().replace(/\s+/g, ' ').startsWith(answer.trim().replace(/\s+/g, ' ')), `${what}: the answer is the command's`, [its, answer]);
-            check((answer === KEY) === score > rival, `${what}: found where the key's score wins`, [answer, score, rival]);
+                said = (await runShown('scene', 1)).split('The pass key is').at(-1);
+            check(squeezed(said).startsWith(squeezed(answer.replace('…', ''))), `${what}: the answer is the command's`, [said, answer]);
+            check((answer === KEY) === score > rival, `${what}: found where the number's score wins`, [answer, score, rival]);
         }
-        await put(page, 0, '');
+        await put(page, 0);
     },
 
-    // The page measures what is recorded: a stop of each method, measured again.
+    // The ribbon's words, distances and shares are --attn's, at five lengths and by five methods.
+    async ribbon() {
+        for (const by of ['none', 'linear', 'llama3', 'yarn', 'window'])
+            for (const far of [448, 896, 1216, 1664, 2048]) {
+                await choose(page, by);
+                await put(page, far);
+                const what = `${by} at ${far}`,
+                    rows = attended(await runShown('scene', 0)),
+                    gold = rows.filter((row) => row.isGold),
+                    others = rows.map((row, i) => [row.isGold ? -Infinity : row.score, i]),
+                    [, at] = others.reduce((a, b) => (b[0] > a[0] ? b : a)),
+                    word = wordOf(rows, at),
+                    letters = lettersOf(word);
+                check(squeezed(await text('.ribbon .gold p')) === NEEDLE, `${what}: the gold sentence`, await text('.ribbon .gold p'));
+                const [, d, share] = (await text('.ribbon .gold small')).match(/^([\d,]+) back, (\d+) %$/) ?? [];
+                if (gold.length) check(gold.some((row) => row.d === number(d)), `${what}: its distance`, d);
+                check(Math.abs(+share - 100 * sum(gold)) < 1.6, `${what}: its share`, [share, sum(gold)]);
+                const shaded = await page.locator('.ribbon .rival span').evaluateAll((all) =>
+                    all.map((one) => [one.textContent, parseFloat(one.style.getPropertyValue('--light'))]),
+                );
+                const caption = await text('.ribbon .rival small');
+                if (sum(word) < 0.012) {
+                    check(shaded.every(([, light]) => light === 0) || sum(word) > 0.008, `${what}: nothing else is lit`, [caption, sum(word)]);
+                    continue;
+                }
+                check(caption.startsWith(`“${letters}”`), `${what}: the winner elsewhere`, [caption, letters]);
+                const lit = shaded.reduce((a, b) => (b[1] > a[1] ? b : a));
+                check(lit[0].replace(/\W/g, '') === letters, `${what}: its word is lit`, shaded);
+                // A word is lit as its tokens' weights add up.
+                const expected = 100 * Math.min(1, sum(word)) ** 0.6;
+                check(Math.abs(lit[1] - expected) < 6, `${what}: as brightly`, [lit[1], expected]);
+                const starts = rows.slice(0, at + 1).findLastIndex((_, i) => i === 0 || rows[i - 1].token.trim().endsWith('.')),
+                    ends = rows.findIndex((row, i) => i >= at && (row.token.trim().endsWith('.') || i === rows.length - 1)),
+                    sentence = squeezed(rows.slice(starts, ends + 1).map((row) => row.token).join(''));
+                check(squeezed(shaded.map(([one]) => one).join(' ')) === sentence, `${what}: in its sentence`, [shaded, sentence]);
+                const all = rows.flatMap((row, i) => (row.begins && !row.isGold && lettersOf(wordOf(rows, i)) === letters ? wordOf(rows, i) : [])),
+                    told = +caption.match(/(\d+) %$/)[1];
+                const isEverywhere = /everywhere/.test(caption);
+                check(Math.abs(told - 100 * sum(isEverywhere ? all : word)) < 1.6, `${what}: its share`, [caption, sum(word), sum(all)]);
+                if (!isEverywhere) check(caption.includes(` ${rows[at].d.toLocaleString('en')} back`), `${what}: its distance`, [caption, rows[at].d]);
+            }
+        await page.evaluate(() => rope.state.set('slow', []));
+        await put(page, 0);
+    },
+
+    // The heads beside it: their shares are --attn's, and one that is pressed is drawn.
+    async heads() {
+        await go(page, 'why');
+        await put(page, 1472);
+        const shares = () => page.locator('#heads .heads button').evaluateAll((all) => all.map((one) => +one.title.match(/(\d+) %/)[1]));
+        const before = await shares(),
+            [line] = await page.locator('#scene .command code').allTextContents(),
+            most = before.indexOf(Math.max(...before));
+        check(before.length === 24, 'a square for each head', before.length);
+        for (const head of [most, 17]) {
+            const name = `${Math.floor(head / 4)}.${head % 4}`,
+                done = await runShown('scene', 0); // saves key.txt
+            check(done.length > 0, 'its text is saved');
+            const rows = attended(run(...line.replace(/^\.\/run /, '').replace(/--attn \S+/, `--attn ${name}`).replace('key.txt', join(desk, 'key.txt')).split(' ')));
+            check(Math.abs(before[head] - 100 * sum(rows.filter((row) => row.isGold))) < 1.6, `the share of head ${name}`, before[head]);
+        }
+        await page.locator('#heads .heads button').nth(most).click();
+        await page.waitForFunction(
+            (share) => document.querySelector('.ribbon .gold small').textContent.endsWith(`, ${share} %`) && !document.querySelector('.ribbon').classList.contains('stale'),
+            before[most],
+            { timeout: 120000 },
+        );
+        const [now] = await page.locator('#scene .command code').allTextContents();
+        check(now.includes(`--attn ${Math.floor(most / 4)}.${most % 4} `), 'its command is shown', now);
+        await page.locator('#heads .heads button').nth(most).click();
+        await drawn();
+        check((await page.evaluate(() => rope.state.get('looker'))) === '', 'and the first one again');
+        await put(page, 0);
+    },
+
+    // A sentence and a number of the reader's own: asked for close by, lost far away, found by what the page says to do.
+    async own_number() {
+        const p = await open(browser, url, { more: false });
+        await p.locator('#own input').fill('nothing to hide');
+        await p.locator('#own button', { hasText: 'Hide it' }).click();
+        check(/Five digits in a row/.test(await text('#own .status', p)), 'a sentence without a number is refused');
+        await p.locator('#own input').fill('The number of my house is 40217.');
+        await p.locator('#own input').press('Enter');
+        await until('#own .status', /^Close by it answers “The number of my house is” with 40217\./, p);
+        await put(p, 2048);
+        await p.waitForFunction(() => !document.querySelector('.digits').classList.contains('stale') && /1,9\d\d back/.test(document.querySelector('.ribbon .gold small').textContent), undefined, { timeout: 120000 });
+        check(squeezed(await text('.ribbon .gold p', p)) === 'The number of my house is 40217.', 'it is the gold sentence');
+        check((await text('.ribbon .asks p', p)) === 'The number of my house is', 'and the question is its beginning');
+        const lost = await digits(p),
+            said = (await runShown('scene', 1, p)).split('The number of my house is').at(-1);
+        check(lost !== '40217' && squeezed(said).startsWith(squeezed(lost.replace('…', ''))), 'far away the answer is the command’s', [lost, said]);
+        await p.locator('#own button', { hasText: 'Back to 73914' }).click();
+        await drawn(p);
+        check(squeezed(await text('.ribbon .gold p', p)) === NEEDLE, 'and back');
+        check(p.complaints.length === 0, 'no complaint', p.complaints);
+        await p.close();
+    },
+
+    // The page measures what is recorded: a stop of each method, measured again; and the text is what its parts make.
     async recorded_and_live() {
-        for (const [name, method] of Object.entries({ none: 'none', yarn: 'yarn:factor=4', window: 'window' })) {
+        for (const [name, lengths] of Object.entries(recorded)) {
             const found = await page.evaluate(
                 async (method) => {
-                    const wish = { model: 'model', method, length: 896, depth: 0, key: '73914' },
+                    const wish = { model: 'model', method, length: 896, depth: 0, key: '73914', hills: true },
                         { terms, ...rest } = await rope.engine.ask('path', wish).promise;
                     return { ...rest, terms: Array.from(terms) };
                 },
-                method,
+                ['none', 'window'].includes(name) ? name : `${name}:factor=4`,
             );
-            const its = recorded[name][896];
-            check(found.answer === its.answer && found.d === its.d, `${name}: answer and distance`, [found.answer, its.answer]);
+            const its = unpacked(lengths[896]);
+            check(found.answer === its.answer && found.d === its.d && found.n === its.n, `${name}: answer and distance`, [found.answer, its.answer]);
             close(found.terms, its.terms, 0.011, `${name}: what each pair gives`);
+            close([found.share, found.itsWord, found.everywhere, found.near], [its.share, its.itsWord, its.everywhere, its.near], 1e-3, `${name}: shares`);
+            close(found.looks.slice(0, 5).flat(), its.looks.slice(0, 5).flat(), 1e-3, `${name}: where it looks`);
+            check(textOf(parts, found.n).join('|') === found.tokens.join('|'), `${name}: the text`);
             if (name !== 'window') check(Math.abs(found.terms.reduce((a, b) => a + b, 0) - found.score) < 1e-3, `${name}: adds up to the score`);
         }
     },
@@ -108,20 +246,20 @@ export default {
         const slow = SPEEDS.map((f) => f * 512 < 2 * Math.PI);
         check(slow.filter(Boolean).length === 16, 'sixteen hands never went round');
         const before = new Set();
-        for (const length of Object.keys(recorded.none).map(Number)) {
-            await put(page, length, 'none');
+        for (const length of [192, 300, 448, 512, 575, 577, 700, 1001, 1500, 2048]) {
+            await put(page, length);
             const d = await back(page),
                 seen = await page.locator('.clocks svg').evaluateAll((all) =>
                     all.map((one) => ({
                         isRed: one.classList.contains('new'),
                         hand: getComputedStyle(one.querySelector('.query')).stroke,
-                        turn: Math.atan2(+one.querySelector('.query').getAttribute('x2'), -one.querySelector('.query').getAttribute('y2')),
+                        turn: (parseFloat(one.querySelector('.query').getAttribute('transform').slice(7)) / 180) * Math.PI,
                     })),
                 );
             const wrong = seen.filter(({ isRed }, i) => isRed !== (slow[i] && d * SPEEDS[i] > 512 * SPEEDS[i]));
             check(wrong.length === 0, `${length}: red is past the arc`, wrong.length);
             const off = seen.filter(({ turn }, i) => Math.cos(turn - d * SPEEDS[i]) < 0.999);
-            check(off.length === 0, `${length}: hands stand where the distance has them`, off.length);
+            check(off.length === 0, `${length}: hands are where the distance has them`, off.length);
             seen.forEach(({ isRed }, i) => {
                 check(isRed || !before.has(i), `${length}: hand ${i} stays red`);
                 if (isRed) before.add(i);
@@ -129,10 +267,49 @@ export default {
             const colours = new Set(seen.filter(({ isRed }) => isRed).map(({ hand }) => hand));
             check(colours.size <= 1 && !colours.has(seen[0].hand), `${length}: red has one colour`, [...colours]);
         }
-        await put(page, 2048, 'yarn');
+        await choose(page, 'yarn');
+        await put(page, 2048);
         check((await page.locator('.clocks .new').count()) === 0, 'no hand of YaRN passes its arc');
         check(/^0 of 32/.test(await text('.hands')), 'and the words say so');
-        await put(page, 0, '');
+        // What the window does not see has no hands, and nothing of what it makes up is right. It holds in its chapter alone.
+        await choose(page, 'window');
+        await drawn();
+        check((await page.locator('.clocks .query:not([hidden])').count()) === 0, 'clocks without hands');
+        check((await page.locator('.digits .right').count()) === 0, 'nothing made up is right');
+        await go(page, 'why');
+        check((await page.locator('.clocks .new').count()) === 16, 'in chapter 3 hands are plain again');
+        await put(page, 0);
+    },
+
+    // Hands turn: the slider moves by tokens, and each token is another picture. A picture takes less than 4 ms of the processor.
+    async hands_turn() {
+        await go(page, 'why');
+        const { angles, spent } = await page.evaluate(async () => {
+            const pull = document.getElementById('pull'),
+                hand = document.querySelectorAll('.clocks .query')[0],
+                angles = [],
+                spent = [],
+                ask = globalThis.requestAnimationFrame;
+            globalThis.requestAnimationFrame = (draw) =>
+                ask((time) => {
+                    const began = performance.now();
+                    draw(time);
+                    spent.push(performance.now() - began);
+                });
+            for (let n = 700; n < 760; n++) {
+                pull.value = String(n);
+                pull.dispatchEvent(new Event('input'));
+                await new Promise((next) => ask(() => setTimeout(next)));
+                angles.push(hand.getAttribute('transform'));
+            }
+            globalThis.requestAnimationFrame = ask;
+            return { angles, spent: spent.sort((a, b) => a - b) };
+        });
+        check(new Set(angles).size >= angles.length - 1, 'another hand at each token', new Set(angles).size);
+        const middle = spent[Math.floor(spent.length / 2)];
+        console.log(`a picture of the scene takes ${middle.toFixed(1)} ms`);
+        check(middle < 4, 'a picture takes less than 4 ms', middle);
+        await put(page, 0);
     },
 
     // It drags itself there and back, once, before the program or the model is there; then it is the reader's.
@@ -165,14 +342,15 @@ export default {
         const all = seen.map(([d]) => d),
             far = all.indexOf(Math.max(...all));
         check(Math.max(...all) === 1978 && all[0] < 1000 && all.at(-1) < 200, 'there and back', all.join());
+        check(all.some((d) => (d + 70) % 64 > 8 && (d + 70) % 64 < 56), 'and between the places that are measured');
         check(all.slice(0, far).every((d, i) => i === 0 || d > all[i - 1]), 'there', all.join());
         check(all.slice(far).every((d, i, half) => i === 0 || d < half[i - 1]), 'and back', all.join());
-        for (const one of ['73914', 'is  y']) check(seen.some(([, said]) => said === one), `it answers ${one}`, seen.join(' '));
+        for (const one of ['73914', 'is yellow']) check(seen.some(([, said]) => said === one), `it answers ${one}`, seen.join(' '));
         check(seen.every(([d, said]) => d > 700 || said === KEY), 'it holds to 1.35 times', seen.join(' '));
         send();
         await p.locator('#pull').focus();
         await p.keyboard.press('End');
-        check((await back(p)) === 1978 && (await digits(p)) === 'is  y', "then it is the reader's");
+        check((await back(p)) === 1978 && (await digits(p)) === 'is yellow', "then it is the reader's");
         await p.waitForFunction(() => document.querySelector('#panels[data-whole]'), undefined, { timeout: 120000 });
         const shifts = await p.evaluate(() => globalThis.shifts);
         check(shifts < 0.05, 'nothing shifts while it loads', shifts);
@@ -183,7 +361,7 @@ export default {
     async nothing_shifts() {
         for (const [width, height] of [
             [390, 844],
-            [640, 400],
+            [768, 1024],
         ]) {
             const p = await browser.newPage({ viewport: { width, height } });
             await p.addInitScript(() => {
@@ -228,7 +406,7 @@ export default {
                 proof: ['.terms', '.by'],
             })) {
                 await go(p, id);
-                for (const part of ['.sentence', '#pull', '.digits', '.clocks', ...parts])
+                for (const part of ['.ribbon', '#pull', '.digits', '.clocks', ...parts])
                     check(await isSeen(p, `.scene-body ${part}`), `${width}, ${id}: ${part} is seen whole`);
                 const wide = await p.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
                 check(wide[0] <= wide[1], `${width}, ${id}: nothing is wider than the screen`, wide);
@@ -259,9 +437,9 @@ export default {
             await p.evaluate((id) => document.getElementById(id).scrollIntoView(), id);
             await p.waitForFunction((id) => document.querySelector('.scene-body').dataset.chapter === id, id);
             await p.waitForTimeout(300);
-            for (const part of ['.sentence', '#pull', '.digits']) check(await isSeen(p, `#scene ${part}`), `${id}: ${part} stays`);
+            for (const part of ['.ribbon', '#pull', '.digits']) check(await isSeen(p, `#scene ${part}`), `${id}: ${part} stays`);
             const { top, bottom } = await p.locator('#scene').evaluate((one) => one.getBoundingClientRect().toJSON());
-            check(top < 60 && bottom < 844 * 0.45, `${id}: and leaves more than half of the screen`, [top, bottom]);
+            check(top < 60 && bottom < 844 * 0.5, `${id}: and leaves half of the screen`, [top, bottom]);
             const heading = (await p.locator(`#h-${id}`).boundingBox()).y;
             check(heading >= bottom - 1 && heading < bottom + 100, `${id}: its heading is below`, [heading, bottom]);
             await p.screenshot({ path: join(PICTURES, `phone-${id}.png`) });
@@ -277,14 +455,15 @@ export default {
         const at = (type, k) =>
             touch.send('Input.dispatchTouchEvent', {
                 type,
-                touchPoints: type === 'touchEnd' ? [] : [{ x: x + 40 + (width - 46) * k, y: y + 40 }],
+                touchPoints: type === 'touchEnd' ? [] : [{ x: x + 34 + (width - 40) * k, y: y + 40 }],
             });
         await at('touchStart', 0);
         for (let k = 0.05; k < 1.01; k += 0.05) await at('touchMove', k);
         await at('touchEnd');
         await p.waitForTimeout(200);
         const slow = await p.evaluate(() => rope.methodFor('yours').divisors);
-        check(slow.slice(0, 16).every((s) => s === 1) && slow.slice(16).every((s) => s > 2), 'a stroke paints from pair 16 on', slow);
+        check(slow.every((s) => s > 2), 'a stroke paints all pairs', slow);
+        check(/^pair 31/.test(await board.getAttribute('aria-valuetext')), 'to the last');
         await p.close();
     },
 
@@ -301,20 +480,35 @@ export default {
         await p.keyboard.press('End');
         await drawn(p);
         const said = await p.locator('#pull').getAttribute('aria-valuetext');
-        check(/^1,978 tokens back: it answers is {2}y, 16 of 32 hands are past their arc$/.test(said), 'it says so', said);
+        check(/^1,978 tokens back: it answers is yellow, 16 of 32 hands are past their arc$/.test(said), 'it says so', said);
         await p.close();
     },
 
-    // At twice the size nothing is cut off, and in the dark it is dark.
-    async zoom() {
-        const p = await open(browser, url, {
-            ...{ more: false, ready: false, viewport: { width: 640, height: 400 }, deviceScaleFactor: 2, colorScheme: 'dark' },
-        });
-        const wide = await p.evaluate(() => [document.documentElement.scrollWidth, innerWidth, getComputedStyle(document.body).backgroundColor]);
-        check(wide[0] <= wide[1], 'at 200 % nothing is wider than the screen', wide);
-        check(await isSeen(p, '#pull'), 'the slider is on the screen');
-        check(/rgb\(2\d, 2\d, 2\d\)/.test(wide[2]), 'dark is dark', wide);
-        await p.screenshot({ path: join(PICTURES, 'zoom.png') });
-        await p.close();
+    // At twice the size, and on a telephone's side, slider and digits stay as a strip; in the dark it is dark.
+    async strip() {
+        for (const [width, height] of [
+            [720, 450],
+            [844, 390],
+            [360, 640],
+        ]) {
+            const p = await open(browser, url, { ...{ more: false, ready: false, viewport: { width, height } }, colorScheme: 'dark' });
+            const wide = await p.evaluate(() => [document.documentElement.scrollWidth, innerWidth, getComputedStyle(document.body).backgroundColor]);
+            check(wide[0] <= wide[1], `${width}: nothing is wider than the screen`, wide);
+            check(/rgb\(2\d, 2\d, 2\d\)/.test(wide[2]), 'dark is dark', wide);
+            for (const id of ['breaks', 'turning', 'why', 'mend', 'proof']) {
+                await p.evaluate((id) => document.getElementById(`h-${id}`).scrollIntoView(), id);
+                await p.waitForFunction((id) => document.querySelector('.scene-body').dataset.chapter === id, id);
+                await p.evaluate(() => scrollBy(0, 250));
+                await p.waitForTimeout(200);
+                const [strip, pull, digits] = await p.evaluate(() =>
+                    ['.stays', '#pull', '.digits'].map((name) => document.querySelector(name).getBoundingClientRect().toJSON()),
+                );
+                check(strip.top >= 40 && strip.bottom < 120 && strip.height <= 62, `${width}, ${id}: the strip stays`, JSON.stringify(strip));
+                check(pull.top >= 40 && pull.bottom < 120 && pull.width > 110, `${width}, ${id}: with the slider`, JSON.stringify(pull));
+                check(digits.top >= 40 && digits.bottom < 120 && digits.right <= width, `${width}, ${id}: and the answer`, JSON.stringify(digits));
+            }
+            await p.screenshot({ path: join(PICTURES, `strip-${width}.png`) });
+            await p.close();
+        }
     },
 };

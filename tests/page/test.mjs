@@ -12,7 +12,7 @@ import { buildReference } from './browser.mjs';
 const here = dirname(fileURLToPath(import.meta.url));
 const NOT_TESTS = ['browser.mjs', 'driver.mjs', 'marionette.mjs', 'shard.mjs', 'test.mjs'];
 // How the page starts is seen first; then the longest, so that none runs alone at the end.
-const FIRST = ['start.mjs', 'scene.mjs', 'mend.mjs', 'layers.mjs', 'model.mjs', 'story.mjs', 'whole.mjs'];
+const FIRST = ['start.mjs', 'scene.mjs', 'mend.mjs', 'model.mjs', 'story.mjs', 'whole.mjs'];
 
 const words = process.argv.slice(2),
     all = readdirSync(here).filter((name) => name.endsWith('.mjs') && !NOT_TESTS.includes(name)),

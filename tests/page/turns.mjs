@@ -14,15 +14,14 @@ export default {
                 .evaluateAll((all) =>
                     all.map((bar) => [bar.getAttribute('class'), bar.getBoundingClientRect().height]),
                 );
-        for (const when of ['before the guess', 'after it']) {
+        for (const [when, pairs, never] of [
+            ['before the guess', 32, 16],
+            ['after it', 64, 29],
+        ]) {
             const all = await heights(),
                 below = all.filter(([name]) => name === 'part').map(([, height]) => height);
-            check(all.length === 32 && below.length === 16, `${when}: 32 bars, 16 of them below the line`, all);
-            check(
-                all.every(([, height]) => height > 1),
-                `${when}: each has a height`,
-                all,
-            );
+            check(all.length === pairs && below.length === never, `${when}: ${pairs} bars, ${never} of them below the line`, all);
+            check(all.every(([, height]) => height > 1), `${when}: each has a height`, all);
             check(below.at(-1) > below[0] + 40, `${when}: the slower, the further down`, below);
             await p.locator('#turns .predict .chips button').nth(2).click();
             await drawn(p);
@@ -40,11 +39,12 @@ export default {
             ).length;
         const says = async (words, what) => check((await text('#turns')).includes(words), what, await text('#turns'));
         check(
-            (await text('#turns .predict .reply')).includes(`Yes: ${never(64, 10000, 512)}`),
+            (await text('#turns .predict .reply')).includes(`Yes: ${never(128, 500000, 8192)}`),
             'the prediction is answered',
             await text('#turns .predict .reply'),
         );
-        await page.locator('#turns button', { hasText: 'Llama 3' }).click();
+        const scene = await text('#scene');
+        check(!new RegExp(`\\b${never(128, 500000, 8192)}\\b`).test(scene), 'and not beside itself', scene);
         await drawn();
         await says(`${never(128, 500000, 8192)} of 64`, 'Llama 3');
         const slider = page.locator('#turns input[type=range]').first();

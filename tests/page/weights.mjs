@@ -97,7 +97,7 @@ export default {
         await until('#weights .status', /Give its tokenizer too/, p).catch(() => {});
         check(/both files at once/.test(await says()), 'a model of another vocabulary: what would do is said', await says());
         await pick.setInputFiles(config);
-        await p.waitForFunction(() => /longrope/.test(document.querySelector('#model .numbers').innerText));
+        await p.waitForFunction(() => /Made for 131,072/.test(document.querySelector('#model .verdict').innerText));
         check((await says()) === '', 'a config that is picked takes the error before away', await says());
         await pick.setInputFiles(join(ROOT, path));
         await until('#weights', /layers-sliding\.bin, 1\.6 MB: .*trained on 256 positions/, p);

@@ -3,9 +3,9 @@
 import { chart, legend } from '../chart.js';
 import { afterPause, button, chips, command, count, folded, h, onceAFrame, reducedMotion, stateSlider } from '../dom.js';
 import { copyLink } from '../links.js';
-import { blockOfHandles, handles, lookOf, methodChoices, methodFor, namedHandles, placesOf, plainSpeeds, SIX } from '../methods.js';
+import { blockOfHandles, handles, lookOf, methodChoices, methodFor, namedHandles, placesOf, plainSpeeds, SIX, TIMES } from '../methods.js';
 import { nearness, nudge, reached } from '../nearness.js';
-import { seenShare, sharpness, TURN } from '../numbers.js';
+import { mostRead, seenShare, sharpness, TURN } from '../numbers.js';
 import { state } from '../state.js';
 import { handleBoard } from './handles.js';
 import { measureHandles } from './measured.js';
@@ -36,8 +36,8 @@ function gauge(name) {
 
 export function fixIt({ file, engine, shipped, recorded, book, own, scene }) {
     const L = shipped.trainedContext,
-        n = scene.most,
-        scale = n / L,
+        scale = TIMES,
+        n = scale * L,
         pairs = shipped.headDim / 2,
         plain = plainSpeeds(),
         yarn = placesOf('yarn');
@@ -115,7 +115,7 @@ export function fixIt({ file, engine, shipped, recorded, book, own, scene }) {
 
     // ---- what is measured
 
-    const measure = measureHandles({ engine, book, trained: L, n, named: namedHandles, result, live });
+    const measure = measureHandles({ engine, book, trained: L, n: Math.min(n, mostRead(shipped)), named: namedHandles, result, live });
 
     // ---- the handles move, by whatever hand
 

@@ -3,17 +3,25 @@ import { command, count, folded, h, statusLine } from '../dom.js';
 import { DEPTHS, keyOf } from '../haystack.js';
 import { runs } from '../job.js';
 import { titleOf } from '../methods.js';
+import { mostRead } from '../numbers.js';
 
 const NAMES = ['none', 'yarn', 'window'],
-    SEED = 1;
+    SEED = 1,
+    SHORTEST = 128; // positions in which the task fits
+
+// From half of the trained context to eight of it; of a large model as far as it is read.
+function lengthsOf(facts) {
+    const most = Math.min(8 * facts.trainedContext, mostRead(facts));
+    return [most / 16, most / 8, most / 4, most / 2, most].filter((n) => n >= SHORTEST);
+}
 
 /**
  * What was recorded of keys: { box, lengths, cellOf, mark }. `recorded` has rows of a method, a length, a depth and whether
  * the key was found; of a length without a row nothing is shown.
- * @param {number} trained @param {any[][]} recorded
+ * @param {{ trainedContext: number, bytes?: number }} facts @param {any[][]} recorded
  */
-export function recordedGrid(trained, recorded) {
-    const lengths = [trained / 2, trained, 2 * trained, 4 * trained, 8 * trained],
+export function recordedGrid(facts, recorded) {
+    const lengths = lengthsOf(facts),
         cells = new Map(), // by method, length and number of the depth
         named = (name, length, i) => `${name} ${length} ${i}`;
     const mark = (cell, right, title) => {
@@ -43,8 +51,8 @@ export function recordedGrid(trained, recorded) {
     };
 }
 
-export function keyGrid({ engine, recorded, file, trained }) {
-    const { box, lengths, cellOf, mark } = recordedGrid(trained, recorded.passkey),
+export function keyGrid({ engine, recorded, file, shipped }) {
+    const { box, lengths, cellOf, mark } = recordedGrid(shipped, recorded.passkey),
         longest = lengths.at(-1),
         status = statusLine();
     const asking = runs({ engine, status, work: askAll });

@@ -18,6 +18,7 @@ export function otherHeads({ engine, scene, own }) {
             );
         });
         board.style.setProperty('--layers', String(layers));
+        board.style.setProperty('--heads', String(heads));
         board.replaceChildren(...squares);
     }
     function draw(found) {

@@ -6,12 +6,14 @@ import { keyGrid } from './grid.js';
 
 export function hideAKey({ file, engine, shipped, recorded, own, scene }) {
     const L = shipped.trainedContext,
-        grid = keyGrid({ engine, recorded, file, trained: L }),
+        grid = keyGrid({ engine, recorded, file, shipped }),
         lengths = grid.lengths.length,
         places = lengths * DEPTHS.length,
         // Those in its last L tokens: all depths of texts that are no longer, and of longer ones the end.
         found = grid.lengths.flatMap((n) => DEPTHS.filter((depth) => n * (1 - depth) <= L)).length,
         choices = [DEPTHS.length, found, places];
+    if (grid.lengths.at(-1) <= L)
+        return { id: 'key', title: 'Hide a key', body: [h('p', 'All that is read here is within its training.'), h('div.scene-slot'), grid.box] };
     grid.box.hidden = true; // it has the answer
     scene.hide(() => (grid.box.hidden = false));
     const guess = predict(

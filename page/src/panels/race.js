@@ -16,7 +16,7 @@ import { takes } from '../given.js';
 import { runs } from '../job.js';
 import { go as goTo } from '../links.js';
 import { colourOf, lookOf, methodChoices, methodFor, optionsFor, titleOf } from '../methods.js';
-import { movingPerplexity, perplexity } from '../numbers.js';
+import { mostRead, movingPerplexity, perplexity } from '../numbers.js';
 import { readText, SPAN } from '../reading.js';
 import { choice, choices, number, state, text } from '../state.js';
 
@@ -24,9 +24,10 @@ const RACERS = ['none', 'linear', 'ntk', 'yarn', 'llama3', 'window', 'yours'];
 const MOST_TEXT = 2000; // characters that an address carries
 
 export function race({ file, engine, shipped, recorded, book }) {
-    const L = shipped.trainedContext;
+    const L = shipped.trainedContext,
+        most = Math.min(8 * L, mostRead(shipped)); // positions
     state.add('race', choices(RACERS), ['none', 'yarn', 'window']);
-    state.add('n', number(64, 16384), 4 * L);
+    state.add('n', number(64, 16384), most / 2);
     state.add('view', choice(['ratio', 'perplexity']), 'ratio');
     state.add('text', text(MOST_TEXT), '');
     let passage = state.get('text') || book,
@@ -151,7 +152,7 @@ export function race({ file, engine, shipped, recorded, book }) {
         },
     });
     const go = reading.button(['Race'], { primary: true });
-    const lengths = stateChips('length', 'n', counts([2 * L, 4 * L, 8 * L]));
+    const lengths = stateChips('length', 'n', counts([most / 4, most / 2, most]));
     const methods = stateChips('methods', 'race', methodChoices(RACERS), { many: true, colour: colourOf });
     const paste = h('textarea', {
         rows: 4,

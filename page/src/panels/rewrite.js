@@ -3,7 +3,7 @@
 import { command, count, h, onceAFrame, statusLine } from '../dom.js';
 import { runs } from '../job.js';
 import { blockOfHandles, methodFor } from '../methods.js';
-import { perplexity } from '../numbers.js';
+import { mostRead, perplexity } from '../numbers.js';
 import { markOf, marks } from '../tints.js';
 import { HOW, PAST_TRAINED, writes } from './writing.js';
 
@@ -33,7 +33,9 @@ export function rewrite({ engine, file, book, shipped, recorded, own }) {
         title.textContent = `The text that broke: perplexity ${broke.toFixed(0)} ${over}`;
         tail.replaceChildren('… ', ...spansOf(first.none.tokens), ' …');
     };
-    if (own) title.textContent = 'Move a handle, and the model writes a text with it.';
+    const isTooLong = past > mostRead(shipped);
+    if (isTooLong) title.textContent = `To write ${count(past)} tokens with ${file} would take hours here. The command below does it.`;
+    else if (own) title.textContent = 'Move a handle, and the model writes a text with it.';
     else showBroken();
 
     const writing = runs({ engine, status, inputs: ['slow', 'temper'], work: write });
@@ -47,6 +49,7 @@ export function rewrite({ engine, file, book, shipped, recorded, own }) {
             title.textContent = `Written again with your handles: ${count(Math.min(past, texts.length))} of ${count(past)} tokens`;
             tail.replaceChildren('… ', texts.slice(-TAIL).join(''));
         }, PICTURE_MS);
+        if (isTooLong) return;
         await run.ask('write', { ...wish, ...HOW, context: past }, (part) => {
             part.nll?.forEach((nll, i) => (nlls[part.from + i] = nll));
             if (!part.texts) return;

@@ -40,7 +40,7 @@ export function countTheTurns({ small, shipped }) {
         svg.append('text').attr('class', 'axis-label').text(title),
     );
     const oneText = svg.append('text').style('fill', 'var(--ink)');
-    const box = h('div.hidden-answer', svg.node());
+    const box = h('div', svg.node());
     const result = h('p', { ariaLive: 'polite' });
     const line = command();
 
@@ -57,11 +57,10 @@ export function countTheTurns({ small, shipped }) {
             all = turns(),
             narrow = width < 560;
         const few = all.filter((t) => t < 1).length;
-        const hides = box.classList.contains('hidden-answer');
         attrs(svg, {
             viewBox: `0 0 ${width} ${height}`,
             width,
-            'aria-label': hides ? 'bars, hidden until you have guessed' : `${few} of ${all.length} pairs make less than one turn`,
+            'aria-label': `${few} of ${all.length} pairs make less than one turn`,
         });
         const x = bands()
             .domain(all.map((_, i) => i))
@@ -80,7 +79,7 @@ export function countTheTurns({ small, shipped }) {
         };
         const drawn = elements(bars, 'rect', all, { ...bar, class: (t) => (t < 1 ? 'part' : 'whole'), rx: 2 });
         elements(drawn, 'title', (t, i) => [`pair ${i}: ${short(t)} turns`], { text: String });
-        elements(hatches, 'rect', hides ? [] : all, {
+        elements(hatches, 'rect', all, {
             ...bar,
             class: 'hatch',
             display: (t) => (t < 1 ? null : 'none'),
@@ -100,13 +99,9 @@ export function countTheTurns({ small, shipped }) {
         attrs(one, { x1: 40, x2: width - 8, y1: y(1), y2: y(1) });
         attrs(oneText, { x: width - 10, y: y(1) - 6, 'text-anchor': 'end', text: 'one turn' });
         result.replaceChildren(
-            ...(hides
-                ? ['How many of the bars hang below the line?']
-                : [
-                      h('b', `${few} of ${all.length}`),
-                      ` pairs never went round within ${count(state.get('trained'))} positions. Past them, they reach ` +
-                          'angles that the model has never seen.',
-                  ]),
+            h('b', `${few} of ${all.length}`),
+            ` pairs never went round within ${count(state.get('trained'))} positions. Past them, they reach angles that the model has ` +
+                'never seen.',
         );
         line.put(
             `./run --explain --rope none --head-dim ${state.get('head')} --theta ${state.get('theta')} ` +
@@ -128,7 +123,6 @@ export function countTheTurns({ small, shipped }) {
         all = asked.head / 2,
         choices = [0, all / 8, right, (7 * all) / 8];
     const showModel = ({ theta, trained, head }) => {
-        box.classList.remove('hidden-answer');
         state.set('theta', theta);
         state.set('trained', trained);
         state.set('head', head);

@@ -2,6 +2,7 @@
 import { button, count, h, quoted, statusLine } from '../dom.js';
 import { mb, MOST_BYTES, take, takes } from '../given.js';
 import { go } from '../links.js';
+import { mostRead } from '../numbers.js';
 
 const SHORTEST = 64; // positions, of a model whose panels show something
 
@@ -49,7 +50,7 @@ export function yourWeights({ engine, shipped, own, build }) {
     });
     const running = ({ layers, heads, trainedContext, bytes }) =>
         `${own.name}, ${mb(bytes)}: ${layers} layers of ${heads} heads, trained on ${count(trainedContext)} positions. ` +
-        'All panels run it.';
+        `All panels run it${mostRead(shipped) < shipped.trainedContext ? `, up to ${count(mostRead(shipped))} positions: a browser reads some hundred of its tokens a second. For more: ./run ${own.name} --check` : ''}.`;
     return {
         id: 'weights',
         title: 'Your weights',

@@ -1,0 +1,283 @@
+// The rows of --check about short texts: does the model know the text at all, what do the settings
+// cost it, is its theta the one that it was trained with, and is a prompt read as generation reads it?
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../fast/kv_cache.h"
+#include "check.h"
+
+enum {
+    FIRST_STRETCHES = 2,  // by which the reference is chosen
+    TAIL = 64,            // tokens that are read one by one
+    SAMPLE = 64,          // tokens of a sample
+    BASE_SAMPLE = 32,     // of one about thetas, which change much
+};
+static const double KNOWS_NOTHING = 0.1;  // perplexity of a short text in shares of the vocabulary
+static const double SUSPICIOUS = 0.25;    // in shares of that
+static const double MOST_LOSS = 1.25;     // by the settings, in shares of the reference's perplexity
+static const double BASE_LOSS = 1.05;     // the reference's, in shares of that with another theta
+// of -ln p(token) when it is read by itself and not in a prompt, on average
+static const double MOST_CHANGE = 0.16;
+
+// ---- short-perplexity: does the model know the text at all? ----
+
+static double short_seconds(const Check *c, const Row *row) {
+    bool has_own = c->references[FILES_OWN].rope.method != ROPE_NONE;
+    (void)row;
+    return FIRST_STRETCHES * stretch_seconds(c) * (has_own ? 2 : 1);
+}
+
+static int one_unit(const Check *c, const Row *row) {
+    (void)c;
+    (void)row;
+    return 1;
+}
+
+// Keeps what the reference has read of the first n stretches.
+static bool keep_scores(Check *c, double scores[][MOST_WINDOW], int n, Error *err) {
+    for (int u = 0; u < n; u++) {
+        if (!c->scores[u])
+            c->scores[u] = alloc_array((uint64_t)c->window, sizeof *c->scores[u], "scores", err);
+        if (!c->scores[u]) return false;
+        memcpy(c->scores[u], scores[u], (size_t)(c->window / 2) * sizeof *c->scores[u]);
+    }
+    return true;
+}
+
+// Chooses the reference: plain RoPE or the file's own settings, whichever reads the first stretches
+// better.
+static bool read_short(Check *c, Row *row, Error *err) {
+    double scores[FIRST_STRETCHES][MOST_WINDOW];
+    double sums[2] = {INFINITY, INFINITY};
+    int half = c->window / 2;
+    int n = c->n_stretches < FIRST_STRETCHES ? c->n_stretches : FIRST_STRETCHES;
+    for (int which = PLAIN_ROPE; which <= FILES_OWN; which++) {
+        if (which == FILES_OWN && c->references[which].rope.method == ROPE_NONE) continue;
+        Session *s = open_timed(c, &c->references[which], c->window, err);
+        Samples samples = {0};
+        for (int u = 0; u < n; u++) {
+            if (!s || !score_stretch(c, s, u, scores[u], err)) {
+                session_free(s);
+                return false;
+            }
+            for (int i = 0; i < half; i++) add_sample(&samples, scores[u][i]);
+        }
+        sums[which] = samples.mean;
+        if (which == PLAIN_ROPE || sums[FILES_OWN] < sums[PLAIN_ROPE]) {
+            session_free(c->reference);
+            c->reference = s;
+            c->reference_is = which;
+            row->samples = samples;
+            if (!keep_scores(c, scores, n, err)) return false;
+        } else {
+            session_free(s);
+        }
+    }
+    return true;
+}
+
+static void judge_short(const Check *c, Row *row) {
+    judge_ratio(row, c->job->model->config.vocab_size * KNOWS_NOTHING);
+    row->verdict = row->value <= row->limit ? OK : FAIL;
+}
+
+bool is_suspicious(const Check *c, const Row *row) {
+    return row->value > c->job->model->config.vocab_size * KNOWS_NOTHING * SUSPICIOUS;
+}
+
+static void describe_short(const Check *c, const Row *row, char *out, size_t size) {
+    (void)c;
+    snprintf(out, size,
+             "it knows next to nothing of a short text (perplexity %.0f +- %.0f, at most %.0f). "
+             "Wrongly converted?",
+             row->value, row->error, row->limit);
+}
+
+const RowType short_perplexity_row = {
+    .name = "short-perplexity",
+    .first = 1,
+    .most = one_unit,
+    .seconds = short_seconds,
+    .usual = 1,
+    .read = read_short,
+    .judge = judge_short,
+    .describe = describe_short,
+    .is_about_model = true,
+    .is_about_time = true,
+    .is_required = true,
+};
+
+// ---- short-texts: what the settings cost within the trained context ----
+
+static double tried_seconds(const Check *c, const Row *row) {
+    return is_reference(c) ? reference_seconds(c, row) : beside_seconds(c, row);
+}
+
+// A stretch beside the reference's reading of the same tokens, which is not read twice.
+static bool read_tried(Check *c, Row *row, Error *err) {
+    double scores[MOST_WINDOW];
+    const double *reference = reference_scores(c, row->units, err);
+    const double *tried = reference;
+    if (!is_reference(c)) {
+        if (!c->tried) c->tried = open_timed(c, c->job->plans, c->window, err);
+        tried = scores;
+        if (!c->tried || !reference || !score_stretch(c, c->tried, row->units, scores, err))
+            return false;
+    }
+    if (reference)
+        add_differences(&row->samples, tried, reference, c->window - c->window / 2, SAMPLE);
+    return reference;
+}
+
+static void judge_tried(const Check *c, Row *row) {
+    (void)c;
+    judge_ratio(row, MOST_LOSS);
+}
+
+static void describe_tried(const Check *c, const Row *row, char *out, size_t size) {
+    char ratio[60];
+    describe_ratio(row, ratio, sizeof ratio);
+    snprintf(out, size, "the perplexity of short texts is %s times that by %s (at most %.2f)",
+             ratio, c->reference_is == PLAIN_ROPE ? "plain RoPE" : "the model's own settings",
+             row->limit);
+}
+
+const RowType short_texts_row = {
+    .name = "short-texts",
+    .first = 12,
+    .most = most_stretches,
+    .seconds = tried_seconds,
+    .usual = 3,
+    .read = read_tried,
+    .judge = judge_tried,
+    .describe = describe_tried,
+    .is_about_model = true,
+    .is_about_time = true,
+    .is_required = true,
+};
+
+// ---- base: does the model read better with another theta? ----
+
+static bool wants_base(const Check *c, int length) {
+    (void)length;
+    return model_encoding(c->job->model) == ENCODING_ROPE;
+}
+
+static double bases_seconds(const Check *c, const Row *row) {
+    return 2 * stretch_seconds(c) + reference_seconds(c, row);
+}
+
+// The reference beside readings with other bases. Both are read alike often.
+static bool read_bases(Check *c, Row *row, Error *err) {
+    double scores[2][MOST_WINDOW];
+    const double *reference = reference_scores(c, row->units, err);
+    for (int i = 0; reference && i < 2; i++) {
+        Session *s = open_timed(c, &c->references[SMALLER_BASE + i], c->window, err);
+        bool ok = s && score_stretch(c, s, row->units, scores[i], err);
+        session_free(s);
+        if (!ok) return false;
+    }
+    for (int i = 0; reference && i < 2; i++)
+        add_differences(&row->others[i], reference, scores[i], c->window - c->window / 2,
+                        BASE_SAMPLE);
+    return reference;
+}
+
+static void judge_bases(const Check *c, Row *row) {
+    (void)c;
+    judge_others(row, 2, BASE_LOSS);
+}
+
+static void describe_base(const Check *c, const Row *row, char *out, size_t size) {
+    char ratio[60];
+    describe_ratio(row, ratio, sizeof ratio);
+    snprintf(out, size,
+             "with a theta of %.6g it reads short texts better: as it is, their perplexity is %s "
+             "times as high (at most %.2f)",
+             c->references[SMALLER_BASE + row->other].rope.theta, ratio, row->limit);
+}
+
+const RowType base_row = {
+    .name = "base",
+    .is_wanted = wants_base,
+    .first = 6,
+    .most = most_stretches,
+    .seconds = bases_seconds,
+    .usual = 2,
+    .read = read_bases,
+    .judge = judge_bases,
+    .describe = describe_base,
+    .is_about_model = true,
+    .is_about_time = true,
+    .is_required = true,
+};
+
+// ---- step-by-step: a prompt, and the same read as generation reads ----
+
+// Only where the angles follow the length does a step differ from a prompt.
+static bool wants_steps(const Check *c, int length) {
+    (void)length;
+    return follows_length(c);
+}
+
+static double steps_seconds(const Check *c, const Row *row) {
+    (void)row;
+    return 2 * stretch_seconds(c) + TAIL * c->per_step;
+}
+
+// How much -ln p of the last tokens changes when a text is read as generation reads it and not as a
+// prompt. Past the window the pieces of the text are spread over all of the length.
+static bool read_steps(Check *c, Row *row, Error *err) {
+    const RopePlan plan = spread_plan(c, row);
+    const int n = c->window;
+    const int tail = n / 4 < TAIL ? n / 4 : TAIL;
+    const int end = n - tail - 1;
+    double prompt[TAIL];
+    double step[TAIL];
+    double none[TAIL] = {0};
+    int32_t text[MOST_WINDOW];
+    Session *s = open_timed(c, &plan, n, err);
+    take_text(c, start_of(c, row->units), n, text);
+    bool ok = s && score_span(s, (Span){text, n - tail, n, n}, prompt, err);
+    if (ok) session_rewind(s, 0);
+    for (int at = 0, count; ok && at < end; at += count) {
+        count = end - at < KV_BLOCK ? end - at : KV_BLOCK;
+        ok = session_read(s, text + at, count, at + count, 0, err);
+    }
+    ok = ok && score_span(s, (Span){text, n - tail, n, 0}, step, err);
+    session_free(s);
+    if (!ok) return false;
+    for (int i = 0; i < tail; i++) prompt[i] = fabs(step[i] - prompt[i]);
+    add_differences(&row->samples, prompt, none, tail, TAIL / 4);
+    return true;
+}
+
+static void judge_steps(const Check *c, Row *row) {
+    (void)c;
+    row->value = row->samples.mean;
+    row->error = standard_error(&row->samples);
+    row->limit = MOST_CHANGE;
+    row->verdict = decide(row->value, row->error, row->limit);
+}
+
+static void describe_steps(const Check *c, const Row *row, char *out, size_t size) {
+    (void)c;
+    snprintf(out, size,
+             "read step by step, as in generation, -ln p of a token changes by %.2f +- %.2f (at "
+             "most %.2f)",
+             row->value, row->error, row->limit);
+}
+
+const RowType steps_row = {
+    .name = "step-by-step",
+    .is_wanted = wants_steps,
+    .first = 6,
+    .most = most_stretches,
+    .seconds = steps_seconds,
+    .usual = 3,
+    .read = read_steps,
+    .judge = judge_steps,
+    .describe = describe_steps,
+    .is_required = true,
+};
