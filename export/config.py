@@ -9,7 +9,7 @@ from math import sqrt
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from .common import (ENCODINGS, MAX_EOS, MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_PER_LAYER, MAX_SEQ, MAX_VOCAB, MAX_WIDTH,
-                     REFUSED, Job, Keys, is_number, not_used, parse_json, read_json, read_small)
+                     REFUSED, Job, Keys, Problem, is_number, not_used, parse_json, read_json, read_small)
 from .families import FAMILIES, GATES, WRAPPERS, Family, named
 from .kinds import altup, experts, gaussian_topk, latent, layers, shapes, states, steps
 from .model import FIELDS_OF, Feature, Model
@@ -100,11 +100,26 @@ def said_by(names: str) -> Dict[str, int]:
             if value}
 
 
+def check_class(config: Keys, names: List[str]) -> None:
+    """Refuses a checkpoint of another class: it has other layers, or does not predict a token. Its RoPE can be
+    explained all the same."""
+    found = config.values.get('architectures')
+    first = found[0] if isinstance(found, list) and found else None
+    if found in (None, []) or isinstance(first, str) and first.lower() in [name.lower() for name in names]:
+        return
+    expected = ' or '.join(json.dumps([name]) for name in names) + ' or null'
+    if isinstance(first, str):
+        raise Problem(config.path, '%sarchitectures cannot be used (found %s, expected %s; another class has other layers '
+                      'or outputs, of which --explain --rope-config reads RoPE alone)'
+                      % (config.inside, json.dumps([first])[:80], expected))
+    config.refuse('architectures', expected)
+
+
 def check_keys(config: Keys, family: Family) -> None:
     """Refuses what the family does not compute, and tells what its class does not look at."""
     # Aliases and wrappers have classes of their own names.
     if config.values.get('model_type') not in family.aliases and not wrapper_named(config):
-        config.only('architectures', *([name] for name in family.architectures), None)
+        check_class(config, family.architectures)
     if family.activation:
         for key, value in family.activation.items():
             config.only(key, value)
@@ -145,7 +160,7 @@ def text_config(config: Keys) -> Tuple[Keys, Family]:
     if not family or not family.runs:
         (text if 'model_type' in text.values else config).refuse('model_type', way_out(config, family))
     if wrapper:
-        config.only('architectures', [wrapper[0]], None)
+        check_class(config, [wrapper[0]])
     if text is not config:
         text.values.update({key: size for key, size in family.sizes.items() if key not in text.values})
         config.only('quantization_config', None)
