@@ -1,5 +1,5 @@
-"""config.json: the header's fields, by the names of docs/format.md. layers.py reads what a config says of
-layers, and rope.py asks ./run what it says of RoPE. What families make of a key, or of none, is in their rows (families.py)."""
+"""config.json: the header's fields, by the names of docs/format.md. layers.py reads what a config says of layers, and
+rope.py asks ./run what it says of RoPE. What families make of a key, or of none, is in their rows (families.py)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import os
 from math import sqrt
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from .common import (ENCODINGS, MAX_EOS, MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_PER_LAYER, MAX_SEQ, MAX_VOCAB, MAX_WIDTH,
-                     REFUSED, Job, Keys, Problem, is_number, not_used, parse_json, read_json, read_small)
+from .common import (ENCODINGS, MAX_EOS, MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_PER_LAYER, MAX_SEQ,
+                     MAX_VOCAB, MAX_WIDTH, REFUSED, Job, Keys, Problem, is_number, not_used, parse_json, read_json,
+                     read_small)
 from .families import FAMILIES, GATES, WRAPPERS, Family, named
 from .kinds import altup, experts, gaussian_topk, latent, layers, shapes, states, steps
 from .model import FIELDS_OF, Feature, Model

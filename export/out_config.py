@@ -1,5 +1,5 @@
 """config.json of a model that goes out: the keys that its family reads, as its row and the readers (config.py,
-layers.py, rope.py) have them, and nothing left to a default that differs from release to release."""
+layers.py) have them, those of RoPE as ./run writes them, and nothing left to a default that differs by release."""
 
 from __future__ import annotations
 

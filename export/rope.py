@@ -1,5 +1,5 @@
-"""RoPE of a config.json. ./run reads it (src/configs), and prints it by the names of a header's fields: what it refuses is
-refused here, and what it warns of is passed on."""
+"""RoPE of a config.json. ./run reads it (src/configs), and prints it by the names of a header's fields: what it refuses
+is refused here, and what it warns of is passed on."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def ask(job: Job, path: str) -> Dict[str, Any]:
     if 'unused' in said:
         job.note('%s: %s' % (path, said['unused']))
     if 'chunk' in said:
-        job.note('dual_chunk_attention_config is not in a model file: run it with --rope dca --chunk %d' % said['chunk'])
+        job.note('dual_chunk_attention_config is not in a model file: run it with --rope dca --chunk %d'
+                 % said['chunk'])
     return said
 
 

@@ -188,6 +188,8 @@ def compare(found, all_cases):
 
         def differ(what, *details):
             faults.append('%s: %s: %s' % (label, what, ' | '.join(map(str, details))))
+        if not reason and where == 'block' and BASES[name][2] in KEYS[key].types and key in doors['x'][2].split(', '):
+            differ('not used, against its row', doors['x'][2])
         page = bare(doors['p'][0])
         if page != reason:
             differ('the page and --explain', page, reason)

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import resource
+import shutil
 import signal
 import struct
 import subprocess
@@ -15,7 +16,7 @@ from chosen import takes_long
 from export_common import (EXPORTER, LLAMA, PIECES, ROOT, SHARED, Case, check,
                            expected_tensors, exported, main, make_tensors, random_values, refused, rng, safetensors,
                            sentencepiece, shapes_of, skip, with_header, without, write)
-from common import case
+from common import case, in_work
 from readings import changed, exporter_says
 
 
@@ -120,6 +121,34 @@ def test_what_is_said():
                                                   for line in lines), 'a block without a type', lines)
     _, _, lines = exported('two thetas', changed(LLAMA, rope_theta=7.0, rope_parameters={'rope_theta': 1e4}), tensors)
     check(lines and sum('warning: ' in line for line in lines) == 1, 'a contradiction is warned of', lines)
+
+
+def test_program_is_asked():
+    """What a config says of RoPE is ./run's answer. Where that cannot be had, the reason is one line."""
+    tree, source = in_work('asks'), os.path.join(in_work('asks'), 'in')
+    shutil.copytree(os.path.join(ROOT, 'export'), os.path.join(tree, 'export'),
+                    ignore=shutil.ignore_patterns('__pycache__'))
+    shutil.copy(EXPORTER, tree)
+    os.makedirs(source)
+    write(os.path.join(source, 'config.json'), json.dumps(LLAMA))
+    write(os.path.join(source, 'model.safetensors'), safetensors(make_tensors(LLAMA)))
+    program = os.path.join(tree, 'run')
+    for what, script, expected in (
+            ('not built', None, 'expected it to be built: make'),
+            ('a crash', 'kill -SEGV $$', 'did not answer (exit status -11)'),
+            ('a crash with words', 'echo sanitizer: stack-overflow >&2; exit 1', 'sanitizer: stack-overflow'),
+            ('nothing', 'exit 0', 'did not answer (exit status 0)'),
+            ('no JSON', 'echo hello', 'did not say what it reads'),
+            ('another object', "echo '{\"a\": 1}'", 'did not say what it reads'),
+            ('a list', "echo '[1]'", 'did not say what it reads'),
+            ('a refusal', "echo '{\"refused\": \"in/config.json: line 7: no\"}'; exit 2", 'line 7: no')):
+        if script is not None:
+            write(program, '#!/bin/sh\n%s\n' % script)
+            os.chmod(program, 0o755)
+        done = subprocess.run([sys.executable, os.path.join(tree, 'model_export.py'), 'in', 'out.bin'], cwd=tree,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+        check(done.returncode == 2 and expected in done.stderr and done.stderr.count('\n') == 1 and
+              'in/config.json: ' in done.stderr and not os.path.exists(os.path.join(tree, 'out.bin')), what, done)
 
 
 def test_other_settings():

@@ -12,7 +12,7 @@ import sys
 import kept
 import reference
 from common import (GOLDEN, METHODS, ROOT, check, close, config, exports, good, in_work, main, one_line, perplexity,
-                    random_ids, random_weights, run, table, takes_long, tiny_model, with_header, write, write_model)
+                    processor_seconds, random_ids, random_weights, run, table, takes_long, tiny_model, with_header, write, write_model)
 from readings import FULL, ORIGINAL, SLIDING, base, changed, config_of, exporter_says, load, rows, saved
 from test_golden import exported
 
@@ -115,6 +115,36 @@ def test_alike():
         close([float(row['scaled_inv_freq']) for row in found if row['layers'] == kind],
               [theta ** (-i / 4) / s for i in range(4)], 1e-9, 'blocks alone: ' + kind)
     one_line(run('--engines', *BLOCK_ALONE[1:], saved(nested)), 2, 'blocks alone have no family', 'model_type')
+
+
+def test_hostile():
+    """Whatever a config is, the answer is quick and of one line: the file's size, its depth, a key as often as there
+    can be, control characters in keys and values."""
+    huge = in_work('huge.json')
+    with open(huge, 'wb') as file:
+        file.write(b'{"rope_theta": ')
+        file.truncate(100 << 20)
+    often = '{"model_type": "llama", %s"x": 1}'
+    for what, text, words in (
+            ('100 MB', None, 'more than 1048576 bytes'),
+            ('a million letters', '{"%s": 1}' % ('rope_' * 200000), ''),
+            ('a list of half a million', '{"a": [%s1]}' % ('1,' * 500000), ''),
+            ('lists in lists', '[' * 1000000, 'no more lists in lists'),
+            ('one key', often % ('"rope_theta": 5, ' * 60000), 'it once, and it appears twice'),
+            ('a key without meaning', often % ('"a": 5, ' * 120000), ''),
+            ('a new line in a key', json.dumps(dict(LLAMA, head_dim=8, rope_scaling={
+                'rope_type': 'yarn', 'factor': 2, 'fac\nxtor': 4})),
+             'fac?xtor cannot be used'),
+            ('a bell', json.dumps(dict(LLAMA, head_dim=8, model_type='\a\x7f\u001b[31m')), ''),
+            ('an escaped key', '{"rope_type": "linear", "f\\u0061ctor": 2, "factor": 3}', 'appears twice'),
+            ('a zero in a key', '{"rope_type": "linear", "factor": 2, "factor\\u0000x": 2}', 'factor?x cannot be used')):
+        before = processor_seconds()
+        result = run(*BLOCK_ALONE, huge if text is None else saved(text))
+        lines = result.err.splitlines()
+        check(result.status == (2 if words else result.status) and words in result.err and len(lines) <= 2 and
+              all(line.startswith('run: ') and line.isprintable() for line in lines), what,
+              (result.status, result.err[:300]))
+        check(processor_seconds() - before < 1, what + ' is quick', processor_seconds() - before)
 
 
 def test_json():

@@ -2,12 +2,12 @@
 // record: where they are in the text, what they found, and what is to be said. A key goes from the
 // text to a setting by these files, in this order:
 //
-//   card.c     what people paste, made an object of JSON
+//   card.c     what people paste, made an object of JSON, and a part of a config made a whole one
 //   json.c     that as a table: each member with its value, its line, and whether it was asked for
-//   family.c   which model a config is of, and what a part of a config leaves out
+//   family.c   which family its model is of, and which layers are of which kind
 //   keys.c     what a key is, by the rows of key_table.h: its place, type, range, who reads it
 //   types.c    what a rope_type is: a row each
-//   layers.c   which layers are of which kind, and which do not turn
+//   layers.c   what differs by layer, and what the block of a kind of layers must not be
 //   blocks.c   where settings are: in the text model inside, in a block for each kind of layers
 //   find.c     what a method needs: type, head, lengths, theta, factors
 //   read.c     this program's own reading, from the text to the settings (rope_config.h)
@@ -41,6 +41,17 @@ typedef struct {
 // reason when it is no JSON for all that.
 bool card_read(Card *card, const char *text, size_t length, Error *err);
 void card_free(Card *card);
+
+// What is known of a model beside the text.
+typedef struct {
+    RopeConfig rope;
+    int head_dim, max_positions;
+    bool latent;
+} Known;
+
+// An object as a whole config. A block alone, or a config without a family, gets what it lacks from
+// `model` as a Llama's. The caller frees it. NULL with the reason.
+char *config_complete(const Card *card, const Known *model, Error *err);
 
 // ---- a config, and its reader ----
 
@@ -290,9 +301,6 @@ void config_close(Config *c);
 bool config_sees_scaling_only(const Config *c);
 // The block of settings, and what lies under it.
 void config_find_block(Config *c);
-// Refuses what the block of the kind of layers must not be, warns of what contradicts it, and names
-// it. With a block for each kind, finds the base as well, since that can be wrong, too.
-void config_check_block(Config *c);
 
 // ---- find.c: what a method needs of a config ----
 
@@ -367,6 +375,9 @@ bool config_find_list(Config *c, const char *key, int n, double *out);
 void config_refuse_by_layer(Config *c);
 // Reads which layers are of which kind.
 void config_read_layers(Config *c);
+// Refuses what the block of the kind of layers must not be, warns of what contradicts it, and names
+// it. With a block for each kind, finds the base as well, since that can be wrong, too.
+void config_check_block(Config *c);
 
 // ---- remarks.c: what is worth a warning ----
 
@@ -384,24 +395,3 @@ void config_remark_lost(Config *c);
 void config_remark_any(Config *c);
 // Warns of a block that scales, where no layer turns.
 void config_remark_still(Config *c);
-
-// ---- family.c: which model a config is of ----
-
-// Whether a config says of which family its model is.
-bool config_names_family(const Json *config);
-// Refuses a family that is not known, and says what can be done: its settings alone, with the
-// numbers that they need.
-void config_reject_family(Config *c);
-// A whole config of another model is a mistake, even where the head is the same: refuses sizes that
-// are not c->file's, if that has a model's. No engine's reading would be right then.
-void config_check_sizes(Config *c);
-// What is known of a model beside the text.
-typedef struct {
-    RopeConfig rope;
-    int head_dim, max_positions;
-    bool latent;
-} Known;
-
-// An object as a whole config. A block alone, or a config without a family, gets what it lacks from
-// `model` as a Llama's. The caller frees it. NULL with the reason.
-char *config_complete(const Card *card, const Known *model, Error *err);

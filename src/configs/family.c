@@ -1,10 +1,11 @@
-// Which family a config's model is of, and what a part of a config leaves out. docs/checkpoints.md has
-// the sources of the families' defaults.
+// Which family a config's model is of, and which of its layers are of which kind. docs/checkpoints.md
+// has the sources of the families' defaults.
+#include "family.h"
+
+#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "config.h"
 #include "family_table.h"
 
 enum {
@@ -205,8 +206,6 @@ const char *family_wrapper_architecture(const Json *config) {
     return row < N_WRAPPERS ? wrappers[row].architecture : NULL;
 }
 
-// ---- a config and its family ----
-
 static bool says_model(const Json *config) {
     return family_model_type(config) || json_items(json_member(config, "architectures"));
 }
@@ -215,96 +214,176 @@ bool config_names_family(const Json *config) {
     return says_model(config) || says_model(family_text(config));
 }
 
-void config_reject_family(Config *c) {
-    if (family_wrapper_architecture(c->config)) {
-        config_reject(c, c->config, "text_config", "the config of a text model");
-        return;
+// ---- which layers are of which kind ----
+
+// What reading a config's layers needs.
+typedef struct {
+    const Json *text;
+    const RopeFamily *family;
+    ConfigLayers *out;
+    const char **key, **expected;
+} LayerReader;
+
+static bool fault(const LayerReader *r, const char *key, const char *expected) {
+    *r->key = key;
+    *r->expected = expected;
+    return false;
+}
+
+// A whole number from 1 on under a key: *found, which stays where there is none.
+static bool layer_number(const LayerReader *r, const char *key, int *found) {
+    const Json *v = json_member(r->text, key);
+    double x;
+    if (!v) return true;
+    if (!json_number(v, &x) || x != floor(x) || x < 1 || x > MOST) return false;
+    *found = (int)x;
+    return true;
+}
+
+// Whether layers of the family may slide: they have a window, and are not of another kind.
+static bool may_slide(const LayerReader *r) {
+    return !r->family->other_words && (r->out->window > 0 || !r->family->window);
+}
+
+// The kind of layer that a word of layer_types names; -1: none.
+static int kind_named(const LayerReader *r, const Json *quoted) {
+    const RopeFamily *f = r->family;
+    if (json_is(quoted, kind_keys[KIND_FULL]) || json_is_one_of(quoted, f->full_words))
+        return KIND_FULL;
+    if (json_is(quoted, kind_keys[KIND_SLIDING]) && may_slide(r)) return KIND_SLIDING;
+    return json_is_one_of(quoted, f->other_words) ? KIND_OTHER : -1;
+}
+
+static bool fault_in_types(const LayerReader *r) {
+    const RopeFamily *f = r->family;
+    char *out = r->out->expected, *end = out + sizeof r->out->expected;
+    out += snprintf(out, (size_t)(end - out), "%s", kind_keys[KIND_FULL]);
+    for (const char *at = f->other_words; at && *at; at += strcspn(at, " "), at += *at == ' ')
+        out += snprintf(out, (size_t)(end - out), " or %.*s", (int)strcspn(at, " "), at);
+    if (!f->other_words)
+        out += snprintf(out, (size_t)(end - out), "%s",
+                        may_slide(r) ? " or sliding_attention" : ", since there is no window,");
+    snprintf(out, (size_t)(end - out), " for each layer");
+    return fault(r, "layer_types", r->out->expected);
+}
+
+// layer_types of another length than the model. transformers refuses it in every family
+// (validate_layer_type); both lengths are named, as it does.
+static bool fault_in_length(const LayerReader *r, int n) {
+    char *out = r->out->expected;
+    snprintf(out, sizeof r->out->expected, "one for each of num_hidden_layers, %d, and there are %d",
+             r->out->n, n);
+    return fault(r, "layer_types", out);
+}
+
+// Of a family whose layers are alike: whether the list (NULL: none) has a word for each of them.
+static bool types_are_alike(const LayerReader *r, const Json *list) {
+    const bool is_free = r->family->flags & (FAMILY_ANY | FAMILY_CUTS_LISTS);
+    int n = 0;
+    for (const Json *v = json_items(list); v; v = v->next) n++;
+    return !list || is_free || !r->out->n || r->out->n == n || fault_in_length(r, n);
+}
+
+static bool named_layers(const LayerReader *r, const Json *list) {
+    ConfigLayers *out = r->out;
+    int n = 0;
+    for (const Json *v = json_items(list); v; v = v->next, n++) {
+        if (n == MOST_LAYERS) return fault(r, "layer_types", "at most 1024 layers");
+        int kind = kind_named(r, v);
+        if (kind < 0) return fault_in_types(r);
+        out->kinds[n] = (unsigned char)kind;
     }
-    config_reject(c, c->config, "model_type",
-                  "a family that is known, or head_dim, or hidden_size and num_attention_heads");
+    bool is_cut = r->family->flags & FAMILY_CUTS_LISTS && out->n && n > out->n;
+    if (out->n && out->n != n && !is_cut) return fault_in_length(r, n);
+    if (!is_cut) out->n = n;
+    return true;
 }
 
-void config_check_sizes(Config *c) {
-    const ModelSizes *own = &c->file->sizes;
-    const struct {
-        const char *key;
-        int expected;
-    } sizes[] = {
-        {"hidden_size", own->dim},
-        {"num_hidden_layers", own->n_layers},
-        {"num_attention_heads", own->n_heads},
-        {"num_key_value_heads", own->n_kv_heads},
-    };
-    char others[200] = "", one[64];
-    int line = 0;
-    for (size_t i = 0; own->dim && i < sizeof sizes / sizeof *sizes; i++) {
-        double found;
-        bool is_there = json_number(json_member(c->config, sizes[i].key), &found);
-        if (!is_there || !sizes[i].expected || found == sizes[i].expected) continue;
-        if (!line) line = json_member(c->config, sizes[i].key)->line;
-        snprintf(one, sizeof one, "%s is %.12g (expected %d)", sizes[i].key, found,
-                 sizes[i].expected);
-        add_name(others, sizeof others, ", ", one);
+// A list of numbers: one for each layer, 0 for those that slide (more may follow, of layers past
+// the last), or the numbers of the full layers.
+static bool numbered_layers(const LayerReader *r, const char *key, const Json *list, bool is_each) {
+    ConfigLayers *out = r->out;
+    int other = r->family->flags & FAMILY_LINEAR ? KIND_OTHER : KIND_SLIDING, i = 0;
+    memset(out->kinds, is_each ? KIND_FULL : other, (size_t)out->n);
+    for (const Json *v = json_items(list); v; v = v->next, i++) {
+        double x;
+        bool good = json_number(v, &x) && json_is_whole(v) && x >= 0;
+        if (!good || (!is_each && x >= out->n)) return fault(r, key, "a whole number a layer");
+        if (is_each && i < out->n && x == 0) out->kinds[i] = (unsigned char)other;
+        if (!is_each) out->kinds[(int)x] = KIND_FULL;
     }
-    if (!others[0] || !c->good) return;
-    c->good = fail(c->err,
-                   "line %d: another model's config: %s: to try its settings on this model, give "
-                   "its block of them alone",
-                   line, others);
-    free(c->file->whole);
-    c->file->whole = NULL;
+    return !is_each || i >= out->n || fault(r, key, "as many as num_hidden_layers");
 }
 
-// A member behind others, unless the object has it or there is no value.
-static void add_missing(char *whole, const Json *object, const char *key, double value) {
-    if (value > 0 && !json_member(object, key))
-        sprintf(whole + strlen(whole), ", \"%s\": %.17g", key, value);
-}
-
-// Gives the members of a name another one in a copy of an object's text, so that it has none.
-static void rename_members(char *copy, const Json *object, const char *name) {
-    for (const Json *v = json_members(object); v; v = v->next)
-        if (strcmp(v->key, name) == 0)
-            memset(copy + (v->name - object->text) + 1, '_', strcspn(v->name + 1, "\""));
-}
-
-char *config_complete(const Card *card, const Known *model, Error *err) {
-    enum { MOST_MEMBERS = 480 };
-    const Json *object = card->object;
-    bool has_original = json_member(object, "original_max_position_embeddings");
-    bool is_config = card->is_config;
-    int most = has_original && model->max_positions ? model->max_positions : model->rope.train_ctx;
-    char *whole = alloc_array(object->length + MOST_MEMBERS, 1, "a config", err);
-    if (!whole) return NULL;
-    if (config_names_family(object)) return memcpy(whole, object->text, object->length);
-    const Json *beside = is_config ? object : NULL;
-    // Sections and a share that turns are a block of Qwen 3.5's, for one. Others are a Llama's.
-    const Json *part = json_member(object, "rope_parameters"), *block = is_config ? part : object;
-    bool has_sections = !card->is_whole && json_member(block, "mrope_section") &&
-                        json_member(block, "partial_rotary_factor");
-    bool grows = !is_config && json_member(object, "llama_4_scaling_beta");
-    unsigned family = model->latent ? FAMILY_LATENT : 0;
-    if (grows) family |= FAMILY_GROWS | FAMILY_RUNS;
-    else if (has_sections) family = FAMILY_AXES | FAMILY_PARTIAL;
-    sprintf(whole, "{\"model_type\": \"%s\"", family_with(family)->model_type);
-    add_missing(whole, beside, "head_dim", model->head_dim);
-    if (model->latent) {
-        int turning = model->rope.rotary_dim;
-        add_missing(whole, beside, "qk_nope_head_dim", model->head_dim - turning);
-        add_missing(whole, beside, "qk_rope_head_dim", turning);
+static bool periodic_layers(const LayerReader *r) {
+    const RopeFamily *f = r->family;
+    int period = f->period, n = r->out->n;
+    int other = f->flags & FAMILY_LINEAR ? KIND_OTHER : KIND_SLIDING;
+    const char *key = f->period_key;
+    if (key && !layer_number(r, key, &period))
+        return fault(r, key, "a whole number from 1 to 1073741824");
+    int full = f->flags & FAMILY_FULL_FIRST ? 0 : period - 1;
+    for (int i = 0; i < n && period; i++) {
+        int place = f->flags & FAMILY_FROM_END ? period - 1 - (n - 1 - i) % period : i % period;
+        r->out->kinds[i] = (unsigned char)(place == full ? KIND_FULL : other);
     }
-    add_missing(whole, beside, "hidden_size", model->head_dim);
-    add_missing(whole, beside, "num_attention_heads", 1);
-    add_missing(whole, beside, "rope_theta", model->rope.theta);
-    add_missing(whole, beside, "max_position_embeddings", most);
-    bool is_empty = is_config && !json_members(object);
-    strcat(whole, is_empty ? "" : ", ");
-    if (!is_config) strcat(whole, has_sections ? "\"rope_parameters\": " : "\"rope_scaling\": ");
-    char *own = whole + strlen(whole);
-    memcpy(own, object->text, object->length);
-    own[object->length] = '\0';
-    if (!is_config) return strcat(whole, "}");
-    rename_members(own, object, "model_type");  // which says nothing
-    *own = ' ';
-    return whole;
+    if (f->flags & FAMILY_FULL_TOO && n > 0) r->out->kinds[0] = KIND_FULL;
+    return true;
+}
+
+static bool is_null(const Json *value) { return value && value->kind == 'n'; }
+
+// A list under a key that may be NULL.
+static const Json *list_of(const LayerReader *r, const char *key) {
+    const Json *list = key ? json_member(r->text, key) : NULL;
+    return list && list->kind == '[' ? list : NULL;
+}
+
+// Reads which layer is of which kind, from `list` or (NULL) from the family's own lists or period.
+static bool count_kinds(LayerReader *r, const Json *list) {
+    ConfigLayers *layers = r->out;
+    const char *each = r->family->zeros_key, *some = r->family->indexes_key;
+    const Json *numbers = list_of(r, each), *indexes = list_of(r, some);
+    bool is_read = list      ? named_layers(r, list)
+                   : numbers ? numbered_layers(r, each, numbers, true)
+                   : indexes ? numbered_layers(r, some, indexes, false)
+                             : periodic_layers(r);
+    if (!is_read) return false;
+    if (r->family->flags & FAMILY_FULL_LAST && layers->n > 0)
+        layers->kinds[layers->n - 1] = KIND_FULL;
+    for (int i = 0; i < layers->n; i++) layers->n_of[layers->kinds[i]]++;
+    return true;
+}
+
+bool config_layers(const Json *text, const RopeFamily *family, bool types, ConfigLayers *layers,
+                   const char **key, const char **expected) {
+    LayerReader r = {text, family, layers, key, expected};
+    const Json *list = json_member(text, "layer_types");
+    const Json *window = json_member(text, "sliding_window");
+    bool is_list = list && list->kind == '[';
+    bool has_types = types && is_list;
+    int n_layers = text ? 0 : layers->n;
+    *layers = (ConfigLayers){.window = family->window};
+    bool has_layers = layer_number(&r, "num_hidden_layers", &n_layers) && n_layers <= MOST_LAYERS;
+    if (!has_layers) return fault(&r, "num_hidden_layers", "a whole number from 1 to 1024");
+    layers->n = n_layers;
+    if (!family->period) return types_are_alike(&r, has_types ? list : NULL);
+    bool is_missing = !list || is_null(list);
+    const bool has_no_window = family->window && is_null(window);
+    static const char windows[] = "a whole number from 1 to 1073741824, or layer_types";
+    if (has_no_window) layers->window = 0;
+    else if (family->window && !layer_number(&r, "sliding_window", &layers->window))
+        return fault(&r, "sliding_window", "a whole number from 1 to 1073741824");
+    if (types && !is_list && !is_missing) return fault_in_types(&r);
+    if (has_no_window && !has_types) return fault(&r, "sliding_window", windows);
+    if (!count_kinds(&r, has_types ? list : NULL)) return false;
+    // Without a window such a class divides by a period of 0, or has no layer that turns.
+    const bool needs_window = family->flags & FAMILY_NEEDS_WINDOW;
+    return !(has_no_window && needs_window) || fault(&r, "sliding_window", windows);
+}
+
+bool layers_have(const ConfigLayers *layers, int kind) {
+    bool slides = layers->window > 0;
+    if (slides && layers->n > 0) return layers->n_of[kind] > 0;
+    return slides || kind == KIND_FULL;
 }

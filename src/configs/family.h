@@ -114,6 +114,9 @@ const FamilyEngine *family_engine(const RopeFamily *family, const char *engine);
 // The architecture of the wrapper that a config is by its own name. NULL: it is none.
 const char *family_wrapper_architecture(const Json *config);
 
+// Whether a config says of which family its model is.
+bool config_names_family(const Json *config);
+
 typedef struct {
     int n;  // 0: not known, and then both kinds are there
     int n_of[N_KINDS + 1];
@@ -135,6 +138,7 @@ typedef struct {
 bool layers_have(const ConfigLayers *layers, int kind);
 
 // Reads which layers of a text model are of which kind; without a text model (NULL), those of
-// layers->n layers by the family's period. `types` is false where layer_types is not read. False when a value makes no sense; *key is then its key and *expected what was expected.
+// layers->n layers by the family's period. `types` is false where layer_types is not read. False when a
+// value makes no sense; *key is then its key and *expected what was expected.
 bool config_layers(const Json *text, const RopeFamily *family, bool types, ConfigLayers *layers,
                    const char **key, const char **expected);

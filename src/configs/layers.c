@@ -1,183 +1,8 @@
-// Which layers are of which kind, which do not turn, and what of a config differs by layer.
-#include <math.h>
+// What of a config differs by layer, and what the block of a kind of layers must not be.
 #include <stdio.h>
 #include <string.h>
 
 #include "config.h"
-
-// ---- which layers are of which kind ----
-
-// What reading a config's layers needs.
-typedef struct {
-    const Json *text;
-    const RopeFamily *family;
-    ConfigLayers *out;
-    const char **key, **expected;
-} LayerReader;
-
-static bool fault(const LayerReader *r, const char *key, const char *expected) {
-    *r->key = key;
-    *r->expected = expected;
-    return false;
-}
-
-// A whole number from 1 on under a key: *found, which stays where there is none.
-static bool layer_number(const LayerReader *r, const char *key, int *found) {
-    const Json *v = json_member(r->text, key);
-    double x;
-    if (!v) return true;
-    if (!json_number(v, &x) || x != floor(x) || x < 1 || x > MOST) return false;
-    *found = (int)x;
-    return true;
-}
-
-// Whether layers of the family may slide: they have a window, and are not of another kind.
-static bool may_slide(const LayerReader *r) {
-    return !r->family->other_words && (r->out->window > 0 || !r->family->window);
-}
-
-// The kind of layer that a word of layer_types names; -1: none.
-static int kind_named(const LayerReader *r, const Json *quoted) {
-    const RopeFamily *f = r->family;
-    if (json_is(quoted, kind_keys[KIND_FULL]) || json_is_one_of(quoted, f->full_words))
-        return KIND_FULL;
-    if (json_is(quoted, kind_keys[KIND_SLIDING]) && may_slide(r)) return KIND_SLIDING;
-    return json_is_one_of(quoted, f->other_words) ? KIND_OTHER : -1;
-}
-
-static bool fault_in_types(const LayerReader *r) {
-    const RopeFamily *f = r->family;
-    char *out = r->out->expected, *end = out + sizeof r->out->expected;
-    out += snprintf(out, (size_t)(end - out), "%s", kind_keys[KIND_FULL]);
-    for (const char *at = f->other_words; at && *at; at += strcspn(at, " "), at += *at == ' ')
-        out += snprintf(out, (size_t)(end - out), " or %.*s", (int)strcspn(at, " "), at);
-    if (!f->other_words)
-        out += snprintf(out, (size_t)(end - out), "%s",
-                        may_slide(r) ? " or sliding_attention" : ", since there is no window,");
-    snprintf(out, (size_t)(end - out), " for each layer");
-    return fault(r, "layer_types", r->out->expected);
-}
-
-// layer_types of another length than the model. transformers refuses it in every family
-// (validate_layer_type), so it names both lengths as they do.
-static bool fault_in_length(const LayerReader *r, int n) {
-    char *out = r->out->expected;
-    snprintf(out, sizeof r->out->expected, "one for each of num_hidden_layers, %d, and there are %d",
-             r->out->n, n);
-    return fault(r, "layer_types", out);
-}
-
-// Of a family whose layers are alike: whether the list (NULL: none) has a word for each of them.
-static bool types_are_alike(const LayerReader *r, const Json *list) {
-    const bool is_free = r->family->flags & (FAMILY_ANY | FAMILY_CUTS_LISTS);
-    int n = 0;
-    for (const Json *v = json_items(list); v; v = v->next) n++;
-    return !list || is_free || !r->out->n || r->out->n == n || fault_in_length(r, n);
-}
-
-static bool named_layers(const LayerReader *r, const Json *list) {
-    ConfigLayers *out = r->out;
-    int n = 0;
-    for (const Json *v = json_items(list); v; v = v->next, n++) {
-        if (n == MOST_LAYERS) return fault(r, "layer_types", "at most 1024 layers");
-        int kind = kind_named(r, v);
-        if (kind < 0) return fault_in_types(r);
-        out->kinds[n] = (unsigned char)kind;
-    }
-    bool is_cut = r->family->flags & FAMILY_CUTS_LISTS && out->n && n > out->n;
-    if (out->n && out->n != n && !is_cut) return fault_in_length(r, n);
-    if (!is_cut) out->n = n;
-    return true;
-}
-
-// A list of numbers: one for each layer, 0 for those that slide (more may follow, of layers past
-// the last), or the numbers of the full layers.
-static bool numbered_layers(const LayerReader *r, const char *key, const Json *list, bool is_each) {
-    ConfigLayers *out = r->out;
-    int other = r->family->flags & FAMILY_LINEAR ? KIND_OTHER : KIND_SLIDING, i = 0;
-    memset(out->kinds, is_each ? KIND_FULL : other, (size_t)out->n);
-    for (const Json *v = json_items(list); v; v = v->next, i++) {
-        double x;
-        bool good = json_number(v, &x) && json_is_whole(v) && x >= 0;
-        if (!good || (!is_each && x >= out->n)) return fault(r, key, "a whole number a layer");
-        if (is_each && i < out->n && x == 0) out->kinds[i] = (unsigned char)other;
-        if (!is_each) out->kinds[(int)x] = KIND_FULL;
-    }
-    return !is_each || i >= out->n || fault(r, key, "as many as num_hidden_layers");
-}
-
-static bool periodic_layers(const LayerReader *r) {
-    const RopeFamily *f = r->family;
-    int period = f->period, n = r->out->n;
-    int other = f->flags & FAMILY_LINEAR ? KIND_OTHER : KIND_SLIDING;
-    const char *key = f->period_key;
-    if (key && !layer_number(r, key, &period))
-        return fault(r, key, "a whole number from 1 to 1073741824");
-    int full = f->flags & FAMILY_FULL_FIRST ? 0 : period - 1;
-    for (int i = 0; i < n && period; i++) {
-        int place = f->flags & FAMILY_FROM_END ? period - 1 - (n - 1 - i) % period : i % period;
-        r->out->kinds[i] = (unsigned char)(place == full ? KIND_FULL : other);
-    }
-    if (f->flags & FAMILY_FULL_TOO && n > 0) r->out->kinds[0] = KIND_FULL;
-    return true;
-}
-
-static bool is_null(const Json *value) { return value && value->kind == 'n'; }
-
-// A list under a key that may be NULL.
-static const Json *list_of(const LayerReader *r, const char *key) {
-    const Json *list = key ? json_member(r->text, key) : NULL;
-    return list && list->kind == '[' ? list : NULL;
-}
-
-// Reads which layer is of which kind, from `list` or (NULL) from the family's own lists or period.
-static bool count_kinds(LayerReader *r, const Json *list) {
-    ConfigLayers *layers = r->out;
-    const char *each = r->family->zeros_key, *some = r->family->indexes_key;
-    const Json *numbers = list_of(r, each), *indexes = list_of(r, some);
-    bool is_read = list      ? named_layers(r, list)
-                   : numbers ? numbered_layers(r, each, numbers, true)
-                   : indexes ? numbered_layers(r, some, indexes, false)
-                             : periodic_layers(r);
-    if (!is_read) return false;
-    if (r->family->flags & FAMILY_FULL_LAST && layers->n > 0)
-        layers->kinds[layers->n - 1] = KIND_FULL;
-    for (int i = 0; i < layers->n; i++) layers->n_of[layers->kinds[i]]++;
-    return true;
-}
-
-bool config_layers(const Json *text, const RopeFamily *family, bool types, ConfigLayers *layers,
-                   const char **key, const char **expected) {
-    LayerReader r = {text, family, layers, key, expected};
-    const Json *list = json_member(text, "layer_types");
-    const Json *window = json_member(text, "sliding_window");
-    bool is_list = list && list->kind == '[';
-    bool has_types = types && is_list;
-    int n_layers = text ? 0 : layers->n;
-    *layers = (ConfigLayers){.window = family->window};
-    bool has_layers = layer_number(&r, "num_hidden_layers", &n_layers) && n_layers <= MOST_LAYERS;
-    if (!has_layers) return fault(&r, "num_hidden_layers", "a whole number from 1 to 1024");
-    layers->n = n_layers;
-    if (!family->period) return types_are_alike(&r, has_types ? list : NULL);
-    bool is_missing = !list || is_null(list);
-    const bool has_no_window = family->window && is_null(window);
-    static const char windows[] = "a whole number from 1 to 1073741824, or layer_types";
-    if (has_no_window) layers->window = 0;
-    else if (family->window && !layer_number(&r, "sliding_window", &layers->window))
-        return fault(&r, "sliding_window", "a whole number from 1 to 1073741824");
-    if (types && !is_list && !is_missing) return fault_in_types(&r);
-    if (has_no_window && !has_types) return fault(&r, "sliding_window", windows);
-    if (!count_kinds(&r, has_types ? list : NULL)) return false;
-    // Without a window such a class divides by a period of 0, or has no layer that turns.
-    const bool needs_window = family->flags & FAMILY_NEEDS_WINDOW;
-    return !(has_no_window && needs_window) || fault(&r, "sliding_window", windows);
-}
-
-bool layers_have(const ConfigLayers *layers, int kind) {
-    bool slides = layers->window > 0;
-    if (slides && layers->n > 0) return layers->n_of[kind] > 0;
-    return slides || kind == KIND_FULL;
-}
 
 // ---- what is by layer ----
 
@@ -311,4 +136,131 @@ void config_read_layers(Config *c) {
     remark_unused(c);
     c->file->by_layer = layers_have(layers, KIND_SLIDING);
     c->file->bare_full = c->file->by_layer && c->family->flags & FAMILY_BARE_FULL;
+}
+
+// ---- what a block must not be ----
+
+static void name_block(Config *c, const char *name) {
+    c->called = (BlockName){.name = ""};
+    snprintf(c->called.name, sizeof c->called.name, "%s", name);
+    snprintf(c->called.inside, sizeof c->called.inside, "%s.", name);
+}
+
+// One block of all layers.
+static void check_one(Config *c) {
+    const Json *scaling = config_get(c, c->config, "rope_scaling");
+    bool is_scaling = config_is_something(scaling);
+    const char *name = is_scaling ? "rope_scaling" : "rope_parameters";
+    const Json *v = config_get(c, c->config, name);
+    bool is_object = json_is_object(v), is_one = is_object || !config_is_something(v);
+    bool is_silent = !v || v->kind == 'n';
+    for (const Json *in = json_members(v); in; in = in->next) is_one = is_one && in->kind != '{';
+    if (!is_one && !is_object) c->file->is_malformed = c->good;
+    if (!is_one) config_reject(c, c->config, name, "one object of settings for all layers");
+    if (is_scaling && config_is_something(json_member(c->config, "rope_parameters")))
+        config_remark(c, "rope_parameters is not used, since there is a rope_scaling");
+    if (!is_one) c->block = NULL;
+    if (is_silent && c->block && scaling)
+        config_remark(c, "rope_scaling is null, and model_type %s has %s all the same",
+                      c->family->model_type,
+                      strstr(c->family->block, "\"llama3\"") ? "llama3" : "YaRN");
+    name_block(c, name);
+}
+
+// rope_parameters of a family with a block for each kind of layers.
+static void check_parameters(Config *c) {
+    const Json *own = config_get(c, c->config, "rope_parameters");
+    bool is_something = config_is_something(own);
+    const char *full = family_block_name(c->family, KIND_FULL);
+    const char *sliding = family_block_name(c->family, KIND_SLIDING);
+    if (is_something && own->kind != '{')
+        config_reject(c, c->config, "rope_parameters", "an object of settings");
+    if (config_has_type_blocks(c->family, own)) {
+        for (const Json *v = json_members(own); v; v = v->next) {
+            if (strcmp(v->key, full) == 0 || strcmp(v->key, sliding) == 0) continue;
+            // The library saves that, too.
+            bool is_plain = v->kind == 'n' || json_is(v, "default");
+            if (is_plain && strcmp(v->key, "rope_type") == 0) continue;
+            c->block = own;
+            name_block(c, "rope_parameters");
+            config_reject(c, own, v->key, "none beside %s and %s", full, sliding);
+        }
+        return;
+    }
+    for (int kind = 0; kind < N_KINDS; kind++) {
+        const char *name = family_block_name(c->family, kind);
+        const Json *v = json_member(own, name);
+        if (v && v->kind != 'n') config_reject(c, own, name, "an object of settings");
+    }
+    bool has_scaling = config_is_something(json_member(c->config, "rope_scaling"));
+    if (c->family->flags & FAMILY_FLAT_IS_FULL) return;
+    if (is_something && has_scaling)
+        config_reject(c, c->config, "rope_parameters",
+                      "%s and %s in it, since there is a rope_scaling", full, sliding);
+    else if (is_something && c->kind == KIND_FULL)
+        config_remark(c,
+                      "rope_parameters means nothing to model_type %s without %s and %s, and is "
+                      "not used",
+                      c->family->model_type, full, sliding);
+}
+
+// What contradicts the theta of sliding layers where their block has none.
+static void remark_base(Config *c) {
+    double inside, beside;
+    bool has_inside = json_number(json_member(c->block, "rope_theta"), &inside);
+    const char *own = c->family->theta_keys[KIND_SLIDING];
+    if (own) {
+        bool both = has_inside && json_member(c->config, own);
+        if (both && inside != c->theta)
+            config_remark(c, "%s is %.12g beside %s and rope_theta %.12g in it: %.12g counts", own,
+                          c->theta, c->called.name, inside, inside);
+        return;
+    }
+    bool is_beside = json_number(json_member(c->config, "rope_theta"), &beside);
+    if (!has_inside && is_beside && beside != c->theta)
+        config_remark(c,
+                      "rope_theta is %.12g for full_attention alone: sliding_attention has %.12g",
+                      beside, c->theta);
+}
+
+// rope_scaling, which is laid over the block of the full layers.
+static void check_laid_over(Config *c, const Json *scaling, const Json *typed) {
+    if (c->family->flags & FAMILY_NO_SCALING)
+        config_reject(
+            c, c->config, "rope_scaling",
+            "none: Hugging Face 5 fails with KeyError 'sliding_attention', since it replaces "
+            "rope_parameters");
+    else if (scaling->kind != '{')
+        config_reject(c, c->config, "rope_scaling", "an object of settings");
+    if (json_members(typed))
+        config_remark(c, "rope_scaling is laid over rope_parameters.full_attention");
+    name_block(c, "rope_scaling");
+}
+
+// The block of a kind of layers.
+static void check_typed(Config *c) {
+    char name[40];
+    const Json *scaling = config_get(c, c->config, "rope_scaling");
+    const Json *own = json_member(c->config, "rope_parameters");
+    const char *of_kind = family_block_name(c->family, c->kind);
+    const Json *typed = config_has_type_blocks(c->family, own) ? json_member(own, of_kind) : NULL;
+    check_parameters(c);
+    bool is_there = typed && typed->kind != 'n';
+    if (is_there && typed->kind != '{') config_reject(c, own, of_kind, "an object of settings");
+    snprintf(name, sizeof name, "rope_parameters.%s", of_kind);
+    name_block(c, name);
+    config_find_base(c);
+    bool is_flat =
+        c->family->flags & FAMILY_FLAT_IS_FULL && !config_has_type_blocks(c->family, own);
+    if (c->kind == KIND_SLIDING) remark_base(c);
+    else if (config_is_something(scaling)) check_laid_over(c, scaling, typed);
+    else if (is_flat && config_is_something(own)) name_block(c, "rope_parameters");
+}
+
+void config_check_block(Config *c) {
+    if (!c->config) name_block(c, "the block");
+    if (!c->config) c->called.inside[0] = '\0';
+    if (c->family && c->layout == BY_TYPE) check_typed(c);
+    else if (c->layout == BY_TYPE) name_block(c, kind_keys[c->kind]);
+    else if (c->config) check_one(c);
 }

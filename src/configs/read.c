@@ -15,6 +15,17 @@
 
 // ---- families and heads ----
 
+// Refuses a family that is not known, and says what can be done: its settings alone, with the numbers
+// that they need.
+static void reject_family(Config *c) {
+    if (family_wrapper_architecture(c->config)) {
+        config_reject(c, c->config, "text_config", "the config of a text model");
+        return;
+    }
+    config_reject(c, c->config, "model_type",
+                  "a family that is known, or head_dim, or hidden_size and num_attention_heads");
+}
+
 // Warns of architectures that name another class than `name` or one of `others` (with a space between
 // two; NULL: none). Drafters, reward models and embedding models have a known model_type, by which
 // Hugging Face chooses the config and with it RoPE; only running them takes the class.
@@ -39,7 +50,7 @@ static void read_family(Config *c, bool is_llama) {
     c->is_any = !f && config_names_family(given);
     if (c->is_any) {
         f = c->family = family_any(c->config);
-        if (!f) config_reject_family(c);
+        if (!f) reject_family(c);
         else if (config_has_kinds(json_member(c->config, "rope_parameters"))) c->layout = BY_TYPE;
     }
     if (!f || !(f->flags & FAMILY_RUNS)) return;
@@ -326,6 +337,39 @@ static void read_blocks(Config *c) {
     file->by_layer = file->by_layer || (c->layout == BY_TYPE && (!c->family || c->is_any));
 }
 
+// A whole config of another model is a mistake, even where the head is the same: refuses sizes that are
+// not the model's, if there is one. No engine's reading would be right then.
+static void check_sizes(Config *c) {
+    const ModelSizes *own = &c->file->sizes;
+    const struct {
+        const char *key;
+        int expected;
+    } sizes[] = {
+        {"hidden_size", own->dim},
+        {"num_hidden_layers", own->n_layers},
+        {"num_attention_heads", own->n_heads},
+        {"num_key_value_heads", own->n_kv_heads},
+    };
+    char others[200] = "", one[64];
+    int line = 0;
+    for (size_t i = 0; own->dim && i < sizeof sizes / sizeof *sizes; i++) {
+        double found;
+        bool is_there = json_number(json_member(c->config, sizes[i].key), &found);
+        if (!is_there || !sizes[i].expected || found == sizes[i].expected) continue;
+        if (!line) line = json_member(c->config, sizes[i].key)->line;
+        snprintf(one, sizeof one, "%s is %.12g (expected %d)", sizes[i].key, found,
+                 sizes[i].expected);
+        add_name(others, sizeof others, ", ", one);
+    }
+    if (!others[0] || !c->good) return;
+    c->good = fail(c->err,
+                   "line %d: another model's config: %s: to try its settings on this model, give "
+                   "its block of them alone",
+                   line, others);
+    free(c->file->whole);
+    c->file->whole = NULL;
+}
+
 // A family without RoPE needs no numbers.
 static bool settle_still(Config *c) {
     const Json *head = json_member(c->config, "head_dim");
@@ -360,7 +404,7 @@ static void read_all(Config *c) {
     else read_blocks(c);
     if (c->is_any && c->good) config_remark_any(c);
     if (c->good) config_remark_lost(c);
-    config_check_sizes(c);
+    check_sizes(c);
 }
 
 // What is known before a text is read: of a model, and what the text is.

@@ -227,18 +227,17 @@ void config_remark_still(Config *c) {
 
 // ---- keys that stand twice ----
 
+static void refuse_one_twice(Config *c, const Json *object, const char *key) {
+    const Json *v = json_member(object, key);
+    if (v && v->twice) config_reject(c, object, key, "it once, and it appears twice");
+}
+
 // Refuses a key of the table that an object has twice, or one that says which model it is of.
 static void refuse_twice(Config *c, const Json *object) {
     static const char *const others[] = {"model_type", "architectures"};
-    for (const Json *v = json_members(object); v; v = v->next) {
-        const Word key = config_key_word(v);
-        bool is_key = config_key(key.text);
-        for (int i = 0; i < 2; i++) is_key = is_key || strcmp(key.text, others[i]) == 0;
-        for (int i = 0; i < N_CONTAINERS; i++)
-            is_key = is_key || strcmp(key.text, family_containers[i]) == 0;
-        if (is_key && json_member(object, key.text) != v)
-            config_reject(c, object, v->key, "it once, and it appears twice");
-    }
+    for (int i = 0; i < n_config_keys; i++) refuse_one_twice(c, object, config_key_rows[i].name);
+    for (int i = 0; i < 2; i++) refuse_one_twice(c, object, others[i]);
+    for (int i = 0; i < N_CONTAINERS; i++) refuse_one_twice(c, object, family_containers[i]);
 }
 
 // The same in the config, in what it is inside, and in its objects of settings.

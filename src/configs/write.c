@@ -12,7 +12,7 @@
 // A member of a JSON object behind others: n numbers, as a list when there are several. Numbers
 // have enough digits to be read back the same, and a point or an exponent, so that every reader
 // takes them for floats.
-static void put_numbers(FILE *out, const char *key, const double *x, int n) {
+static void put_json_numbers(FILE *out, const char *key, const double *x, int n) {
     char text[40];
     fprintf(out, ", \"%s\": %s", key, n > 1 ? "[" : "");
     for (int i = 0; i < n; i++) {
@@ -24,7 +24,9 @@ static void put_numbers(FILE *out, const char *key, const double *x, int n) {
     if (n > 1) fputc(']', out);
 }
 
-static void put_number(FILE *out, const char *key, double x) { put_numbers(out, key, &x, 1); }
+static void put_json_number(FILE *out, const char *key, double x) {
+    put_json_numbers(out, key, &x, 1);
+}
 
 // The fields of a block that its method has, and that are not 0; a switch when it is off.
 static void put_fields(FILE *out, const RopeConfig *c) {
@@ -35,7 +37,7 @@ static void put_fields(FILE *out, const RopeConfig *c) {
         if (!f->key || (f->methods && !(f->methods & flags)) || (value != 0) == is_switch) continue;
         if (is_switch) fprintf(out, ", \"%s\": false", f->key);
         else if (f->type == WHOLE) fprintf(out, ", \"%s\": %.0f", f->key, value);
-        else put_number(out, f->key, value);
+        else put_json_number(out, f->key, value);
     }
 }
 
@@ -75,7 +77,8 @@ static double share_of(int part, int whole) {
 // The share of a head that turns, where that is not all of it.
 static void block_put_share(FILE *out, const RopePlan *plan) {
     int d = plan->rope.rotary_dim;
-    if (d < plan->head_dim) put_number(out, "partial_rotary_factor", share_of(d, plan->head_dim));
+    if (d < plan->head_dim)
+        put_json_number(out, "partial_rotary_factor", share_of(d, plan->head_dim));
 }
 
 // A quotient without its last, rounded digit.
@@ -94,9 +97,9 @@ static void put_attention(FILE *out, const RopeConfig *c) {
     rope_frequencies(c, c->train_ctx, &f);
     double a = is_pair ? f.attention_factor : c->attention_factor;
     if (c->method != ROPE_YARN || a == 0) return;
-    put_number(out, "attn_factor", rounded(a / (grows + 1)));
+    put_json_number(out, "attn_factor", rounded(a / (grows + 1)));
     bool has_mscale = grows > 0 && a >= 1 && c->mscale_all_dim == 0 && !c->mscale_in_scores;
-    if (has_mscale) put_number(out, "mscale", rounded((a - 1) / grows));
+    if (has_mscale) put_json_number(out, "mscale", rounded((a - 1) / grows));
 }
 
 // What a block says besides what its method needs.
@@ -127,19 +130,19 @@ static void block_put(FILE *out, const RopePlan *plan, BlockForm form) {
     const bool turns_whole = plan->rope.rotary_dim == plan->head_dim;
     if (!form.is_bare && form.has_share) block_put_share(out, plan);
     if (form.is_whole && turns_whole && c->method != ROPE_PROPORTIONAL)
-        put_number(out, "partial_rotary_factor", 1);
+        put_json_number(out, "partial_rotary_factor", 1);
     if (c->method == ROPE_PROPORTIONAL)
-        put_number(out, "partial_rotary_factor", share_of(2 * c->turning, c->rotary_dim));
+        put_json_number(out, "partial_rotary_factor", share_of(2 * c->turning, c->rotary_dim));
     if (!form.is_bare) put_fields(out, &fields);
     put_attention(out, c);
     if (c->method == ROPE_LONGROPE) {
-        put_numbers(out, "short_factor", c->short_factors, c->rotary_dim / 2);
-        put_numbers(out, "long_factor", c->long_factors, c->rotary_dim / 2);
+        put_json_numbers(out, "short_factor", c->short_factors, c->rotary_dim / 2);
+        put_json_numbers(out, "long_factor", c->long_factors, c->rotary_dim / 2);
     }
     if (c->unscaled_positions)
         fprintf(out, ", \"unscaled_positions\": %d", c->unscaled_positions);  // our own key
     if (c->temperature_beta != 0 && !c->temperature_unturned)
-        put_number(out, "llama_4_scaling_beta", c->temperature_beta);
+        put_json_number(out, "llama_4_scaling_beta", c->temperature_beta);
     fputc('}', out);
 }
 
@@ -352,7 +355,7 @@ static void print_blocks(FILE *out, const Publication *p, LayerForm form) {
     const RopePlan full = published_form(p->plan), sliding = of_sliding(p);
     if (block_has_chunks(&full.rope)) {
         fprintf(out, "{\"max_position_embeddings\": %d", most_positions(p, &full.rope));
-        put_number(out, "rope_theta", full.rope.theta);
+        put_json_number(out, "rope_theta", full.rope.theta);
         block_put_share(out, &full);
         fputs(", ", out);
         block_put_chunks(out, &full.rope);
@@ -396,9 +399,9 @@ static void print_layered(FILE *out, const Publication *p, const RopePlan *full)
                block_has_original(c) ? most_positions(p, c) : c->train_ctx);
     if (own_head) fprintf(out, ", \"global_head_dim\": %d", full->head_dim);
     print_layer_types(out, p);
-    if (form != FORM_TYPES) put_number(out, "rope_theta", c->theta);
+    if (form != FORM_TYPES) put_json_number(out, "rope_theta", c->theta);
     if (form == FORM_OLD && family->theta_keys[KIND_SLIDING])
-        put_number(out, family->theta_keys[KIND_SLIDING], of_sliding(p).rope.theta);
+        put_json_number(out, family->theta_keys[KIND_SLIDING], of_sliding(p).rope.theta);
     // Without a block some families have their class's, as gpt-oss has.
     if (form == FORM_TYPES || c->method != ROPE_NONE || family->block) {
         fprintf(out, ", \"%s\": ", form == FORM_TYPES ? "rope_parameters" : "rope_scaling");
@@ -425,7 +428,7 @@ static void print_config(FILE *out, const Publication *p, const RopePlan *plan, 
     if (is_latent(p))
         fprintf(out, ", \"qk_nope_head_dim\": %d, \"qk_rope_head_dim\": %d",
                 plan->head_dim - c->rotary_dim, c->rotary_dim);
-    put_number(out, "rope_theta", c->theta);
+    put_json_number(out, "rope_theta", c->theta);
     if (!is_latent(p)) block_put_share(out, plan);
     if (block_has_chunks(c)) fputs(", ", out);
     if (block_has_chunks(c)) block_put_chunks(out, c);
@@ -460,7 +463,7 @@ char *publish_config(const Publication *p, bool may_be_bare, Error *err) {
 }
 
 // The keys of RoPE in a family's config.
-static void print_keys(FILE *out, const Publication *p, const RopePlan *plan) {
+static void print_rope_keys(FILE *out, const Publication *p, const RopePlan *plan) {
     const RopeConfig *c = &plan->rope;
     const RopeFamily *family = published_family(p);
     const LayerForm form = block_form(p);
@@ -468,11 +471,11 @@ static void print_keys(FILE *out, const Publication *p, const RopePlan *plan) {
     const bool is_reached = block_has_original(c) || block_has_chunks(c) || c->dynamic;
     fprintf(out, "{\"max_position_embeddings\": %d",
             is_reached ? most_positions(p, c) : p->context);
-    if (!is_typed && !grows) put_number(out, "rope_theta", c->theta);
+    if (!is_typed && !grows) put_json_number(out, "rope_theta", c->theta);
     if (!is_typed && !is_latent(p) && family->flags & FAMILY_PARTIAL)
-        put_number(out, "partial_rotary_factor", share_of(c->rotary_dim, plan->head_dim));
+        put_json_number(out, "partial_rotary_factor", share_of(c->rotary_dim, plan->head_dim));
     if (form == FORM_OLD && family->theta_keys[KIND_SLIDING])
-        put_number(out, family->theta_keys[KIND_SLIDING], of_sliding(p).rope.theta);
+        put_json_number(out, family->theta_keys[KIND_SLIDING], of_sliding(p).rope.theta);
     if (block_has_original(c) && !is_typed && !grows)
         fprintf(out, ", \"original_max_position_embeddings\": %d", c->train_ctx);
     const bool has_block =
@@ -499,7 +502,7 @@ char *publish_keys(const Publication *p, Error *err) {
         fail(err, "rope %s: %s", plan.name, why ? why : "no memory for a config");
         return NULL;
     }
-    print_keys(out, p, &plan);
+    print_rope_keys(out, p, &plan);
     fclose(out);
     return text;
 }

@@ -225,8 +225,8 @@ static bool read_reference(Reading *out, const Json *config, int length, const R
 }
 
 // What engines_read returns, of a config that is parsed.
-static Readings *read_all(const char *list, const Json *config, int length, const RopeConfig *meant,
-                          Error *err) {
+static Readings *read_engines(const char *list, const Json *config, int length,
+                              const RopeConfig *meant, Error *err) {
     Reading asked[MOST_READINGS];
     int n_asked = engines_list(list, asked, err), of_one = 0;
     if (!n_asked) return NULL;
@@ -245,7 +245,7 @@ static Readings *read_all(const char *list, const Json *config, int length, cons
 Readings *engines_read(const char *list, const char *config, int length, const RopeConfig *meant,
                        Error *err) {
     Json *root = json_parse(config, strlen(config), err);
-    Readings *all = root ? read_all(list, root, length, meant, err) : NULL;
+    Readings *all = root ? read_engines(list, root, length, meant, err) : NULL;
     free(root);
     return all;
 }

@@ -6,7 +6,7 @@
 #include "../kinds/kinds.h"
 #include "job.h"
 
-static void put_text(const char *name, const char *text) {
+static void put_string(const char *name, const char *text) {
     printf(", \"%s\": ", name);
     print_json_text(text, strlen(text));
 }
@@ -86,7 +86,7 @@ bool print_fields(Job *job, Error *err) {
     put_remarks(said);
     if (said->unused[0]) {
         said_unused(said, unused, sizeof unused);
-        put_text("unused", unused);
+        put_string("unused", unused);
     }
     RopeConfig rope = said->rope;
     if (said->still) rope.rotary_dim = rope.turning = 0;
