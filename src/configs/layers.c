@@ -181,9 +181,15 @@ static void check_parameters(Config *c) {
             // The library saves that, too.
             bool is_plain = v->kind == 'n' || json_is(v, "default");
             if (is_plain && strcmp(v->key, "rope_type") == 0) continue;
+            // Hugging Face's classes look up the blocks by the types of their layers alone.
+            if (v->kind != '{' || has_word("chunked_attention linear_attention", v->key)) {
+                config_remark(c, "rope_parameters.%.39s is not used, beside %s and %s", v->key, full,
+                              sliding);
+                continue;
+            }
             c->block = own;
             name_block(c, "rope_parameters");
-            config_reject(c, own, v->key, "none beside %s and %s", full, sliding);
+            config_reject(c, own, v->key, "no block beside %s and %s", full, sliding);
         }
         return;
     }
