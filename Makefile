@@ -1,5 +1,6 @@
 # make          builds ./run for this machine, or with the CC, CPPFLAGS, CFLAGS, LDFLAGS, ARCH and OPENMP that are given
-# make core     builds ./core, the tiny program: a Llama (rope.c and src/llama) and other kinds of models, on one thread
+# make llama    builds ./llama, the tiny program: a Llama alone (rope.c and src/llama), on one thread
+# make core     builds ./core, the same for all kinds of models (src/decoder and src/kinds)
 # make debug    builds with the address and undefined-behavior sanitizers
 # make test     runs the tests
 # make figures  measures and draws docs/figures again (matplotlib; TEXT=FILE names the text); continues an interrupted run
@@ -40,12 +41,13 @@ STRICT = $(if $(WERROR),-Werror)
 # OpenMP when the compiler has it. make OPENMP= builds without.
 OPENMP := $(call accepts,-fopenmp)
 
-# The tiny program, and what it stands on.
-CORE_ROOMS = base weights tokens llama kinds
-CORE = rope.c src/rope_settings.c $(wildcard $(CORE_ROOMS:%=src/%/*.c))
-SOURCES = run.c $(sort $(filter-out src/llama/main.c,$(CORE) $(wildcard src/*.c src/*/*.c)))
+# The tiny program of a Llama alone, with what it needs, and of all kinds of models.
+LLAMA = rope.c src/rope_settings.c $(wildcard $(patsubst %,src/%/*.c,base weights tokens llama))
+CORE = $(filter-out src/llama/main.c,$(LLAMA)) $(wildcard src/decoder/*.c src/kinds/*.c)
+SOURCES = run.c $(sort $(filter-out src/llama/main.c src/kinds/main.c,$(CORE) $(wildcard src/*.c src/*/*.c)))
 OBJECTS = $(SOURCES:%.c=build/%.o)
 CORE_OBJECTS = $(CORE:%.c=build/%.o)
+LLAMA_OBJECTS = $(LLAMA:%.c=build/%.o)
 
 # How all is compiled and linked, and the commit that --version tells. An archive of git's has it in run.c itself.
 COMPILE := $(CC) $(FLAGS) $(OPENMP) $(CPPFLAGS) $(CFLAGS)
@@ -55,7 +57,7 @@ COMMIT := $(shell { [ -e .git ] && grep -q '[$$]Format' run.c && git describe --
 
 # Only the targets that build go by the flags of this call. All others take the program as it was built last, and what is
 # out of date of it is built as the rest was: what `make test` tests and `make install` installs is what `make` built.
-BUILDERS = default run core all debug  # what links a program belongs here
+BUILDERS = default run core llama all debug  # what links a program belongs here
 BUILDING := $(filter $(BUILDERS),$(or $(MAKECMDGOALS),default))
 recorded = $(shell cat build/$(1) 2> /dev/null)
 BUILT := $(call recorded,flags)
@@ -86,7 +88,10 @@ run: $(OBJECTS) build/link
 core: $(CORE_OBJECTS) build/link
 	$(call link,$(filter-out $(OPENMP),$(LINK)))
 
-all: run core
+llama: $(LLAMA_OBJECTS) build/link
+	$(call link,$(filter-out $(OPENMP),$(LINK)))
+
+all: run core llama
 
 # What is written in C from data: families and keys of configs, and the story of book.txt. It is written once, before
 # anything is compiled, and only what changed gets a new time. Without Python, or without the data, it stays as committed.
@@ -98,7 +103,7 @@ build/tables: $(wildcard $(TABLE_DATA))
 	@if [ $(words $^) = $(words $(TABLE_DATA)) ] && command -v $(PYTHON) > /dev/null; then \
 		$(PYTHON) tools/generate/family_table.py && $(PYTHON) tools/generate/prose.py; fi
 	@touch $@
-$(sort $(OBJECTS) $(CORE_OBJECTS)): | build/tables
+$(sort $(OBJECTS) $(CORE_OBJECTS) $(LLAMA_OBJECTS)): | build/tables
 
 build/%.o: %.c build/flags
 	@mkdir -p $(@D)
@@ -187,7 +192,7 @@ build/$(NAME).1: FORCE
 VERSION = $(shell sed -n 's/^.define VERSION "\(.*\)"/\1/p' run.c)
 
 clean:
-	rm -rf build dist run core
+	rm -rf build dist run core llama
 
 FORMATTED = *.c *.h src/*.c src/*.h src/*/*.c src/*/*.h page/*.c page/*.h tests/*.c tests/*.h tests/*/*.c
 
@@ -204,4 +209,4 @@ help:
 .PHONY: all debug test figures class install uninstall clean format help say-flags FORCE
 FORCE:
 
--include $(sort $(OBJECTS:.o=.d) $(CORE_OBJECTS:.o=.d))
+-include $(sort $(OBJECTS:.o=.d) $(CORE_OBJECTS:.o=.d) $(LLAMA_OBJECTS:.o=.d))

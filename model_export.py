@@ -177,7 +177,7 @@ def export_tokenizer(job, source, out, force):
 
 # ---- the command ----
 
-TROUBLE, INTERRUPTED = 2, 130  # exit statuses, as run has them
+TROUBLE, INTERRUPTED = 2, 130  # exit statuses, as in ./run
 WITH_VALUE = '--tokenizer-out',
 ALONE = '--tokenizer', '--no-tokenizer', '--force', '--unpacked'
 # What is said of options that were removed.

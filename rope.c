@@ -1,12 +1,12 @@
 // Rotary position embedding (RoPE) and the ways to stretch it, in the order in which they were found.
 //
-// Attention does not know where a token stands. RoPE tells it by turning each query and key. The d
+// Attention does not know where a token is. RoPE tells it by turning each query and key. The d
 // elements of a head are d/2 pairs. Pair i is a hand of a clock that turns by inv_freq[i] radians
 // per position. The product of a query at m with a key at n then depends on m - n alone. Fast hands
 // tell near positions apart, slow ones far positions.
 //
 // A model trained on L positions has seen its slow hands on a part of their first turn only. Past L
-// they stand at angles that it never saw, and it breaks. A method changes the speed of the hands so
+// they reach angles that it never saw, and it breaks. A method changes the speed of the hands so
 // that a text s times longer stays within seen angles. The methods differ in which hands they slow
 // down. A distance map leaves the hands alone and changes how far apart two positions are taken to
 // be.
@@ -108,9 +108,9 @@ static double longrope_attention(const RopeConfig *c, double s) {
     return s > 1 ? sqrt(1 + log(s) / log(c->train_ctx)) : 1;
 }
 
-// Proportional: plain RoPE whose slow hands stand still. The speeds are those of the whole head,
-// but only the first hands turn, a quarter of them in Gemma 4's full layers. What the others hold
-// is read at any distance alike. The factor divides, as in Hugging Face's rope_type "proportional".
+// Proportional: plain RoPE whose slow hands rest. The speeds are those of the whole head, but only
+// the first hands turn, a quarter of them in Gemma 4's full layers. What the others hold is read at
+// any distance alike. The factor divides, as in Hugging Face's rope_type "proportional".
 static double proportional(const RopePair *p) {
     bool turns = p->index < p->config->turning;
     return turns ? p->plain / p->scale : 0;

@@ -94,7 +94,7 @@ extern const int rope_n_methods;
 
 // ---- distance maps ----
 
-// What a map makes of one position p. A query at i and a key at j <= i get the distance
+// What a map computes from one position p. A query at i and a key at j <= i get the distance
 //     D(i, j) = i - j where that is below near(i), else query(i) - key(j).
 // No part depends on both i and j, so attention need not turn a key anew for each query.
 typedef struct {
@@ -152,7 +152,7 @@ double score_growth(const RopeConfig *config);
 // arXiv 2309.00071.
 double rope_yarn_growth(double s);
 
-// What a method makes of a RopeConfig at one length.
+// What a method computes from a RopeConfig at one length.
 typedef struct {
     int n_pairs;
     double scale;  // s in force

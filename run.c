@@ -76,7 +76,8 @@ int main(int argc, char **argv) {
     Error err;
     catch_interrupt(0);  // which also ends the wait for a text from standard input
     bool ok = options_parse(argc, argv, o, &err);
-    // A program that asks for JSON hears of a wrong option in JSON, whichever stands first.
+    // A caller that asks for JSON gets errors of options in JSON, too, whichever option comes
+    // first.
     for (int i = 1; i < argc && !ok; i++) o->json = o->json || strcmp(argv[i], "--json") == 0;
     if (ok && (o->help || o->version)) {
         o->json = false;
@@ -92,7 +93,7 @@ int main(int argc, char **argv) {
     return finish(&p, ok, &err);
 }
 
-// ---- what a job stands on ----
+// ---- what a job needs ----
 
 // Finds where a model is read, which may be another program's. False with the reason.
 static bool find_model(const Options *o, const char *path, char *place, size_t size, Error *err) {

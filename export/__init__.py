@@ -1,4 +1,4 @@
-"""What model_export.py stands on, from the bottom up.
+"""The modules of model_export.py, from the bottom up.
 
     common, installed   problems, JSON read with suspicion, files that appear when they are whole; names of commands
     header, model       model.bin's header, a field a row of header.json; the fields of a model by name

@@ -26,7 +26,7 @@ EXPORTER, PROGRAM, RUN = called('-export', 'python3 model_export.py')
 
 
 class Job:
-    """One run of the exporter. notes: what to tell the user when all went well; inputs: the files that are read, not to
+    """One run of the exporter. notes: messages to the user when all went well; inputs: the files that are read, not to
     be overwritten."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ REFUSED = object()  # what a missing key, or a null, is taken for unless the cal
 
 
 class Keys:
-    """A JSON object, or whatever else has names and values; `inside` is where it stands in its file."""
+    """A JSON object, or whatever else has names and values; `inside` is its place in its file."""
 
     def __init__(self, job: Job, path: str, values: Dict[Any, Any], inside: str = '') -> None:
         self.job, self.path, self.values, self.inside = job, path, values, inside
@@ -114,7 +114,7 @@ def not_used(config: Keys, family: Any, *keys: str) -> None:
 
 
 def named(value: Any, path: str, key: str) -> str:
-    """A value under a key that cannot be used, as src/configs names it, too: numbers as the file has them."""
+    """A value that cannot be used, in the words of src/configs: numbers are spelled as in the file."""
     if type(value) in (int, float) and path.endswith('.json'):
         return as_written(path, key, value)[:40]
     if isinstance(value, (list, tuple)):
@@ -125,7 +125,7 @@ def named(value: Any, path: str, key: str) -> str:
 
 
 def as_written(path: str, key: str, value: Any) -> str:
-    """A number of a JSON file, under this key, as it stands there."""
+    """A number of a JSON file, under this key, as it is spelled there."""
     found = [json.dumps(value)]
 
     class Number(str):
@@ -232,7 +232,7 @@ def read_json(job: Job, path: str) -> Keys:
 
 @contextmanager
 def replacing(path: str) -> Iterator[BinaryIO]:
-    """A file to write that takes its name once it is whole; when anything goes wrong, nothing is left behind. Whether
+    """A file to write that takes its name once it is whole; when anything goes wrong, nothing is left over. Whether
     what is there may be replaced, existing.may_write says."""
     final = os.path.realpath(path)  # a link stays, and points to the new file
     part = '%s.%d.part' % (final, os.getpid())

@@ -1,5 +1,5 @@
-"""The families of models: the rows of families.json, which say all that is known of a family. docs/code.md tells how
-one is added. tools/generate/family_table.py makes a table in C of the same rows."""
+"""The families of models: the rows of families.json, which say all that is known of a family. docs/code.md explains how
+to add one. tools/generate/family_table.py makes a table in C of the same rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TYPES = {'usual': USUAL_TYPES, 'with_proportional': {**USUAL_TYPES, 'proportiona
          'default_alone': {'default': 'default'}}
 # The keys of what most families call alike, by our names.
 USUAL_KEYS = {'hidden_dim': 'intermediate_size', 'norm_eps': 'rms_norm_eps', 'shared_classifier': 'tie_word_embeddings'}
-# What grows with the position where one key says so, which stands in the block.
+# What grows with the position where a key of the block says so.
 GROWTH = ('llama_4_scaling_beta',)
 
 
@@ -44,7 +44,7 @@ class Layers:
     zeros: Dict[str, str] = field(default_factory=dict)  # the key of a list of numbers, and what a layer with a 0 is:
                              # sliding, linear or without_rope
     full_words: Tuple[str, ...] = ()  # in layer_types for full layers, besides full_attention
-    cuts_lists: bool = False  # what lists have behind the last layer is not used
+    cuts_lists: bool = False  # entries of lists after the last layer are not used
 
     @property
     def thetas(self) -> str:
@@ -181,7 +181,7 @@ class Names:
     prefix: str = ''         # in published files, where others have `model.`
     also: Dict[str, str] = field(default_factory=dict)  # names in files of some releases, and the usual ones
     left_out: Tuple[str, ...] = ()  # how names begin that are no part of the model, a %d for its number of layers
-    fused: Dict[str, List[str]] = field(default_factory=dict)  # behind a layer's place: the parts, one below the other
+    fused: Dict[str, List[str]] = field(default_factory=dict)  # after a layer's place: the parts, one below the other
     gate_in_queries: bool = False  # the gate of attention has its rows in q_proj, head by head
 
 
@@ -190,7 +190,7 @@ class Gguf:
     """The architecture in llama.cpp."""
     architecture: str
     with_experts: str = ''   # and that of models with experts, if it is another
-    with_pictures: Tuple[str, ...] = ()  # and those of the same model behind one for pictures
+    with_pictures: Tuple[str, ...] = ()  # and those of the same model after one for pictures
     adjacent: bool = False   # pairs that turn are rows side by side
     needs: FrozenSet[Feature] = frozenset()   # what it always has besides
     cannot: FrozenSet[Feature] = frozenset()  # what it cannot say of what the family may have
@@ -211,7 +211,7 @@ class Gguf:
     largest: int = 0         # the number of layers of the model whose scores go by the width of a head in dim
     caps: Dict[str, str] = field(default_factory=dict)  # keys of logit_cap and score_cap, which it always has
     yarn: str = ''           # told: the betas are read, and a multiplier that the attention factor follows from; both:
-                             # that multiplier stands for mscale, too; unread: it is not read
+                             # that multiplier is mscale, too; unread: it is not read
     truncate: bool = True    # YaRN's ramp is cut to whole pairs
     lists: Tuple[str, ...] = ()  # keys of heads and widths that may be a list, of a number a layer
     own_length: bool = False     # heads of sliding layers may have another width
@@ -225,13 +225,13 @@ class Gguf:
     chunks: int = 0          # layers see chunks of so many positions, by a pattern that is fixed
     full_first: int = 0      # where no key says which layers slide, the first of so many is full
     bare: bool = False       # head norms without weights have some, which say what queries are multiplied by
-    after_eps: float = 0.0   # the epsilon of norms after, which no key says
+    after_eps: float = 0.0   # the epsilon of norms after, which has no key
     square: bool = False     # it loads only heads that are as wide together as the model
     loads: FrozenSet[Feature] = frozenset()   # what a file must have, or llama.cpp does not load it
     classifier: str = ''     # own: a file must have one; tied: a file must have none; '': either
-    tiled: bool = False      # value heads of a state stand in tiles
+    tiled: bool = False      # value heads of a state are in tiles
     experts: str = ''        # told: keys say how weights are made and which layers are dense; '': a sum of 1, none is
-    not_an_end: str = ''     # a token that the file calls an end of text, and that is none
+    not_an_end: str = ''     # a token that the file wrongly calls an end of text
     names: Names = Names()
 
 
@@ -248,7 +248,7 @@ class Family:
     gone: str = ''            # of a family that earlier versions ran: what went, and when
     wrapped_in: Dict[str, str] = field(default_factory=dict)  # model_type: architecture, of models of pictures and text
     wrapped_tied: bool = True  # a wrapper that says nothing of it has its embedding for a classifier
-    wrapped_flat: bool = False  # the keys of the text model may stand in the wrapper itself
+    wrapped_flat: bool = False  # the keys of the text model may be in the wrapper itself
     defaults: Dict[str, Any] = field(default_factory=dict)    # of its class, where config.json says nothing
     sizes: Dict[str, int] = field(default_factory=dict)  # of its class, which a text model inside another may leave out
     always: FrozenSet[Feature] = frozenset()
@@ -282,7 +282,7 @@ class Family:
 
     @property
     def seen_first(self) -> bool:
-        """Whether engines were looked at with it before those whose layers differ, of which releases are told."""
+        """Whether engines were verified with it before those whose layers differ, for which releases are given."""
         return bool(self.seen) and not any('@' in name for name in self.seen)
 
     def default(self, key: str, missing: Any = None) -> Any:

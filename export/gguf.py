@@ -152,7 +152,7 @@ def read_shape(path, keys, family, tensors):
     return Model(**heads, dim=keys.integer('embedding_length', MAX_WIDTH), n_layers=n_layers,
                  seq_len=keys.integer('context_length', MAX_SEQ), norm_eps=norm_eps,
                  hidden_dim=expert_gguf.read_hidden(keys, family),
-                 latent_norm_eps=norm_eps if family.latent else 0)  # as llama.cpp has it
+                 latent_norm_eps=norm_eps if family.latent else 0)  # as in llama.cpp
 
 
 def read_heads(path, keys, family):
@@ -179,7 +179,7 @@ def read_heads(path, keys, family):
 
 
 def end_tokens(settings, rule, vocab_size):
-    """What ends a text, but for what the architecture's files call so and is none."""
+    """What ends a text, without what the architecture's files wrongly call so."""
     ids = [settings.token('tokenizer.ggml.%s_token_id' % name, vocab_size, None)
            for name in ('eos', 'eot', 'eom')]
     texts = settings.values.get('tokenizer.ggml.tokens') or [] if rule.not_an_end else []
@@ -293,8 +293,8 @@ def by_wavelength(frequency, length, factor):
 
 
 def lengths_by(divisors, factor, frequencies):
-    """Trained contexts that may be behind such divisors: that of the released models, and the one that a pair between
-    the two ends tells."""
+    """Trained contexts that may have given such divisors: that of the released models, and the one that follows from a
+    pair between the two ends."""
     yield 8192
     for found, frequency in zip(divisors, frequencies):
         if 1.01 < found < 0.99 * factor:
@@ -420,7 +420,7 @@ def read_file(job, path):
 
 
 def place(path, places, base, align, total):
-    """The tensors, which lie one behind the other, each at a multiple of `align`."""
+    """The tensors, which follow one another, each at a multiple of `align`."""
     tensors, at = {}, base
     for name, (shape, kind, offset) in sorted(places.items(), key=lambda item: item[1][2]):
         if kind in REMOVED_TYPES:

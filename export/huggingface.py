@@ -18,7 +18,7 @@ from .tensors import Checkpoint, gather_numbers, rounded, split
 from .torch_files import read_torch
 
 FILES = [('model.safetensors', read_safetensors), ('pytorch_model.bin', read_torch)]  # each alone, or NAME.index.json
-# What stands beside the text model's tensors where these have no prefix of their own.
+# Prefixes beside the text model's tensors where these have no prefix of their own.
 BESIDE = tuple('model.' + part for part in (
     'vision_tower.', 'vision_model.', 'audio_tower.', 'multi_modal_projector.', 'embed_vision.', 'embed_audio.',
     'visual.'))
@@ -102,9 +102,9 @@ def leave_out(job, folder, tensors, family, names, model):
 
 
 def text_alone(job, folder, tensors):
-    """The tensors of the text model by the names that it has by itself: all stand behind the prefix of its embedding
-    (language_model.model., model.language_model., thinker.model. ...), the classifier may stand beside it or in front
-    of all. The others, for pictures or sound, are left out by name."""
+    """The tensors of the text model by the names that it has by itself: all have the prefix of its embedding
+    (language_model.model., model.language_model., thinker.model. ...), the classifier may be beside it or at the top.
+    The others, for pictures or sound, are left out by name."""
     end = 'embed_tokens.weight'
     prefixes = sorted({name[:-len(end)] for name in tensors if name.endswith(end)}, key=lambda start: (
         not any(part in start for part in ('language_model', 'text_model', 'llm')), len(start)))

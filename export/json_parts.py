@@ -28,7 +28,7 @@ def steps(keys, key, members):
 
 
 def finished(keys):
-    """Nothing may stand there that nobody asked for."""
+    """Refuses members that nobody asked for."""
     for key in keys.values:
         if key not in keys.asked:
             keys.refuse(key, 'no such key')
@@ -50,7 +50,7 @@ def spelled(path, text):
 
 def by_id(path, vocab):
     """The vocabulary as tokens in the order of their ids. Where an id has no token (tiktoken's cl100k and o200k leave
-    some out in front of their special ones) stands an unused one."""
+    some out before their special ones) there is an unused one."""
     tokens = [[b'', 0.0, UNUSED] for _ in range(max(vocab.values()) + 1)]
     for text, id in vocab.items():
         tokens[id] = [spelled(path, text), 0.0, NORMAL]
@@ -90,7 +90,7 @@ def read_added_tokens(top, vocab, can=()):
 
 def demand_raw(top):
     """Tokens that are sought in text are cut out of it before it is put in order: those that are normalized would be
-    sought behind that."""
+    sought after that."""
     for i, token in enumerate(top.values.get('added_tokens') or []):
         if token.get('normalized', True) and not token.get('special'):
             top.within(token, 'added_tokens[%d].' % i).refuse('normalized', 'false')

@@ -64,7 +64,7 @@ def group_size(path, model, size):
 
 
 def place(path, model, version, at, total):
-    """The tensors, one behind the other."""
+    """The tensors, one after the other."""
     dim, hidden, kv_dim = model.dim, model.hidden_dim, model.n_kv_heads * model.head_dim
     shapes = {'embedding': (model.vocab_size, dim), 'wq': (dim, dim), 'wk': (kv_dim, dim), 'wv': (kv_dim, dim),
               'wo': (dim, dim), 'w1': (hidden, dim), 'w2': (dim, hidden), 'w3': (hidden, dim),

@@ -1,4 +1,4 @@
-"""A model as model.bin's header has it, with what a source says of it besides; and what sets families apart."""
+"""A model with the fields of model.bin's header and what else a source says of it; and the features of families."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ else:
 @dataclass
 class Model(Header):
     """The header's fields, by the names of docs/format.md; 0 is a field's word for `as in a Llama`."""
-    # Lists that stand behind the header. No layers: all are alike.
+    # Lists that follow the header. No layers: all are alike.
     eos_ids: List[int] = field(default_factory=list)
     short_factor: List[float] = field(default_factory=list)
     long_factor: List[float] = field(default_factory=list)
@@ -63,8 +63,8 @@ class Model(Header):
         return self.rotary_dim or self.head_dim
 
     def turning_in(self, layer: int) -> Tuple[int, int]:
-        """The same of a layer, and how far apart the two of a pair are where the halves of a head stand one behind the
-        other."""
+        """The elements of a layer's head that turn, and how far apart the two of a pair are where the halves of a head
+        follow one another."""
         slides = self.layer_flags[layer] & TURNS_AS_SLIDING
         method = self.sliding_method if slides else self.rope_method
         head_dim = self.layer_shapes[layer].head_dim
@@ -97,7 +97,7 @@ FIELDS = {each.name for each in fields(Model)}
 
 
 class Feature(Enum):
-    """What sets families apart. The name in lower case stands in families.json, the value in messages."""
+    """Features of families. families.json has the name in lower case, and messages the value."""
     QKV_BIAS = 'biases of q, k and v'
     ALL_BIASES = 'biases of q, k, v and o'
     O_BIAS = 'a bias of o'
@@ -180,7 +180,7 @@ class Feature(Enum):
     DIVISORS = 'divisors'
 
 
-# The fields by which a model has a feature. Reading a family sets them, and a model that has them has it.
+# The fields that make a feature. Reading a family sets them, and a model with these values has the feature.
 FIELDS_OF: Dict[Feature, Dict[str, int]] = {
     Feature.QKV_BIAS: {'qkv_bias': 1, 'o_bias': 0}, Feature.ALL_BIASES: {'qkv_bias': 1, 'o_bias': 1},
     Feature.O_BIAS: {'qkv_bias': 0, 'o_bias': 1, 'latent_bias': 0},

@@ -1,5 +1,5 @@
-"""model.bin as a source, to be carried out again: versions 3 to 6 are read by the fields of docs/format.md, and what
-has to be widened first, since nobody else has it, ./run writes as float16."""
+"""model.bin as a source, to be carried out again: versions 3 to 6 are read by the fields of docs/format.md, and types
+that no other program has are widened by ./run, to float16."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def check_writable(path, asked):
 
 
 def widen_all(path, out, asked):
-    """Writes a model in float16 to `out`. What goes wrong there is told of the file that was asked for."""
+    """Writes a model in float16 to `out`. Errors there name the file that was asked for."""
     import subprocess
     # Interrupts wait until it is known what is to be stopped.
     interrupts, numbers = [], (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -263,7 +263,7 @@ def note_bytes(path, total):
 
 
 def size_in_file(path, name, dtype, shape, group_size):
-    """Bytes; of q8 and q4 the scales, too, which stand behind the values, at a multiple of 64 bytes."""
+    """Bytes; for q8 and q4 with the scales, which follow the values at a multiple of 64 bytes."""
     if dtype in ITEM_SIZES:
         return prod(shape) * ITEM_SIZES[dtype]
     rows, columns = shape

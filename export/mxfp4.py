@@ -1,4 +1,4 @@
-"""Experts in MXFP4, as gpt-oss is published, and as ggml has them: the order of nibbles in a block, both ways."""
+"""Experts in MXFP4, in gpt-oss's published layout and in ggml's: the order of nibbles in a block, both ways."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def in_ggml_order(blocks, scales):
 
 
 def in_published_order(data):
-    """What ggml's blocks hold behind their scales, with neighbors in a byte."""
+    """The bytes after the scales of ggml's blocks, with neighbors in a byte."""
     half, step = FP4_BYTES // 2, BLOCKS['MXFP4'][1]
     out = bytearray(len(data) // step * FP4_BYTES)
     for i in range(half):

@@ -63,7 +63,7 @@ def write_gguf(file: Any, checkpoint: Checkpoint, tokenizer: Any, name: str) -> 
     plan = state_tensors.in_order(path, plan, model, rule.tiled)
     plan += shapes.unused_keys(plan, model) if rule.loads_unused else []
     if tokenizer and tokenizer.get('takes_spaces'):
-        name = 'phi-3 ' + name  # by which llama.cpp knows that tokens take the spaces behind them
+        name = 'phi-3 ' + name  # by which llama.cpp knows that tokens take the spaces after them
     settings = {'general.architecture': (STRING, architecture), 'general.name': (STRING, name),
                 'general.description': (STRING, 'written by ' + WRITTEN_BY),
                 'general.file_type': (U32, FILE_TYPES[most_used(model)[0]]),

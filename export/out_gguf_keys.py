@@ -15,7 +15,7 @@ from .tensors import rounded
 
 U32, I32, F32, BOOL, ARRAY = 4, 5, 6, 7, 9  # types
 LITE = 26, 27  # numbers of layers by which llama.cpp knows DeepSeek V2 Lite and its like
-Settings = Dict[str, Tuple[int, Any]]       # a key behind the architecture's name: type and value
+Settings = Dict[str, Tuple[int, Any]]       # a key after the architecture's name: type and value
 
 
 def keys_of(job: Job, path: str, family: Family, model: Model, rope: Dict[str, Any]) -> Settings:

@@ -86,7 +86,7 @@ def write_readme(folder: str, config: Dict[str, Any]) -> None:
 # ---- weights ----
 
 def named_tensors(path: str, plan: List[Place], family: Family, model: Model) -> Iterator[Tuple[str, Any, bool]]:
-    """(name, tensor, whether it is a matrix) as the family has them: some fused, and experts in their way."""
+    """(name, tensor, whether it is a matrix) in the family's layout: some fused, and experts in its way."""
     names, stacked = names_of(family, model), {}
     fused = Fused(path, family, replace(family.names, fused=expert_tensors.fused_of(family, model)))
     keys: Any = None  # of latent attention, until its values are there

@@ -54,8 +54,8 @@ class Fused:
 
 
 def rope_of(path: str, model: Model) -> Dict[str, Any]:
-    """The method's name where others have it, with all its numbers said: both methods by parts are yarn, and another
-    base is plain RoPE with that base. attention_factor is 0 unless it is not what the method says by itself."""
+    """The method's name in other programs, with all its numbers: both methods by parts are yarn, and another base is
+    plain RoPE with that base. attention_factor is 0 unless it is not what the method says by itself."""
     method, dynamic = METHODS[model.rope_method], model.rope_dynamic
     s, r, length = model.factor, model.turning, model.train_ctx
     rope: Dict[str, Any] = {
@@ -92,7 +92,7 @@ def rope_of(path: str, model: Model) -> Dict[str, Any]:
     if method == 'longrope':
         rope.update(short_factor=model.short_factor, long_factor=model.long_factor)
         own = sqrt(1 + log(s) / log(length)) if s > 1 else 1.0
-        if abs(rope['attention_factor'] / own - 1) < 1e-7:  # as GGUF files have it, in float32
+        if abs(rope['attention_factor'] / own - 1) < 1e-7:  # as in GGUF files, in float32
             rope['attention_factor'] = 0
         rope['attention'] = rope['attention_factor'] or own
     return rope

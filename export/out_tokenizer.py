@@ -16,8 +16,8 @@ STRING, I32, F32, U32, BOOL, ARRAY = 8, 5, 6, 4, 7, 9  # GGUF's types
 
 
 def spellings(path, tokenizer):
-    """Each token as others have it, no two alike: of byte-level ones the normal in GPT-2's alphabet, of sentencepiece's
-    with U+2581 for spaces. One that is unused keeps its place under any name."""
+    """Each token in other programs' spelling, no two alike: of byte-level ones the normal in GPT-2's alphabet, of
+    sentencepiece's with U+2581 for spaces. One that is unused keeps its place under any name."""
     tokens, bytelevel = tokenizer['tokens'], tokenizer.get('kind')
     texts, seen = [None] * len(tokens), set()
 
@@ -58,7 +58,7 @@ def tokenizer_json(job: Job, path: str, tokenizer: Tokenizer) -> Dict[str, Any]:
         tokenizer = with_runs_merged(path, tokenizer)
     texts, tokens = spellings(path, tokenizer), tokenizer['tokens']
     used = [id for id, (data, _, kind) in enumerate(tokens) if data and kind not in (CONTROL, USER_DEFINED)]
-    size = max(used, default=-1) + 1  # behind the last one that is neither added nor a filling, all are added or none
+    size = max(used, default=-1) + 1  # after the last one that is neither added nor a filling, all are added or none
     takes, symbols = (tokenizer.get(key, ()) for key in ('takes_spaces', 'as_symbols'))
     added = [{'id': id, 'content': texts[id], 'single_word': False, 'lstrip': False, 'rstrip': id in takes,
               'normalized': False, 'special': kind not in (NORMAL, USER_DEFINED)}
@@ -85,8 +85,8 @@ def tokenizer_json(job: Job, path: str, tokenizer: Tokenizer) -> Dict[str, Any]:
 
 def with_runs_merged(path, tokenizer):
     """The tokenizer with runs of spaces made by merges that were cut out of texts (Gemma's tokenizer.model). The
-    library would seek them in a text as it stands, where spaces and U+2581 are not one. Merges before all others that
-    let the first space of a run take one after the other, give the same: the longest runs, from the left."""
+    library would seek them in the text itself, where spaces and U+2581 differ. Merges before all others that let the
+    first space of a run take one after the other, give the same: the longest runs, from the left."""
     tokens, flags = tokenizer['tokens'], tokenizer['flags']
     sought = [id for id, (text, _, kind) in enumerate(tokens) if kind == USER_DEFINED and b' ' in text]
     runs = [id for id in sought if not tokens[id][0].strip(b' ')]
@@ -147,7 +147,7 @@ def character_parts(job, path, tokenizer, texts):
 
 
 def merges_of(path, tokens, texts):
-    """All pairs of tokens that make one, those of the best first. Of one token the pairs may stand in any order (see
+    """All pairs of tokens that make one, those of the best first. Of one token the pairs may be in any order (see
     score_merges); two that score alike and can be made, or a character that is no token, no list can say. But for runs
     of one character (Llama 2's spaces): sentencepiece, which takes the leftmost, lets the first run grow, and so does a
     list that has the longest first."""

@@ -64,7 +64,7 @@ def item_of(size: int) -> str:
 
 
 def packed_group(data: bytes, dtype: str) -> bytes:
-    """Eight rows, one behind the other, side by side."""
+    """Eight consecutive rows, put side by side."""
     size, rest = BLOCKS[dtype][1], RESTS[dtype]
     row = len(data) // ROWS
     rows = [data[i * row:(i + 1) * row] for i in range(ROWS)]
@@ -106,7 +106,7 @@ def with_scales(others: array, scales: array, size: int, place: int) -> bytes:
 
 
 def each_group(data: bytes, dtype: str, columns: int, change: Callable[[bytes, str], bytes]) -> bytes:
-    """A change of each whole group of rows. What is behind the last one stays."""
+    """A change of each whole group of rows. The rest after the last group stays."""
     size = ROWS * size_of_rows(dtype, (columns,))
     whole = len(data) // size * size
     return b''.join(change(data[at:at + size], dtype) for at in range(0, whole, size)) + data[whole:]
@@ -123,7 +123,7 @@ class Packed(Made):
 
 
 class Parted(Tensor):
-    """A matrix whose rows lie side by side in its file, and come one behind the other."""
+    """A matrix whose rows lie side by side in its file, and are read one after the other."""
 
     def read(self, first: int = 0, count: Optional[int] = None, step: int = CHUNK) -> Iterator[bytes]:
         size = ROWS * size_of_rows(self.dtype, self.shape[-1:])

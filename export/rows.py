@@ -1,5 +1,5 @@
-"""Tensors whose rows, or columns, stand in another tensor in another order: some of each expert's, several parts in
-one, outputs as columns."""
+"""Tensors whose rows, or columns, are in another tensor in another order: some of each expert's, several parts in one,
+outputs as columns."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .tensors import ITEM_SIZES, Made, MadeOfParts, bytes_of, items
 
 
 def some_rows(tensor, n_experts, of_one, taken, at_once):
-    """The bytes of the rows that the range `taken` names, of each expert's `of_one` rows, which stand one below the
-    other in a tensor: `at_once` rows at a time, never those of two experts."""
+    """The bytes of the rows that the range `taken` names, of each expert's `of_one` rows, one expert below the other in
+    a tensor: `at_once` rows at a time, never those of two experts."""
     row = tensor.size // (n_experts * of_one)
     for expert in range(n_experts):
         for i in range(0, len(taken), at_once):
@@ -114,7 +114,7 @@ class Halves(MadeOfParts):
 
 @dataclass(frozen=True)
 class Columns(MadeOfParts):
-    """Floats of each expert with the outputs of several parts as columns, in turns or one part behind the other, and
+    """Floats of each expert with the outputs of several parts as columns, in turns or one part after the other, and
     inputs as rows: the parts have rows of inputs. Vectors have no inputs."""
     n_experts: int
     in_turns: bool = True

@@ -88,7 +88,7 @@ def piece_of(path, data):
 
 
 def shown(data: bytes) -> str:
-    """A token's bytes as messages have them: text between quotes."""
+    """A token's bytes for messages: text between quotes."""
     return repr(data[:40].decode('utf-8', 'replace'))
 
 

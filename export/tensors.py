@@ -218,7 +218,7 @@ class Paired(Made):
 
 def in_pairs_of(head_dim: int, turning: int, apart: int, back: bool = False) -> Tuple[int, ...]:
     """Of a head's rows: new row 2i is old row i, new row 2i + 1 is old row i + apart, for the `turning` rows that turn;
-    the others follow as they stand. Or, `back`, pairs parted again."""
+    the others follow in their order. Or, `back`, pairs parted again."""
     first = [i // 2 + i % 2 * apart for i in range(turning)]
     order = first + sorted(set(range(head_dim)) - set(first))
     return tuple(sorted(range(head_dim), key=order.__getitem__) if back else order)

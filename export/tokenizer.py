@@ -208,7 +208,7 @@ def sentencepiece_of_gguf(path, keys):
     # Empty texts are named as llama.cpp names them: no text has such a token.
     pieces = [(text, score, kind) if text else (b'[EMPTY_%d]' % id, score, UNUSED)
               for id, (text, score, kind) in enumerate(zip(texts, scores, told_kinds(keys, texts, kinds)))]
-    # llama.cpp's converter unescapes the spaces of user-defined tokens, which are sought in the text as it stands.
+    # llama.cpp's converter unescapes the spaces of user-defined tokens, which are sought in the text itself.
     tokens, _ = checked_tokens(path, pieces, (CONTROL, USER_DEFINED, UNUSED))
     fallback = any(token[2] == BYTE for token in tokens)
     demand_bytes(path, tokens, fallback, 'tokenizer.ggml.token_type')

@@ -23,7 +23,7 @@ LEGACY = b'\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.'  # the magic number that 
 
 
 class Name(NamedTuple):
-    """What stands for an imported thing: its name, one of STORAGES or FUNCTIONS."""
+    """Represents an imported object: its name, one of STORAGES or FUNCTIONS."""
     name: str
 
 
@@ -279,7 +279,7 @@ def directory(path, data, count):
 
 
 def place(path, part, directory_at, name, entry):
-    """Where an entry's bytes are: behind a header of its own, whose name and extra field may have any length."""
+    """Where an entry's bytes are: after a header of its own, whose name and extra field may have any length."""
     flags, method, stored, size, offset = entry
     mark, _, _, own_method, _, _, _, _, _, n_name, n_extra = part(offset, '4s5H3I2H')
     start = offset + 30 + n_name + n_extra

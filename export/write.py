@@ -99,7 +99,7 @@ def attention(model: Model, layer: int, shape: Shape) -> Iterator[Part]:
 
 
 def state(model: Model) -> Iterator[Part]:
-    """The same of what keeps a state in attention's place."""
+    """The tensors of a layer with a state in attention's place."""
     dim, width, channels, heads = model.dim, model.state_width, model.state_channels, model.state_value_heads
     delta, mamba, biases = model.state_kind == DELTA, model.state_kind == MAMBA, model.state_bias
     rows = channels if delta else width + channels + heads if mamba else 3 * dim
@@ -122,7 +122,7 @@ def state(model: Model) -> Iterator[Part]:
 
 
 def feed_forward(model: Model, shape: Shape, with_experts: bool) -> Iterator[Part]:
-    """The same of a feed-forward layer."""
+    """The tensors of a feed-forward layer."""
     dim = model.dim
     gated = model.activation not in (RELU2, XIELU)
     yield model.norm_place in (0, 2), 'ffn_norm', (dim,)
@@ -212,7 +212,7 @@ def plan_model(checkpoint: Checkpoint, in_pairs: bool = True) -> List[Place]:
 
 
 def order_in(model: Model, layer: int, back: bool) -> Tuple[int, ...]:
-    """The order of a head's rows, as Paired has them: in pairs, or `back` in halves."""
+    """The order of a head's rows, as in Paired: in pairs, or `back` in halves."""
     turning, apart = model.turning_in(layer)
     return in_pairs_of(model.layer_shapes[layer].head_dim, turning, apart, back)
 

@@ -47,7 +47,7 @@ const newest = (files) => Math.max(...files.map((file) => statSync(file).mtimeMs
 // All .c and .h files of the program; tests and tools are no part of it.
 function sources(folder, end) {
     return readdirSync(join(root, folder), { recursive: true })
-        .filter((name) => name.endsWith(end) && name !== join('llama', 'main.c')) // the core is a program of its own
+        .filter((name) => name.endsWith(end) && !name.endsWith('/main.c')) // ./llama and ./core are programs of their own
         .map((name) => join(root, folder, name));
 }
 

@@ -21,7 +21,6 @@ LENGTHS = [1024, 2048, 4096]
 CHARACTERS_GIVEN, WRITTEN, SEED = 1744, 2400, 8
 SPARE = 50  # tokens that a text may have fewer of when it is read again
 EXCERPT, STRETCH = [2300, 2350], [2048, 2350]  # those of its tokens that are shown, and that are judged
-BIN, CHARACTERS = 16, 5300  # distances, and how much of the book, in the picture of a head
 
 
 def run(*args):
@@ -86,33 +85,6 @@ def first():
     return found
 
 
-DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
-
-
-def attention(layer_heads, length, rows):
-    """Where heads look: for queries along the book, the root of the weight on every BIN distances, as a digit of 36,
-    and the share that is further than training went."""
-    with open(BOOK, encoding="ascii") as book:
-        text = book.read()[:CHARACTERS]
-    found = {"bin": BIN, "length": length, "characters": CHARACTERS, "positions": [], "heads": {}}
-    for row in range(1, rows + 1):
-        with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-            file.write(text[:text.rindex(" ", 0, len(text) * row // rows)])
-            file.flush()
-            for head in layer_heads:
-                for method in ("none", "yarn:factor=%d" % (length // 512)):
-                    out = run("model.bin", "--attn", head, "--rope", method, "-n", str(length), "-f", file.name)
-                    weights = [line.split("\t")[1:4:2] for line in out.splitlines() if line[:1].isdigit()]
-                    bins = [0.0] * ((len(weights) - 1) // BIN + 1)
-                    for distance, weight in weights:
-                        bins[int(distance) // BIN] += float(weight)
-                    looks = found["heads"].setdefault(head, {}).setdefault(method.split(":")[0], [])
-                    looks.append(["".join(DIGITS[round(35 * math.sqrt(min(1, b)))] for b in bins),
-                                  round(sum(bins[512 // BIN:]), 3)])
-        found["positions"].append(len(weights) - 1)
-    return found
-
-
 def passkeys(methods, length):
     """As the command below the page's grid does it: one key in each place."""
     cells = []
@@ -131,7 +103,6 @@ def race():
 
 PARTS = {
     "first": first,
-    "attention": lambda: attention(["3.0", "3.1", "4.2"], 1536, 48),
     "race": race,
     "passkey": lambda: passkeys(["none", "yarn", "window"], 4096),
 }

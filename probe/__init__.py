@@ -1,5 +1,5 @@
-"""The rooms of server_probe.py: what a running server makes of RoPE, and whether its context holds. Each imports from
-the ones above it alone.
+"""The rooms of server_probe.py: how a running server reads RoPE, and whether its context holds. Each imports from the
+ones above it alone.
 
     common, report   problems, statuses, and tables or JSON on standard output
     asking           requests, the forms that servers understand, what they answer

@@ -190,10 +190,10 @@ class Result:
 
 
 def run(*arguments, stdin=b'', program=RUN, timeout=120, stdout=subprocess.PIPE, fresh=False, **options):
-    """Runs ./run, on one thread unless it is told otherwise: tiny models gain nothing from more. timeout: seconds of a
-    processor, ten times as many where RUNNER runs it; by the clock it may take ten times as long again, on a machine
-    that is busy with other things. In make test runner.c does it, where nothing but arguments is asked for and it need
-    not be a process of its own (fresh)."""
+    """Runs ./run, on one thread unless the environment says otherwise: tiny models gain nothing from more. timeout:
+    seconds of a processor, ten times as many where RUNNER runs it; by the clock it may take ten times as long again, on
+    a machine that is busy with other things. In make test runner.c does it, where nothing but arguments is asked for
+    and it need not be a process of its own (fresh)."""
     environment = dict(os.environ, OMP_NUM_THREADS='1', OMP_WAIT_POLICY='passive',
                        ASAN_OPTIONS='detect_leaks=1:max_allocation_size_mb=512', LC_ALL='C')
     limit = timeout * (10 if RUNNER else 1)
@@ -451,7 +451,8 @@ def house(folder):
     """The C files and headers in a folder and its rooms, from the root, but for the core's main."""
     found = [os.path.relpath(os.path.join(place, name), ROOT)
              for place, _, names in os.walk(os.path.join(ROOT, folder)) for name in names]
-    return sorted(path for path in found if path.endswith(('.c', '.h')) and path != 'src/llama/main.c')
+    return sorted(path for path in found if path.endswith(('.c', '.h')) and path not in (
+        'src/llama/main.c', 'src/kinds/main.c'))
 
 
 def fuzzer():
@@ -652,7 +653,7 @@ def state_width(c):
 
 
 def state_shapes(c):
-    """The same of what keeps a state in attention's place."""
+    """The shapes of a layer with a state in attention's place."""
     dim, heads, width, bias = c['dim'], c['state_value_heads'], state_width(c), c['state_bias']
     delta, mamba = c['state_kind'] == DELTA, c['state_kind'] == MAMBA
     channels = 2 * c['state_key_heads'] * c['state_key_dim'] + width
@@ -669,7 +670,7 @@ def state_shapes(c):
 
 
 def feed_forward_shapes(c, i):
-    """The same of the feed-forward layer, and of what ends a layer."""
+    """The shapes of the feed-forward layer, and of what ends a layer."""
     dim, own, gated = c['dim'], c['per_layer_dim'], c['activation'] < 3
     is_dense = not c['n_experts'] or flags_of(c, i) & LAYER_DENSE
     return (
@@ -681,7 +682,7 @@ def feed_forward_shapes(c, i):
 
 
 def altup_shapes(c):
-    """The same of streams beside the residual stream, and of a learned residual."""
+    """The shapes of streams beside the residual stream, and of a learned residual."""
     dim, n, rank = c['dim'], c['altup_streams'], c['laurel_rank']
     return ((True, 'altup_norm', 0, dim), (True, 'altup_router', 0, n * dim), (True, 'altup_predict', 0, n ** 3),
             (True, 'altup_correct', 0, n * n), (True, 'altup_scale', 0, dim), (True, 'laurel_in', rank, dim),
@@ -914,7 +915,7 @@ BLOCK_MODELS = {
 
 
 def block_weights(c, weights, seed):
-    """The same weights, with random blocks in place of the matrices that are to have them."""
+    """The same weights, with random blocks in the matrices of block types."""
     rng, types, out = random.Random(seed), iter(c.get('types', ())), dict(weights)
     for name, rows, columns in shapes(c):
         kind = next(types, c['weight_type']) if rows else F32
@@ -933,7 +934,7 @@ def tiny_model(name, seed=1, **changes):
 
 @functools.lru_cache(None)
 def story(n):
-    """The first n tokens of book.txt, behind BOS, as a model prints them that is too small to take time."""
+    """The first n tokens of book.txt, after BOS, as a model prints them that is too small to take time."""
     model = tiny_model('story.bin', dim=4, hidden_dim=4, n_layers=1, n_heads=1, n_kv_heads=1, head_dim=2,
                        vocab_size=4096, seq_len=1 << 15, train_ctx=1 << 15)
     rows = table(good(model, '-z', os.path.join(ROOT, 'tokenizer.bin'), '--ppl', os.path.join(ROOT, 'book.txt'), '-n', n,

@@ -1,7 +1,7 @@
 """What tests/reference.py gives, kept: it is slow on purpose, and says the same of the same model every time. A value
-stands in tests/kept under the hash of all that it follows from: the settings, the weights, the tokens. What is not
-there is computed, and lies in build/kept from then on. Whether the reference, as it is now, still says what is kept,
-make test-long sees.
+is in tests/kept under the hash of all that it follows from: the settings, the weights, the tokens. What is not there is
+computed, and lies in build/kept from then on. Whether the reference, as it is now, still says what is kept, make
+test-long sees.
 
     KEPT=write    a whole test file writes its part of tests/kept anew, without what nobody asks for
     KEPT=compute  all is computed, and must be what is kept: make test-long does that
@@ -41,7 +41,7 @@ WHOLE = dict(vars(reference))  # as it was written: a test may put other functio
 
 
 def key_of(what, c, weights, ids, options):
-    """None where a function stands in the place of another whose source does not say all of it."""
+    """None where a function replaces another whose source does not say all of it."""
     changed = {name: function for name, function in vars(reference).items() if function is not WHOLE.get(name)}
     if any(getattr(function, '__closure__', None) for function in changed.values()):
         return None

@@ -2,19 +2,18 @@
 """make test-planted: what the tests are worth. Errors are planted, one at a time, in a copy of the program; a row is
 printed for each, with the test that caught it, or `missed`.
 
-    python3 tests/planted.py [WORD ...]    only the errors that have one of the words in their row
-    python3 tests/planted.py --places      only looks whether each text stands once
-    python3 tests/planted.py --matrix ...  all tests of make test that catch each, among the files that could see it
-    python3 tests/planted.py --resume ...  goes on where it was stopped: what build/planted.json has caught is not asked again
-    python3 tests/planted.py --seconds=N   stops behind the error under which N seconds are over
-    python3 tests/planted.py --cover       a small set of tests that catches all that the last runs found caught (greedy), and
+    python3 tests/planted.py [WORD ...]    only the errors that have one of the words in their row python3
+    tests/planted.py --places      only checks that each text is there once python3 tests/planted.py --matrix ...  all
+    tests of make test that catch each, among the files that could see it python3 tests/planted.py --resume ...  goes on
+    where it was stopped: what build/planted.json has caught is not asked again python3 tests/planted.py --seconds=N
+    stops after the error under which N seconds are over python3 tests/planted.py --cover       a small set of tests
+    that catches all that the last runs found caught (greedy), and
                                            which dear tests of make test caught nothing
 
 planted.json has the errors: what is wrong, a text and what becomes of it, and the tests of make test that may catch it,
-the cheapest first. The text stands once in the sources, in whichever file: code moves. A test counts that passes
+the cheapest first. The text is there once in the sources, in whichever file: code moves. A test counts that passes
 without the error. The matrix asks the cheapest files first, and stops when three have caught an error: hours of a
-processor, where the first catch of each error takes a quarter of one.
-"""
+processor, where the first catch of each error takes a quarter of one. """
 import functools
 import json
 import os
@@ -71,7 +70,7 @@ def text_of(path):
 
 
 def place_of(plant):
-    """The file that has the text. Ends the program where it does not stand exactly once."""
+    """The file that has the text. Ends the program where it is not there exactly once."""
     found = [(path, text_of(path).count(plant['old'])) for path in sources(ROOT)]
     found = [(path, n) for path, n in found if n]
     if len(found) != 1 or found[0][1] != 1:

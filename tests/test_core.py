@@ -17,22 +17,27 @@ from test_plain import BASE, BEHIND, DYNAMIC, FAMILIES, MAPS, METHODS, OTHERS, i
 
 FOLDER = in_work('core')
 CORE = os.path.join(FOLDER, 'core')
-ROOMS = ['base', 'weights', 'tokens', 'llama', 'kinds']
+ROOMS = ['base', 'weights', 'tokens', 'llama', 'decoder', 'kinds']
+OF_LLAMA = ROOMS[:4]
 
 
 def core_files():
     """The C files of the core, from the root."""
-    return ['rope.c', 'src/rope_settings.c'] + sorted('src/%s/%s' % (room, name) for room in ROOMS
+    return [path for path in files_of(ROOMS) if path != 'src/llama/main.c']
+
+
+def files_of(rooms):
+    return ['rope.c', 'src/rope_settings.c'] + sorted('src/%s/%s' % (room, name) for room in rooms
                                for name in os.listdir(os.path.join(ROOT, 'src', room)) if name.endswith('.c'))
 
 
-def sources(folder):
+def sources(folder, rooms=ROOMS):
     """Copies rope.c, rope.h and the rooms of the core, and nothing else. The C files there."""
-    for room in ROOMS:
+    for room in rooms:
         shutil.copytree(os.path.join(ROOT, 'src', room), os.path.join(folder, 'src', room))
     for name in ('rope.c', 'rope.h', 'src/rope_settings.c', 'src/rope_settings.h'):
         shutil.copy(os.path.join(ROOT, name), os.path.join(folder, os.path.dirname(name)))
-    return [os.path.join(folder, path) for path in core_files()]
+    return [os.path.join(folder, path) for path in (core_files() if rooms == ROOMS else files_of(rooms))]
 
 
 def flags(*more):
@@ -43,7 +48,7 @@ def flags(*more):
 
 def test_alone():
     """It is linked from the objects of these files alone, and without OpenMP."""
-    own = 'src/llama/main.c'
+    own = 'src/kinds/main.c'
     objects = [os.path.join(ROOT, 'build', path[:-1] + 'o') for path in core_files() if path != own]
     os.makedirs(FOLDER)
     check(compiler([flags(os.path.join(ROOT, own), *objects, '-o', CORE, '-lm')], 'the core'), 'the core is a whole program')
@@ -58,46 +63,20 @@ def test_alone_sanitized():
                    'the core, sanitized') or not os.path.exists(CORE + '-sanitized'), 'the core with sanitizers')
 
 
-def test_llama_alone():
-    """Without any kind it still is a whole program, which runs a Llama and refuses what is none."""
-    own = [path for path in core_files() if not path.startswith('src/kinds/') and path != 'src/llama/main.c']
-    llama_alone(ROOT, [os.path.join(ROOT, 'build', path[:-1] + 'o') for path in own])
-
-
-@takes_long
-def test_llama_compiled_alone():
-    """Nor is a header of a kind needed."""
-    folder = in_work('llama')
-    files = [path for path in sources(folder) if '/src/kinds/' not in path and not path.endswith('src/llama/main.c')]
-    shutil.rmtree(os.path.join(folder, 'src', 'kinds'))
-    llama_alone(folder, files)
-
-
-def llama_alone(folder, files):
-    """The program of these files, main and no kinds, from a folder with src/llama."""
-    program = in_work('llama_alone')
-    none = write(in_work('none.c'), '#include "src/llama/kind.h"\nconst Kinds kinds = {0};\n')
-    main_file = os.path.join(folder, 'src', 'llama', 'main.c')
-    check(compiler([flags('-I', folder, main_file, none, *files, '-o', program, '-lm')], 'a Llama alone'),
-          'a Llama alone is a program')
-    prompt = '-n', 40, '-t', 0, '-i', 'It was a fine morning'
-    model = os.path.join(ROOT, 'model.bin')
-    said = run(model, *prompt, program=program)
-    check(said.status == 0 and len(said.out) > 40 and said.out == run(model, *prompt, '--plain').out,
-          'it says what ./run --plain says', said)
-    write_model(in_work('kind.bin'), config(qk_norm=1), random_weights(config(qk_norm=1), 1))
-    said = run(in_work('kind.bin'), *prompt, program=program)
-    check(said.status == 2 and 'reserved byte' in said.err, 'a model of another kind is refused', said)
-
-
-def test_make_core():
-    """make links the same files, and no threads."""
-    said = subprocess.run(['make', '-s', '-n', '-W', 'rope.c', 'core'], cwd=ROOT, stdout=subprocess.PIPE,
+def links_of(target):
+    """The objects that make links for a target, and the command's words."""
+    said = subprocess.run(['make', '-s', '-n', '-W', 'rope.c', target], cwd=ROOT, stdout=subprocess.PIPE,
                           universal_newlines=True, env=dict(os.environ, MAKEFLAGS='')).stdout
-    links = [line.split() for line in said.splitlines() if ' -o core' in line and line[:2] != ': ']
-    linked = {word for line in links for word in line if word.endswith('.o')}
-    expected = {'build/' + path[:-1] + 'o' for path in core_files()}
-    check(len(links) == 1 and linked == expected and '-fopenmp' not in links[0], 'make core', links)
+    found = [line.split() for line in said.splitlines() if ' -o %s ' % target in line and '.o ' in line]
+    words = found[0] if check(len(found) == 1, 'make %s links once' % target, said[-300:]) else []
+    return {word for word in words if word.endswith('.o')}, words
+
+
+def test_make():
+    """make links the same files, and no threads."""
+    for target, files in ('core', core_files()), ('llama', files_of(OF_LLAMA)):
+        linked, words = links_of(target)
+        check(linked == {'build/' + path[:-1] + 'o' for path in files} and '-fopenmp' not in words, 'make ' + target, words)
 
 
 class Texts:
@@ -115,6 +94,44 @@ class Texts:
 
 
 texts = Texts()
+
+
+def test_llama_alone():
+    """rope.c, src/llama and what they need is a whole program, which prints what ./run --plain prints."""
+    own = 'src/llama/main.c'
+    llama_alone(os.path.join(ROOT, own),
+                *(os.path.join(ROOT, 'build', path[:-1] + 'o') for path in files_of(OF_LLAMA) if path != own))
+
+
+@takes_long
+def test_llama_compiled_alone():
+    """Nor does it need a header of another room."""
+    llama_alone(*sources(in_work('llama'), OF_LLAMA))
+
+
+def llama_alone(*files):
+    """The program of these files beside ./run --plain, by methods, maps, types of weights and llama2.c's versions; what
+    is no Llama is refused."""
+    program, short = in_work('llama_alone'), ('-n', 24, '-t', 0, '-i', 'It was a fine morning')
+    if not check(compiler([flags(*files, '-o', program, '-lm')], 'a Llama alone'), 'a Llama alone is a program'):
+        return
+    model = os.path.join(ROOT, 'model.bin')
+    for options in ([], ['--rope', 'yarn', '--factor', 4], ['--rope', 'dynamic-ntk', '--train-ctx', 20],
+                    ['--rope', 'self-extend', '--train-ctx', 20], ['--rope', 'streaming', '--train-ctx', 20]):
+        texts.same('a Llama alone', model, *short, *options, program=program)
+    texts.same('a Llama alone, seeds', model, '-n', 30, '-s', 7, '-t', 0.9, '-p', 0.8, '-k', 50, program=program)
+    for name, kind in ('f16', F16), ('bf16', BF16), ('q8', Q8), ('q4', Q4):
+        c = config(weight_type=kind, group_size=32 if kind in (Q8, Q4) else 0, vocab_size=80)
+        texts.same('a Llama alone, ' + name, speaking('alone ' + name, c), '-n', 30, '-t', 0, program=program)
+    for version in 0, 1, 2:
+        c = config(dim=64, hidden_dim=88, n_heads=4, head_dim=16, seq_len=200, train_ctx=200)
+        old = in_work('alone-old%d.bin' % version)
+        write_legacy(old, c, random_weights(c, 31), version)
+        tokenizer_of(old, c['vocab_size'])
+        texts.same('a Llama alone, version %d' % version, old, '-n', 30, '-t', 0, program=program)
+    write_model(in_work('kind.bin'), config(qk_norm=1), random_weights(config(qk_norm=1), 1))
+    said = run(in_work('kind.bin'), *short, program=program)
+    check(said.status == 2 and 'reserved byte' in said.err, 'a model of another kind is refused', said)
 
 
 def speaking(name, c, weights=None):

@@ -4,6 +4,7 @@
 import contextlib
 import io
 import os
+import re
 import subprocess
 import sys
 import types
@@ -67,6 +68,48 @@ def test_absent_models():
     found = tool.of_absent_models(path).decode()
     check(found == parts[1] + parts[2], 'the parts of models that are not here', found)
     check(tool.of_absent_models(in_work('none.tsv')) == b'', 'no earlier table')
+
+
+def of_table(name):
+    """(commands, {(command, method, from): perplexity}) of a table of released models."""
+    commands, found = [], {}
+    with open(os.path.join(ROOT, 'docs', 'figures', name + '.tsv'), encoding='utf-8') as file:
+        for line in file:
+            cells = line.rstrip('\n').split('\t')
+            if cells[0] == '# command':
+                commands.append(cells[1])
+            elif line[0] != '#' and cells[0] != 'method' and not (cells[1] == '1' and int(cells[2]) > 64):
+                found[commands[-1], cells[0], int(cells[1])] = float(cells[5])
+    return commands, found
+
+
+def test_released():
+    """The lesson's chapter on released models prints what its printed commands measured: every number of its tables."""
+    import released_tables
+    with open(os.path.join(ROOT, 'docs', 'lesson.md'), encoding='utf-8') as file:
+        chapter = file.read().split('\n## On a model that people use\n')[1].split('\n## ')[0]
+    n_compared = 0
+    for name, (_, _, commands) in released_tables.TABLES.items():
+        if name == 'released-story':
+            continue
+        made, found = of_table(name)
+        check(made == list(map(released_tables.typed, commands)), name + ': its commands', made)
+        part = chapter.split('figures/%s.tsv' % name)[0].split('\n### ')[-1]
+        for command in made:
+            check('    ' + command in part, name + ': the lesson prints ' + command)
+        head = None
+        for line in part.split('\n'):
+            cells = [cell.strip() for cell in line.strip('|').split('|')] if line.startswith('| ') else []
+            if cells and head is None:
+                head = [int(cell.split(' to ')[0].replace(',', '')) for cell in cells[1:]]
+            elif cells and '---' not in cells[0]:
+                command = next((c for c in made if all(word in c for word in re.findall('`([^`]*)`', cells[0]))), None)
+                method = re.findall('`([^`]*)`', cells[0])[0].split(' ')[0]
+                wanted = [found.get((command, method, at)) for at in head]
+                check(None not in wanted and cells[1:] == ['%.1f' % ppl for ppl in wanted], '%s: %s' % (name, cells[0]),
+                      (cells[1:], wanted))
+                n_compared += len(wanted)
+    check(n_compared >= 40, 'numbers of the chapter', n_compared)
 
 
 if __name__ == '__main__':

@@ -37,10 +37,12 @@ def documented():
 def in_c():
     """The same of a Llama's table and of each kind's. A row is {"name", offset, type, low, high, IN_MODEL(member)} or EXTRA,
     and versions that some values need."""
-    kinds = sorted(name for name in os.listdir(os.path.join(ROOT, 'src', 'kinds')) if name.endswith('.c'))
-    texts = [text_of('src', 'llama', 'header.c')] + [text_of('src', 'kinds', name) for name in kinds]
+    texts = [text_of('src', 'llama', 'header.c')]
+    for room in 'decoder', 'kinds':
+        names = sorted(name for name in os.listdir(os.path.join(ROOT, 'src', room)) if name.endswith('.c'))
+        texts += [text_of('src', room, name) for name in names]
     table = ''.join(''.join(re.findall(r'fields_of_\w+\[\] = \{\n(.*?)\n\};', text, re.S)) for text in texts)
-    rows = re.findall(r'\{\s*"(\w+)",\s*(\d+),\s*(\w+),[^{}]*?((?:IN_MODEL|EXTRA)\([\w.\[\]]+\))[^{}]*\}',
+    rows = re.findall(r'\{\s*"(\w+)",\s*(\d+),\s*(\w+),[^{}]*?((?:IN_MODEL|IN_DECODER|IN_PART)\([\w.\[\], ]+\))[^{}]*\}',
                       table)
     n_rows = table.count('{')
     check(len(rows) == n_rows > 30, 'every row of the table in C is understood', '%d of %d' % (len(rows), n_rows))
@@ -77,7 +79,7 @@ def test_made_from_rows():
     is missing; written anew, the tables have it."""
     check(tables(ROOT, '--check') == (0, ''), 'the tables are of export/header.json', tables(ROOT, '--check'))
     with tempfile.TemporaryDirectory() as folder:
-        for path in ('export', 'tools', 'src/llama', 'src/kinds', 'docs'):
+        for path in ('export', 'tools', 'src/llama', 'src/decoder', 'src/kinds', 'docs'):
             shutil.copytree(os.path.join(ROOT, path), os.path.join(folder, path))
         rows = json.loads(text_of('export', 'header.json'))
         for name, change, found in (

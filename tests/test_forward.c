@@ -6,6 +6,7 @@
 
 #include "src/fast/kv_cache.h"
 #include "src/fast/session.h"
+#include "src/kinds/all.h"
 #include "src/options/methods.h"
 
 static Model model;
@@ -209,7 +210,7 @@ int main(int argc, char **argv) {
     RopeSettings *methods = methods_parse(argc >= 10 ? argv[9] : NULL, &settings, &n_methods, &err);
     need(methods && n_methods == 1, "%s: one method, please", label);
     int length = argc == 12 ? spread.length : n;
-    bool good = model_open(argv[2], &model, &err) &&
+    bool good = model_open(argv[2], &kinds, &model, &err) &&
                 settings_resolve(methods, &model.rope, model_window(&model), length, &plan, &err);
     if (good && model.config.extra->layers.sliding_rope)
         good = settings_resolve_sliding(methods, &(RopeSettings){.said = 0},

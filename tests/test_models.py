@@ -89,14 +89,14 @@ def test_they_matter():
 
 
 def test_late_norms():
-    """Where norms of heads come behind RoPE, a method that changes with the length is refused, by either engine."""
+    """Where norms of heads come after RoPE, a method that changes with the length is refused, by either engine."""
     model, c, _ = row_of('steps', 'norms of heads behind RoPE').made()
     ids = write(in_work('ids.txt'), ' '.join(map(str, random_ids(20, c['vocab_size'], 8))))
     for method, good in (('linear:factor=4', True), ('yarn:factor=4', True), ('dynamic-ntk:factor=4', False),
                          ('rerope:near=9', False)):
         for more in ((), ('--plain',)):
             done = run(model, '--ppl', ids, '--ids', '-n', 20, '--rope', method, *more)
-            said = 'norms of heads come behind RoPE' in done.err and done.err.count('\n') == 1
+            said = 'norms of heads come after RoPE' in done.err and done.err.count('\n') == 1
             check(done.status == 0 if good else done.status == 2 and said, 'late norms with ' + method, done)
 
 

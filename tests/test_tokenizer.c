@@ -146,7 +146,8 @@ int main(int argc, char **argv) {
         return 0;
     }
     if (argc != 4 && (argc < 4 || strcmp(what, "special") != 0)) {
-        fprintf(stderr, "test_tokenizer: no such command; see the first lines of tests/test_tokenizer.c\n");
+        fprintf(stderr,
+                "test_tokenizer: no such command; see the first lines of tests/test_tokenizer.c\n");
         return 2;
     }
     Error err;

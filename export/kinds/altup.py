@@ -1,4 +1,4 @@
-"""Streams beside the residual stream, and a learned residual (AltUp and LAuReL, as Gemma 3n has them): their keys of
+"""Streams beside the residual stream, and a learned residual (AltUp and LAuReL, as in Gemma 3n): their keys of
 config.json and of GGUF, and their tensors, both ways. GGUF has the matrices of all streams in one tensor."""
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from .shapes import WIDTH, widest
 
 def from_gguf(keys: Keys, families: List[Family], tensors: Tensors) -> Dict[str, Any]:
     """The fields about experts. Their weights are always brought to a sum of 1, which some files say, too, but in
-    architectures where keys tell how they are made."""
+    architectures with keys for it."""
     with_experts = [family for family in families if Feature.EXPERTS in family.always | family.may]
     if not with_experts:
         keys.only('expert_count', 0)
@@ -110,7 +110,7 @@ def mark_gguf_dense(keys: Keys, rule: Gguf, tensors: Tensors, model: Model) -> N
 
 
 def leave_out(keys: Keys, tensors: Tensors, model: Model) -> None:
-    """Layers behind the last one predict further tokens."""
+    """Layers after the last one predict further tokens."""
     n_more = keys.values['nextn_predict_layers'] if 'nextn_predict_layers' in keys.asked & set(keys.values) else 0
     starts = tuple('blk.%d.' % (model.n_layers + i) for i in range(n_more))
     for name in [name for name in tensors if starts and name.startswith(starts)]:

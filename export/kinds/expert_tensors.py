@@ -1,4 +1,4 @@
-"""Experts' tensors, and how they come to stand one below the other; both ways.
+"""Experts' tensors, and how they are put one below the other; both ways.
 
 In model.bin the rows of all experts of a layer are one matrix for each of w1 (gate), w3 (up) and w2 (down). Folders
 have them one by one, fused, or as gpt-oss: rows of gate and up in turns, as floats the other way round (inputs by
@@ -79,8 +79,8 @@ def stack_one_by_one(path, tensors, model, pattern, part, name):
 
 
 def stack_halves(path, tensors, model, place, parts, names=('gate_up_proj', 'down_proj'), layout='halves'):
-    """Gate and up in one tensor, gate first. Rows are outputs, as in release 5's memory; or inputs; or either, which
-    the shape tells: published files of Qwen3-VL have inputs, and those that release 5 saved have outputs."""
+    """Gate and up in one tensor, gate first. Rows are outputs, as in release 5's memory; or inputs; or either, by the
+    shape: published files of Qwen3-VL have inputs, and those that release 5 saved have outputs."""
     n, hidden, dim = model.n_experts, model.expert_hidden_dim, model.dim
     for name, outputs, inputs, taken in (
             (names[0], 2 * hidden, dim, {'experts_w1': range(hidden), 'experts_w3': range(hidden, 2 * hidden)}),
@@ -164,7 +164,7 @@ def in_turns(model: Model, places: Dict[str, Place]) -> Iterator[Tuple[str, Any,
 
 
 def in_halves(path: str, family: Family, model: Model, places: Dict[str, Place]) -> Iterator[Tuple[str, Any, bool]]:
-    """The same of experts whose gate and up are one tensor, gate first; with inputs as rows, or outputs."""
+    """The tensors of experts whose gate and up are one tensor, gate first; with inputs as rows, or outputs."""
     rule, n = family.experts, model.n_experts
     linear = rule.layout == 'linear'
     start = place_of(family, places['experts_w2'].layer) + ('' if linear else 'experts.')

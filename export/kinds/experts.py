@@ -160,7 +160,7 @@ def mark_dense(config: Keys, model: Model, list_key: str, step_key: str) -> bool
 
 
 def mark_sparse(config: Keys, family: Family, model: Model) -> bool:
-    """Marks the others than those that a list names, or a step where there is none, as dense. False: none is named."""
+    """Marks as dense all but the layers that a list names, or without a list, a step. False: neither is given."""
     (list_key, step_key), n_layers = family.experts.sparse, model.n_layers
     named = config.get(list_key, lambda v: isinstance(v, list) and all(
         type(x) is int and 0 <= x < n_layers for x in v), 'numbers of layers from 0 to %d' % (n_layers - 1), None, None)

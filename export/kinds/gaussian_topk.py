@@ -1,5 +1,5 @@
-"""Feed-forward layers whose gates are mostly zero (Gaussian top-k, as Gemma 3n has it): config.json says the share of
-zeros of each layer, and GGUF by how many deviations above their mean gates are cut."""
+"""Feed-forward layers whose gates are mostly zero (Gaussian top-k, as in Gemma 3n): config.json says the share of zeros
+of each layer, and GGUF by how many deviations above their mean gates are cut."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def to_config(family: Family, model: Model) -> Dict[str, Any]:
 # ---- GGUF ----
 
 def from_gguf(keys: Keys, family: Family, n_layers: int) -> Dict[str, Any]:
-    """A share has so few digits as the deviations in float32 tell."""
+    """A share with only as many digits as the deviations in float32 determine."""
     if Feature.SPARSE_GATES not in family.may:
         return {}
     deviations = keys.get(GGUF_KEY, lambda v: isinstance(v, list) and len(v) == n_layers and all(

@@ -12,7 +12,7 @@ from ..tensors import U32
 
 class Row(NamedTuple):
     field: str
-    gguf: str    # its key behind the architecture's name; '': none says it
+    gguf: str    # its key after the architecture's name; '': no key
     config: str  # its key in config.json; '': the family's row in families.json names it, or none says it
     most: int    # it is a whole number up to this one
     least: int = 1

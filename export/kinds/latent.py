@@ -17,7 +17,7 @@ from ..tensors import F32, ITEM_SIZES, U32, Made, Tensors
 from ..widened import WIDENED, Widened
 from .key_rows import Row, read_config, read_gguf, written_config, written_gguf
 
-ORDERED = 'wq', 'wkv_a', 'b_kv_a'  # rows, or elements, that stand otherwise elsewhere
+ORDERED = 'wq', 'wkv_a', 'b_kv_a'  # rows, or elements, whose order differs elsewhere
 BOTH = 'model.layers.%d.self_attn.kv_b_proj.weight'    # keys and values
 
 
@@ -71,7 +71,7 @@ class Reordered(Made):
 
 
 def order_of(part: str, model: Model, interleaved: bool) -> Tuple[int, ...]:
-    """Where our rows of a head of wq, or of wkv_a and its bias, stand elsewhere."""
+    """The places elsewhere of our rows of a head of wq, or of wkv_a and its bias."""
     turning, still = model.turning, model.head_dim - model.turning
     pairs = [i if interleaved else i // 2 + i % 2 * (turning // 2) for i in range(turning)]
     if part == 'wq':
@@ -80,13 +80,13 @@ def order_of(part: str, model: Model, interleaved: bool) -> Tuple[int, ...]:
 
 
 def order_back(part: str, model: Model) -> Tuple[int, ...]:
-    """Where the rows of others, with pairs side by side, stand in ours."""
+    """Our places of the rows of others, with pairs side by side."""
     order = order_of(part, model, True)
     return tuple(sorted(range(len(order)), key=order.__getitem__))
 
 
 def take_latent(path: str, tensors: Tensors, model: Model, names: Dict[str, str], both: str, interleaved: bool) -> None:
-    """Brings a source's tensors into our order: what turns first, keys and values apart, where `both` has them."""
+    """Brings a source's tensors into our order: what turns first, keys and values apart, if `both` joins them."""
     still, value_dim = model.head_dim - model.turning, model.value_dim or model.head_dim
     rows = dict.fromkeys(ORDERED, model.kv_rank + model.turning)
     rows['wq'] = model.n_heads * model.head_dim
@@ -148,8 +148,8 @@ def grown(factor: float, mscale: float = 1.0) -> float:
 
 
 def own_growth(rule: Gguf, factor: float, multiplier: float) -> float:
-    """What llama.cpp multiplies queries and keys with, both for scores, before attn_factor does. The multiplier stands
-    for mscale_all_dim, and for mscale too where the row says `both`; elsewhere mscale is 1."""
+    """What llama.cpp multiplies queries and keys with, both for scores, before attn_factor does. The multiplier is
+    mscale_all_dim, and mscale too where the row says `both`; elsewhere mscale is 1."""
     return grown(factor, multiplier if rule.yarn == 'both' and multiplier else 1.0)
 
 
@@ -211,8 +211,7 @@ def is_same(a: float, b: float) -> bool:
 
 
 def shortest(value: float) -> float:
-    """The shortest number that differs from it by no more than what is left of float32 behind a difference and a
-    quotient."""
+    """The shortest number within what a difference and a quotient leave of float32's precision."""
     return next((near for near in (float('%.*g' % (digits, value)) for digits in range(1, 8))
                  if abs(near - value) <= 2e-6 * abs(value)), value)
 
@@ -220,7 +219,7 @@ def shortest(value: float) -> float:
 # ---- tensors ----
 
 def take_apart(path: str, tensors: Tensors, model: Model, names: Dict[str, str]) -> None:
-    """The matrices of keys and values of newer files, head by head, as they stand in model.bin."""
+    """The matrices of keys and values of newer files, head by head, in model.bin's order."""
     heads, rank, still = model.n_heads, model.kv_rank, model.head_dim - model.turning
     value_dim = model.value_dim or model.head_dim
     for layer in range(model.n_layers):
@@ -246,14 +245,14 @@ def as_floats(path: str, tensor: Any) -> Any:
 
 
 def to_gguf(model: Model) -> Dict[str, Tuple[int, Any]]:
-    """The keys of a model that goes out, as newer files have them."""
+    """The keys of a model that goes out, as in newer files."""
     rank, turning = model.kv_rank, model.turning
     settings = {
         'attention.head_count_kv': (U32, 1), **written_gguf(model, [OF_KEYS]),
         'attention.key_length': (U32, rank + turning), 'attention.value_length': (U32, rank),
         'attention.key_length_mla': (U32, model.head_dim),
         'attention.value_length_mla': (U32, model.value_dim or model.head_dim)}
-    settings.update(written_gguf(model, [OF_QUERIES]))  # llama.cpp asks for it, and 0 is none
+    settings.update(written_gguf(model, [OF_QUERIES]))  # llama.cpp asks for it: 0 without one
     if model.temperature_beta:
         settings.update({'attention.temperature_scale': (F32, model.temperature_beta),
                          'attention.temperature_length': (U32, model.train_ctx)})

@@ -165,7 +165,7 @@ def written_widths(model: Model) -> Dict[str, Tuple[int, Any]]:
 
 
 def take_widths(keys: Keys, rule: Any) -> List[int]:
-    """The list of widths of layers of one step, in whose place stands its largest number from now on."""
+    """Replaces the list of widths of layers of one step by its largest number, and returns the list."""
     widths = keys.values.get(WIDTH)
     if not rule.pattern or not isinstance(widths, list):
         return []

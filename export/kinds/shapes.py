@@ -168,7 +168,7 @@ def to_config(path: str, family: Family, model: Model) -> Dict[str, Any]:
 
 
 def sources_of(slides: List[bool], n_sharing: int) -> List[int]:
-    """As read_sources has them; an empty list where that cannot be."""
+    """The sources in the form of read_sources; an empty list where that is impossible."""
     first = len(slides) - n_sharing
     last = {slide: max([layer for layer in range(first) if slides[layer] == slide], default=-1)
             for slide in (False, True)}
@@ -294,8 +294,8 @@ def gguf_sources(keys: Keys, rule: Gguf, slides: List[bool]) -> List[int]:
 
 
 def sources_in_file(slides: List[bool], shared: int) -> List[int]:
-    """As llama.cpp has it: sliding layers read the last but one of those that have keys, full ones the last. An empty
-    list where these are not of their kinds."""
+    """As in llama.cpp: sliding layers read the last but one of those that have keys, full ones the last. An empty list
+    where these are not of their kinds."""
     first = len(slides) - shared
     found = [layer if layer < first else first - (2 if slide else 1) for layer, slide in enumerate(slides)]
     return found if found == sources_of(slides, shared) else []

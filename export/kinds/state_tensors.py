@@ -1,7 +1,7 @@
 """The tensors of layers with a state, both ways.
 
 In folders some families have several of our matrices in one, key head by key head; and those whose attention has a gate
-have its rows in q_proj, behind the queries of each head. GGUF files have -exp(A_log) for the decay of the delta rule,
+have its rows in q_proj, after the queries of each head. GGUF files have -exp(A_log) for the decay of the delta rule,
 and those of Qwen 3.5 have its value heads in tiles: one of each key head behind the other, over and over."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ QKVZ, BA = 'model.layers.%d.linear_attn.in_proj_qkvz.weight', 'model.layers.%d.l
 # What both are, by key head.
 JOINED, BOTH_SMALL = ('state_in', 'state_gate'), ('state_beta', 'state_step')
 GGUF_QKVZ, GGUF_BA = 'blk.%d.ssm_in.weight', 'blk.%d.ssm_ba.weight'
-GATE = 'blk.%d.attn_q.gate'  # no file has it: it is in attn_q
+GATE = 'blk.%d.attn_q.gate'  # in no file: it is in attn_q
 
 
 def names_of(family: Family) -> Dict[str, str]:
@@ -88,7 +88,7 @@ class HalfOfHeads:
 
 
 def take_gate(tensors: Tensors, model: Model, name: str, gate: str) -> None:
-    """The queries of each head, and its gate behind them."""
+    """The queries of each head, and its gate after them."""
     both, head = tensors.get(name), model.head_dim
     if both and both.shape[0] == 2 * model.n_heads * head:  # else it is refused later
         tensors[name] = HalfOfHeads(name, both, model.n_heads, False)
@@ -226,7 +226,7 @@ def in_order(path: str, plan: List[Place], model: Model, tiled: bool) -> List[Pl
 
 @dataclass(frozen=True)
 class HeadsMoved(Made):
-    """The rows, or elements, of heads in another order, behind `fixed` ones that stay: new head i is old head
+    """The rows, or elements, of heads in another order, after `fixed` ones that stay: new head i is old head
     order[i]."""
     order: Tuple[int, ...]
     fixed: int

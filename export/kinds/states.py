@@ -142,7 +142,7 @@ def read_state(keys: Keys, rule: Gguf) -> Dict[str, int]:
 
 
 def recurrent_layers(keys: Keys, n_layers: int) -> List[int]:
-    """Those that a list names, which may have layers behind the last one; else all but the last of each period."""
+    """Those that a list names, which may go on past the last layer; else all but the last of each period."""
     listed = keys.get(RECURRENT, lambda v: isinstance(v, list) and len(v) >= n_layers and all(
         type(x) is bool for x in v), 'true or false for each of %d layers' % n_layers, None)
     period = keys.integer(PERIOD, MAX_LAYERS + 1, 4)
@@ -151,7 +151,7 @@ def recurrent_layers(keys: Keys, n_layers: int) -> List[int]:
 
 
 def check_sections(keys: Keys, turning: int) -> None:
-    """In a text all three axes have the same position. What stands in no section turns by another, which is 0."""
+    """In a text all three axes have the same position. What is in no section turns by another, which is 0."""
     sections = keys.get(SECTIONS, lambda v: isinstance(v, list) and 3 <= len(v) <= 4 and all(
         type(x) is int and 0 <= x <= MAX_HEAD_DIM for x in v), 'the sections of three axes', None)
     if sections and any(pair >= 3 * sections[pair % 3] for pair in range(turning // 2)):

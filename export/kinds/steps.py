@@ -94,7 +94,7 @@ def read_chunks(keys: Keys, rule: Gguf, model: Model) -> None:
 
 
 def chunk_settings(path: str, rule: Gguf, model: Model) -> Settings:
-    """The window. Refuses what is not as the architecture has it."""
+    """The window. Refuses one that differs from the architecture's."""
     if not rule.chunks:
         return {}
     for name, expected in chunked_fields(rule, model.n_layers, model.n_experts).items():
@@ -139,8 +139,8 @@ def take_bare(path: str, tensors: Tensors, model: Model, names: Dict[str, str]) 
 # ---- xIELU ----
 
 def read_xielu(keys: Keys, tensors: Tensors, model: Model, name: str) -> None:
-    """xIELU's four numbers of each layer as tensors of this name, which no file has: keys say them, a list of a number
-    for each layer, or one for all."""
+    """xIELU's four numbers of each layer as tensors of this name. They are no tensors in files: keys give them, a list
+    of a number for each layer, or one for all."""
     if model.activation != XIELU:
         return
     n, lists = model.n_layers, []

@@ -48,7 +48,7 @@ export const fact = (value, name) => h('div', h('b', value), name);
 let ids = 0; // of controls that have a label
 
 // The page's own switch for motion, which the browser remembers under this name. It counts before anything is drawn.
-export const MOTION_OFF = 'motion off';
+export const MOTION_OFF = 'no motion';
 try {
     document.documentElement.classList.toggle('no-motion', localStorage.getItem(MOTION_OFF) === 'yes');
 } catch {

@@ -7,7 +7,6 @@ import { Engine, isOneFile } from './engine.js';
 import { lacking } from './lacking.js';
 import { followAddress, go, linkTo } from './links.js';
 import { learnMethods, methodFor, namedHandles, optionsFor } from './methods.js';
-import { whereAHeadLooks } from './panels/attention.js';
 import { leaveAll, panelOf } from './place.js';
 import { makeScene } from './scene.js';
 import { still } from './still.js';
@@ -17,8 +16,7 @@ import { prose } from './terms.js';
 
 let scene = null; // that is drawn now
 
-// Panels that show what was recorded of the model that ships; and no recordings, for another model.
-const OF_THE_SHIPPED = [whereAHeadLooks];
+// The recordings of another model.
 const NOTHING = { race: {}, passkey: [] };
 
 const main = document.getElementById('panels'),
@@ -76,7 +74,6 @@ function startAgain() {
  */
 async function fill(context, isWanted) {
     let all = 1;
-    const fits = (make) => !context.own || !OF_THE_SHIPPED.includes(make);
     for (const old of document.querySelectorAll('.filled')) old.remove();
     const section = (make) => {
         const panel = panelOf(make, context, all++);
@@ -90,19 +87,18 @@ async function fill(context, isWanted) {
     const rest = [];
     await breath();
     for (const { id, panels, more, what, on } of CHAPTERS) {
-        const box = h('div.filled'),
-            further = more.filter(fits);
+        const box = h('div.filled');
         document.getElementById(id).append(box);
-        for (const make of panels.filter(fits)) {
+        for (const make of panels) {
             box.append(section(make));
             await breath();
             if (!isWanted()) return;
         }
         if (on) box.append(h('p.lead.on', prose(on)));
-        if (!further.length) continue;
+        if (!more.length) continue;
         const folded = h('details.more', h('summary', `More: ${what}`));
         box.append(folded);
-        rest.push(...further.map((make) => [folded, make]));
+        rest.push(...more.map((make) => [folded, make]));
     }
     for (const [folded, make] of rest) {
         await breath();
@@ -151,6 +147,8 @@ async function start(first, shipped, measured) {
         };
         learnMethods(page, facts);
         scene.attach({ engine, page, ...what, yours: () => methodFor('yours'), named: namedHandles, options: () => optionsFor(['yours']) });
+        for (const word of document.querySelectorAll('[data-trained]')) word.textContent = count(facts.trainedContext);
+        if (own) document.querySelector('.what').textContent = `Here runs ${own.name}.`;
         document.querySelector('h1').textContent = `What happens after position ${count(facts.trainedContext)}?`;
         await fill({ engine, small, page, book, build, scene, hasToolBeside: !isOneFile, ...what }, () => mine === newest);
         if (mine === newest) main.dataset.whole = 'yes';

@@ -305,11 +305,12 @@ export function makeScene({ shipped, recorded, parts }) {
     // ---- chapters
 
     const slots = () => document.querySelector(`#${chapter} .scene-slot`);
-    // On a narrow page the charts are in the chapter that is read, and the rest stays above the text.
+    // On a narrow page the charts, and the chips of chapter 5, are in the chapter that is read; the rest stays above the text.
     const place = kept(() => {
-        const slot = NARROW.matches && slots();
-        if (slot) slot.append(charts);
-        else if (!NARROW.matches && charts.parentElement !== box) by.before(charts);
+        const slot = NARROW.matches ? slots() : null;
+        // What is moved loses the focus: not without need.
+        if (slot && charts.parentElement !== slot) slot.append(charts, by);
+        else if (!NARROW.matches && charts.parentElement !== box) status.before(charts, by);
         const covers = SHORT.matches ? stays : NARROW.matches && box.parentElement;
         document.documentElement.style.setProperty('--covered', covers ? `${BAR + covers.offsetHeight}px` : '');
         redraw();

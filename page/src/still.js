@@ -33,7 +33,7 @@ const PICTURES = {
     proof: ({ passkey }) =>
         h(
             'div',
-            h('p.fine', 'Rows: length of the text. Columns: how far into it the key is. ✓: the model found it.'),
+            h('p.fine', 'Rows: length of the text. Columns: how far into it the number is. ✓: the model found it.'),
             recordedGrid({ trainedContext: TRAINED }, passkey).box,
         ),
 };

@@ -1,6 +1,5 @@
 // The story: six chapters in a reader's order, the panels that carry each, and those under "more".
 import { whatRopeIs } from './panels/arrows.js';
-import { whereAHeadLooks } from './panels/attention.js';
 import { yourModel } from './panels/config.js';
 import { fixIt } from './panels/fix.js';
 import { otherHeads } from './panels/heads.js';
@@ -64,8 +63,7 @@ export const CHAPTERS = [
         ],
         goes: 'the slider',
         panels: [otherHeads, countTheTurns],
-        more: [whereAHeadLooks],
-        what: 'where heads look in a story, near and far',
+        more: [],
         on:
             'Nothing in the weights says what these new angles mean. So bring the slow hands back to angles that the model knows.',
     },

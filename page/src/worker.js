@@ -238,31 +238,6 @@ const wishes = {
         return { n };
     },
 
-    // { model, method, text, context } -> { n, heads: [[scores]] by layer and head }: what every head thinks of each
-    // position when the text's last token asks.
-    async scores(job, { model, method, text, context }, part) {
-        const m = page(model),
-            ids = m.encode(text, true).subarray(0, context),
-            n = ids.length,
-            { layers, heads } = m.facts();
-        const reader = m.open(method, n);
-        try {
-            await readPrompt(job, reader, ids, n, (read) => part({ read, of: n }));
-            const all = [];
-            for (let layer = 0; layer < layers; layer++) {
-                all.push([]);
-                for (let head = 0; head < heads; head++) {
-                    reader.rewind(n - 1);
-                    all[layer].push(reader.scores(layer, head, ids[n - 1], n));
-                }
-                await rest(job);
-            }
-            return { n, heads: all };
-        } finally {
-            reader.close();
-        }
-    },
-
     // { model, length, depth, key, hills, sentence } -> { text }: what `path` reads, and `hide` without the last two.
     async haystack(job, { model, ...wish }) {
         return { text: haystack(page(model), /** @type {Hidden} */ (wish)).join('') };

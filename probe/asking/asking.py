@@ -11,7 +11,7 @@ from .forms import APIS, FORMS, SIGNS, Form, Question, Reply, Token, completions
 from .vocabulary import Vocabulary
 from .web import BUSY, PASSING, Answer, Server
 
-LEAST = -100   # log-probabilities below it stand for tokens that a sampler has removed
+LEAST = -100   # log-probabilities below it mark tokens that a sampler has removed
 ROUNDED = 1e-3  # a log-probability may be so far above 0, and the sum of probabilities above 1
 REFUSED = 401, 403
 
@@ -39,7 +39,7 @@ class Refusal(Exception):
 
 
 def listed_model(server: Server) -> Dict[str, Any]:
-    """What the server tells of the first model that it lists, {} where it tells nothing."""
+    """The server's entry of the first model that it lists, {} where it has none."""
     answer = server.get('/v1/models')
     if answer.status in REFUSED:
         raise Problem('%s requires a key (%s): --key-env NAME' % (server.root, answer.told()), 'key')
@@ -48,7 +48,7 @@ def listed_model(server: Server) -> Dict[str, Any]:
 
 
 def model_of(server: Server, served: Optional[str]) -> str:
-    """The name to ask for: --served, or the first that the server tells."""
+    """The name to ask for: --served, or the first that the server lists."""
     if served:
         return served
     name = listed_model(server).get('id')
@@ -56,7 +56,7 @@ def model_of(server: Server, served: Optional[str]) -> str:
 
 
 def tokens_of(server: Server) -> Optional[int]:
-    """How many tokens the server's vocabulary has (llama.cpp tells it), or None."""
+    """How many tokens the server's vocabulary has (llama.cpp reports it), or None."""
     meta = listed_model(server).get('meta')
     count = meta.get('n_vocab') if isinstance(meta, dict) else None
     return count if isinstance(count, int) and count > 0 else None
@@ -165,7 +165,7 @@ class Interview:
                 yield (form, body, self.top, True, True)
 
     def ask_by(self, way: Way, prompt: Prompt, may_fail: bool = False) -> Optional[Found]:
-        """What ask() gives, or None. may_fail: an answer that this form does not have is none, too."""
+        """What ask() gives, or None. may_fail: None also for an answer that does not fit this form."""
         form, body, top, as_text, sampled = way
         if as_text and prompt.text is None:
             raise Problem('the text has no word that ends at %d tokens (--text: a text of words between spaces)'
@@ -217,7 +217,7 @@ class Interview:
                 others[0].id, quoted(others[0].data), quoted(spelled[others[0].id])), 'tokenizer')
 
     def known(self, tokens: List[Token]) -> Dict[int, float]:
-        """Our ids of the tokens. Those that share a text, or that we cannot tell, are left out."""
+        """Our ids of the tokens. Those that share a text, or that we cannot identify, are left out."""
         found, lost = {}, 0
         self.check_spelling([token for token in tokens if token.id is not None and token.data])
         for token in tokens:

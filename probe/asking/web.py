@@ -111,7 +111,7 @@ class Server:
 
     def ask(self, path: str, body: Optional[bytes]) -> Answer:
         """The answer to a request, whole within the timeout. A server may send a byte a second for ever, against
-        which no timeout of a socket helps: the request has a thread of its own, which is left behind."""
+        which no timeout of a socket helps: the request has a thread of its own, which is abandoned."""
         done = queue.Queue()
         threading.Thread(target=lambda: done.put(self.outcome(path, body)), daemon=True).start()
         try:

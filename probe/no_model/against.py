@@ -207,7 +207,7 @@ class Row:
             return
         every = set().union(*rounds)
         both = [token for token in every if all(token in top for top in rounds)]
-        if len(both) < COMMON * min(map(len, rounds)):  # other tokens altogether: the least of each stands for a token
+        if len(both) < COMMON * min(map(len, rounds)):  # other tokens altogether: the least of each counts as a token
             both = list(every)
         a1, a2, b1, b2 = ([top.get(token, min(top.values())) for token in both] for top in rounds)
         first, second = level([w - y for w, y in zip(a1, b1)]), level([x - z for x, z in zip(a2, b2)])

@@ -84,7 +84,7 @@ class Cutting:
         return {place: self.asker.ask(self.text(k, *place), WORDS)[0] for place in ((0, 0), (1, 0), (0, 1))}
 
     def kept(self, k: int, whole: int) -> Optional[str]:
-        """Which end is seen of k sentences; None where nothing tells. Of `whole` sentences both are there."""
+        """Which end is seen of k sentences; None where that cannot be decided. Of `whole` sentences both are there."""
         if self.asker.ask(self.text(k), WORDS)[0] != self.asker.ask(self.text(k), WORDS)[0]:
             return None  # it does not say the same twice
         said, there = self.answers(k), self.answers(whole)

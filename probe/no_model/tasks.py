@@ -61,7 +61,7 @@ def make_trials(tasks, n, shortest, trials, text):
 
 def is_right(trial, said, chat):
     """A prompt is continued: the answer begins with the one number, or has all of several soon. In a chat it may be a
-    sentence: the first number of five digits in it counts, and what a model thought before is none of it."""
+    sentence: the first number of five digits in it counts, and thoughts before it do not count."""
     if not chat:
         said = said.lstrip()
         return said.startswith(trial.answers[0]) if len(trial.answers) == 1 else \
@@ -107,7 +107,7 @@ class Asker:
         return text or '', counted
 
     def ask(self, prompt, most):
-        """(text, count, seconds, None), or (None, None, seconds, the answer that is none)."""
+        """(text, count, seconds, None), or (None, None, seconds, the failure)."""
         path, body = self.body(prompt, most)
         for tried in range(self.retries + 1):
             began = time.time()

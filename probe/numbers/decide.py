@@ -1,10 +1,8 @@
 """The decision: not by the smaller distance, but by where a server lies between two readings.
 
 With s the server's log-probabilities and a, b those of two readings, t = sum (s - a)(b - a) / sum (b - a)^2 over all
-top tokens is 0 at a and 1 at b. What a server rounds does not lean to b and averages out, so t tells readings apart
-that noise has brought as near as each other. Its standard error is by jackknife over prompts (Quenouille 1949, Tukey
-1958).
-"""
+top tokens is 0 at a and 1 at b. What a server rounds does not lean to b and averages out, so t separates readings that
+noise has brought equally near. Its standard error is by jackknife over prompts (Quenouille 1949, Tukey 1958). """
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ NEAR = 0.07    # nats: twice the most that rounding was seen to make (4-bit weig
 FIT = 0.12     # nats: more than bfloat16, int8 activations and an 8-bit cache do together
 LOST = 0.3     # nats: more than weights of 4 bits or a cache of 4 bits were seen to make (0.16 to 0.26)
 ERRORS = 3     # standard errors that a decision takes
-BETWEEN = 0.2  # of the way to another reading, which no rounding makes
+BETWEEN = 0.2  # of the way to another reading: more than rounding causes
 LEAN = 0.4     # of the way to a value a tenth larger or smaller: an error of 4 % in that value
 ALIKE = 0.9    # of a distance, at most, is left without what the tokens of a prompt have in common, where that is the
 #                server's doing: 0.88 and less was seen, and 0.93 and more of servers whose probabilities add up to 1

@@ -111,7 +111,7 @@ class Model:
         return known
 
     def likeliest(self, ids: List[int], count: int, arguments: List[Any]) -> List[int]:
-        """The likeliest tokens behind these, as these settings have it."""
+        """The likeliest tokens after these, under these settings."""
         key = self.kept.key(['--next', count] + self.cache + arguments, ids) if self.kept else ''
         if self.kept and self.kept.of(key):
             return [int(id) for id in self.kept.of(key)['ids']]
@@ -154,7 +154,7 @@ class Model:
         return self.explained[called]
 
     def block(self) -> Dict[str, Any]:
-        """The rope_scaling block in force as a dictionary, {} where there is none."""
+        """The rope_scaling block in force as a dictionary, {} without a block."""
         if self.base:
             with open(self.base[1], encoding='utf-8') as file:
                 config = json.load(file)

@@ -1,5 +1,5 @@
-"""Values that the prompts do not tell, and what length would: what such a value moves is computed at longer lengths,
-and held against what the server is off our numbers."""
+"""Values that the prompts do not determine, and what length would: what such a value moves is computed at longer
+lengths, and held against what the server is off our numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .ours import Model, Refused
 from .values import Untold
 
 LENGTHS = 2, 4, 8, 16  # times the longest prompt
-SHARE = 3              # one prompt of so many is about as long as the longest, and tells most
+SHARE = 3              # one prompt of so many is about as long as the longest, and decides most
 TOP = 20               # tokens of each
 PATIENCE = 10          # seconds that this may take, about
 
@@ -27,7 +27,7 @@ class Further:
         self.patience, self.end = patience, time.time() + patience
 
     def moved(self, value: Untold, n: int) -> Optional[float]:
-        """Mean square of what the other value changes behind n tokens; None where the text is shorter."""
+        """Mean square of what the other value changes after n tokens; None where the text is shorter."""
         ids = self.ids_to(n)
         if len(ids) < n:
             return None
@@ -37,8 +37,8 @@ class Further:
         return sum((a[id][1] - b[id][1]) ** 2 for id in asked[n]) / len(asked[n])
 
     def told_from(self, value: Untold, off: float) -> Tuple[Optional[int], int]:
-        """The least of these lengths whose prompts would tell the value, None where none does; and the longest tried.
-        off: the root of the mean square that the server's numbers are off ours."""
+        """The least of these lengths whose prompts would determine the value, None if no length does; and the longest
+        tried. off: the root of the mean square that the server's numbers are off ours."""
         prompts, tried = max(1, len(self.lengths) // SHARE), self.lengths[-1]
         for step in LENGTHS:
             n = step * self.lengths[-1]

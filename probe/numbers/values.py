@@ -115,7 +115,7 @@ def measure(neighbor, numbers):
 
 
 def further(neighbor, numbers):
-    """The same value at the next step, measured; None where there is none."""
+    """The same value at the next step, measured; None at the last step."""
     steps = STEPS if neighbor.step > 1 else [1 / step for step in STEPS]
     beyond = steps[steps.index(neighbor.step) + 1:]
     if not beyond:
@@ -218,7 +218,7 @@ def as_far_as(reach: float, most: float, holds: Callable[[float], bool], in_step
 
 
 def untold(tried: List[Neighbor], bounds: List[Bounds]) -> List[Untold]:
-    """The values of which no bound is known: their name, the reading, and a neighbor of it."""
+    """The values without a known bound: their name, the reading, and a neighbor of it."""
     unknown = {name for name, low, high in bounds if low is None and high is None}
     found = {}
     for neighbor in tried:
@@ -229,7 +229,7 @@ def untold(tried: List[Neighbor], bounds: List[Bounds]) -> List[Untold]:
 
 
 def said(bounds: Bounds) -> str:
-    """Words of bounds: `theta 9,600 to 10,500`, with as many digits as tell the two apart, rounded outward."""
+    """Words of bounds: `theta 9,600 to 10,500`, with as many digits as separate the two, rounded outward."""
     name, low, high = bounds
     if low is None and high is None:
         return '%s not at all' % name

@@ -76,7 +76,7 @@ def margins(verdict):
 
 
 def advice(verdict, later):
-    """What would tell readings apart that are tied."""
+    """What would separate readings that are tied."""
     tied = {c.words for reading in [verdict.best] + verdict.others for c in reading.candidates}
     longer = any(c.words in tied for parts in later for c in parts)
     more = ['a longer -n, past the trained context'] if longer else ['more --prompts', 'a longer -n']

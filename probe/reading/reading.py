@@ -39,7 +39,7 @@ def lengths_of(options):
 
 
 def ends_a_word(spelled, ids, length):
-    """Whether the token behind `length` ids begins a word: a text cut there has the same tokens as the whole."""
+    """Whether the token after `length` ids begins a word: a text cut there has the same tokens as the whole."""
     if length >= len(ids):
         return False
     behind, last = spelled[ids[length]], spelled[ids[length - 1]]
@@ -156,7 +156,7 @@ def check_repeats(interview, prompts, heard):
 # ---- our side ----
 
 def compute(model, groups, ids, answers, greedy):
-    """A Reading for each group of candidates; those that run refuses after all are told and left out."""
+    """A Reading for each group of candidates; those that ./run refuses after all are reported and left out."""
     readings = []
     for group in groups:
         try:

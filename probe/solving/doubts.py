@@ -18,8 +18,8 @@ NEAR = 4       # times the squares by the shorter prompts, with which fewer valu
 
 
 def toward(solver: Solver, solution: Solution) -> Optional[Tuple[Family, Given]]:
-    """What was measured, toward which the server is off the solution most surely; None where it is off toward none, or
-    by less than any bounds are told. The direction is as in decide.along, the error the larger one: by token, or by
+    """What was measured, toward which the server is off the solution most surely; None where it is not off toward any,
+    or by less than any bounds give. The direction is as in decide.along, the error the larger one: by token, or by
     prompt."""
     left, sizes = solution.fit.left, [len(solver.answers[n]) for n in sorted(solver.answers)]
     faint, most, found = decide.FAINT ** 2 * len(left), float(LEANS), None
@@ -46,8 +46,8 @@ def apart(solver: Solver, solution: Solution, family: Family, given: Given) -> f
 
 
 def with_fewer(solver: Solver, solution: Solution) -> List[Solution]:
-    """Each of its values alone, and each two of them, where they leave as little of the shorter prompts: how much that
-    would be, no derivatives tell so far off."""
+    """Each of its values alone, and each two of them, where they leave as little of the shorter prompts: derivatives
+    cannot say how much that would be, so far off."""
     own, found = solver.squares(solution.family, solution.given, solver.short), []
     enough = NEAR * own + MINDS * solver.mean_square(solution.fit)
     for count in range(1, min(3, len(solution.given))):

@@ -70,7 +70,7 @@ class Family:
         return notes
 
     def of_sliding(self, given: Dict[str, str]) -> List[str]:
-        """The sliding layers' settings with some values given. Without a scale linear is none."""
+        """The sliding layers' settings with some values given. Without a scale, linear becomes none."""
         method = self.notes.get('method_sliding', self.notes.get('method', 'none'))
         usual = {'theta': '%.6g' % self.usual('theta_sliding'), 'factor': '%.6g' % self.usual('factor_sliding')}
         words = ':'.join('%s=%s' % setting for setting in dict(usual, **given).items())

@@ -53,8 +53,8 @@ def gain(columns: List[Vector], left: Vector) -> float:
 
 
 def is_all(solver: Solver, solution: Solution) -> bool:
-    """Whether no other value, nor all others together, would explain more, or none of them by a move that bounds
-    would tell."""
+    """Whether no other value, nor all others together, would explain more, or any of them by a move that bounds would
+    show."""
     moves = [(note, moved(solver, solution, note)) for note in solution.family.settings]
     notes, columns = [note for note, c in moves if c], [c for _, c in moves if c]
     return gain(columns, solution.fit.left) <= MINDS * solver.mean_square(solution.fit) or all(

@@ -17,7 +17,7 @@ def dot(a: Vector, b: Vector) -> float:
 
 
 def solved(rows: List[Vector], right: Vector) -> Optional[Vector]:
-    """x of rows x = right, by elimination with pivots; None where there is none."""
+    """x of rows x = right, by elimination with pivots; None without a solution."""
     n, m = len(right), [row + [value] for row, value in zip(rows, right)]
     for i in range(n):
         pivot = max(range(i, n), key=lambda r: abs(m[r][i]))
@@ -110,7 +110,7 @@ def least_squares(measure: Callable[[Vector], Optional[Vector]], x: Vector, step
 
 def errors(columns: List[Vector], left: Vector, sizes: List[int]) -> Vector:
     """Standard errors of the parameters: of two the larger, by token, and by prompt (sizes: tokens of each), which
-    allows for what the tokens of a prompt have in common. Infinite where nothing tells a parameter."""
+    allows for what the tokens of a prompt have in common. Infinite where a parameter is undetermined."""
     told = [i for i, column in enumerate(columns) if any(column)]
     if len(told) < len(columns):
         rest = dict(zip(told, errors([columns[i] for i in told], left, sizes))) if told else {}

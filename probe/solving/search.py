@@ -15,8 +15,8 @@ from .solve import FIRST, OutOfTime, Solver, mean_of
 CLEAR = 4           # standard errors by which what is solved for explains more than a listed reading
 MANY = 3            # values that differ: so many may be a valley beside the right one, and the grid is tried
 WELL = 0.04         # nats, at most, that are left by values that are named: rounding makes as much
-MOST_OF = 0.1       # of the squares, at most, is left by a window for which no values need be looked at
-SHORTEST = 2        # prompts that tell the reading behind a window
+MOST_OF = 0.1       # of the squares, at most, is left by a window that needs no other values
+SHORTEST = 2        # prompts that determine the reading beside a window
 EXPLAINS = 0.7      # of what the listed readings leave, at most
 FURTHER = 2         # times that a search goes on toward what is doubted
 

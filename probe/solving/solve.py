@@ -31,7 +31,7 @@ CONTEXTS = 0.25, 0.5, 1, 2, 4, 12
 FEW_SCALES = 2, 5, 12, 30
 FEW_THETAS = 0.25, 0.5, 1, 2.2, 5
 ENDS = 0.3, 0.55, 1, 1.8, 3.2
-SLOW = 0.5            # seconds of a reading, from which on the budget is told beforehand
+SLOW = 0.5            # seconds of a reading, from which on the budget is announced
 RESTARTS = 0.45, 2.2  # times theta
 STARTS = 3          # points that least squares begins at
 NEARLY = 0.04, 0.2  # nats, between which a fit goes on
@@ -225,7 +225,7 @@ class Solver:
         return fewer.squares - more.squares > MINDS * self.mean_square(more)
 
     def usual(self, solution: Solution, note: str) -> float:
-        """What the family has where the value is not given: of the attention factor, what the scale makes of it."""
+        """The family's own value where none is given: for the attention factor, the one that follows from the scale."""
         return self.made(solution.family, solution.given, note)
 
     def made(self, family: Family, given: Given, note: str) -> float:

@@ -1,6 +1,6 @@
 """Whole numbers that no list has, solved for: a window, and how many pairs turn. Neither has a derivative: what a
-window hides is all or nothing. So a grid is tried, and then the numbers around its best. What else a server with a
-window has of its own is told by the prompts that are shorter."""
+window hides is all or nothing. So a grid is tried, and then the numbers around its best. Whatever else a server with a
+window does is determined by the shorter prompts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .solve import MINDS, Solver
 
 STEP = 1.4         # from a window of the grid to the next
 LEAST = 4          # positions of the smallest window
-TELLING = 3        # prompts that tell values, at least
+TELLING = 3        # prompts that determine values, at least
 SIXTEENTHS = 16    # shares of the head that are tried at first
 
 
@@ -86,7 +86,7 @@ def around(solver: Solver, start: Tuple[Family, Given], note: str, tried: List[i
 
 
 def window_of(solver: Solver, starts: List[Tuple[Family, Given]]) -> Optional[Solution]:
-    """A window behind one of these settings, of the longest prompt at most; None where it explains nothing."""
+    """A window beside one of these settings, of the longest prompt at most; None where it explains nothing."""
     longest, grid, width = max(solver.answers), [], float(LEAST)
     while width < longest:
         grid.append(round(width))
@@ -100,7 +100,7 @@ def window_of(solver: Solver, starts: List[Tuple[Family, Given]]) -> Optional[So
 
 
 def by_shorter_prompts(solver: Solver, families: List[Family], readings: List[Reading]) -> List[Tuple[Family, Given]]:
-    """Values that the shorter prompts alone tell, which a window does not touch."""
+    """Values determined by the shorter prompts alone, which a window does not touch."""
     lengths = sorted(solver.answers)
     for count in sorted({(len(lengths) + 1) // 2, TELLING}, reverse=True):
         if not TELLING <= count < len(lengths):
@@ -114,7 +114,7 @@ def by_shorter_prompts(solver: Solver, families: List[Family], readings: List[Re
 
 
 def window_and_values(solver: Solver, behind: List[Tuple[Family, Given]]) -> Optional[Solution]:
-    """A window behind these values; then the values once more, by all prompts."""
+    """A window beside these values; then the values once more, by all prompts."""
     found = window_of(solver, behind)
     if found is None:
         return None

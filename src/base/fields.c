@@ -1,4 +1,4 @@
-// Headers by tables of their fields, and what lies behind them.
+// Headers by tables of their fields, and what follows them.
 #include "fields.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-// The header of a binary file as a table of its fields, and what lies behind it, one thing after
+// The header of a binary file as a table of its fields, and what follows it, one thing after
 // another. Numbers are little-endian.
 #pragma once
 
@@ -17,10 +17,10 @@ typedef struct {
     FieldType type;
     double low, high;          // what it may be, both included
     size_t place, bytes;       // where it goes in a struct
-    int version_5, version_6;  // values from which on only these versions have it; 0: none
+    int version_5, version_6;  // values from which on only these versions have the field; 0: none
 } Field;
 
-// A table of fields, and the struct that they go to. NULL: there is none, and they are 0.
+// A table of fields, and the struct that they go to. NULL: no struct, and they are 0.
 typedef struct {
     const Field *fields;
     int n;
@@ -35,11 +35,11 @@ int fields_write(const FieldTable *tables, int n, uint8_t *header);
 // The value of a field by its name; 0: it is that, or there is none.
 double fields_value(const FieldTable *tables, int n, const char *name);
 // False with the reason when one of `bytes` bytes is not 0 and of no field, where fields that begin
-// at `end` or behind it do not count.
+// at `end` or after it do not count.
 bool fields_cover(const FieldTable *tables, int n, const uint8_t *header, int bytes, int end,
                   Error *err);
 
-// ---- what lies behind it ----
+// ---- what follows it ----
 
 // A place in a file. Only `offset` goes past its end, for an error to tell the expected size;
 // pointers never do.

@@ -1,18 +1,18 @@
 // What a session is asked to be, for both forward passes (forward.h and the fast engine's
-// transformer.h), and where the tokens of a text stand: one behind the other, or spread over more
-// positions than there are tokens.
+// transformer.h), and the positions of the tokens of a text: one after the other, or spread over
+// more positions than there are tokens.
 #pragma once
 
 #include <stdint.h>
 
 #include "../../rope.h"
 
-// ---- where tokens stand ----
+// ---- positions of tokens ----
 
-// A spread text of n tokens stands in pieces, with jumps between them and the last token at
-// length - 1, so that a few tokens meet every distance of a long text. Models are trained so by
-// PoSE (arXiv 2309.10400) and randomized positions (arXiv 2305.16843). A token's number, from 0, is
-// its slot in the cache. All encodings go by its position.
+// A spread text of n tokens is in pieces, with jumps between them and the last token at length - 1,
+// so that a few tokens meet every distance of a long text. Models are trained so by PoSE (arXiv
+// 2309.10400) and randomized positions (arXiv 2305.16843). A token's number, from 0, is its slot in
+// the cache. All encodings go by its position.
 typedef struct {
     int length;  // N, positions; 0: each token's position is its number
     int piece;   // P, tokens of a piece, at least 1
@@ -20,11 +20,11 @@ typedef struct {
     // The keys of tokens from this one on count as a crowd, see spread_crowd; 0: no key does.
     int crowd;
 } Spread;
-// A sliding layer reads in place: all that it sees of a long text stands side by side.
+// A sliding layer reads in place: all that it sees of a long text is side by side.
 static const Spread in_place = {0, 1, 0, 0};
 
 // position(i) = i + floor(floor(i / P) (N - n) / (K - 1)) of token i, with K = ceil(n / P) pieces.
-// One piece stands as without a spread. Tokens behind the last piece do not jump again.
+// One piece is read as without a spread. Tokens after the last piece do not jump again.
 static inline int spread_position(const Spread *s, int i) {
     if (s->length == 0 || s->n <= s->piece) return i;
     int64_t jumps = (s->n - 1) / s->piece;  // K - 1
@@ -43,9 +43,9 @@ static inline double spread_crowd(const Spread *s, int i, int j) {
     return (double)gap / s->piece;
 }
 
-// The first token that stands at `position` or behind it; n when none does.
+// The first token at `position` or after it; n if there is none.
 static inline int spread_token(const Spread *s, int position) {
-    int low = 0, high = position > 0 ? position : 0;  // no token stands before its number
+    int low = 0, high = position > 0 ? position : 0;  // no token is before its number
     if (s->length == 0) return high;
     if (high > s->n) high = s->n;
     while (low < high) {
@@ -91,7 +91,7 @@ typedef struct {
     // Keys stay turned at the scale of the step that wrote them, though later steps turn queries at
     // another. This is the flaw of Hugging Face's generate with dynamic scaling, on purpose.
     bool stale_keys;
-    // where tokens stand; n, which the session fills in, is `context` until session_begin
+    // the positions of tokens; n, which the session fills in, is `context` until session_begin
     Spread spread;
     // These may be changed between reads. So may the chunk, but not to more than it was.
     Watch watch;

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../kinds/experts.h"
+
 // ---- the members of a block ----
 
 // A member of a JSON object behind others: n numbers, as a list when there are several. Numbers
@@ -222,10 +224,10 @@ static unsigned features_of(const Publication *p) {
         {router_has_bias(p->model), FEATURE_ROUTER_BIAS},
         {experts_have_bias(p->model), FEATURE_EXPERT_BIAS},
         {c->extra->feed_forward.activation == ACTIVATION_CLAMPED, FEATURE_CLAMPED},
-        {c->extra->stream.embedding_scale != 0, FEATURE_EMBEDDING_SCALE},
+        {c->extra->residual.embedding_scale != 0, FEATURE_EMBEDDING_SCALE},
         {c->extra->feed_forward.activation == ACTIVATION_GELU, FEATURE_GELU},
-        {c->extra->stream.norm_place == NORM_AFTER, FEATURE_NORMS_AFTER},
-        {c->extra->stream.norm_place == NORM_BOTH, FEATURE_NORMS_BOTH},
+        {c->extra->residual.norm_place == NORM_AFTER, FEATURE_NORMS_AFTER},
+        {c->extra->residual.norm_place == NORM_BOTH, FEATURE_NORMS_BOTH},
         {c->extra->attention.qk_norm == QK_NORM_HEAD, FEATURE_HEAD_NORMS},
         {c->extra->attention.qk_norm == QK_NORM_WHOLE, FEATURE_WHOLE_NORMS},
         {model_has_experts(p->model), FEATURE_EXPERTS},

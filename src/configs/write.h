@@ -1,7 +1,7 @@
 // A plan as other programs read it: a config, or a block with llama.cpp's options.
 #pragma once
 
-#include "../kinds/kinds.h"
+#include "../kinds/all.h"
 #include "../rope_settings.h"
 #include "rope_config.h"
 

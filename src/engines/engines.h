@@ -64,8 +64,8 @@ typedef struct {
 // Reads the text of a config.json as the engines of a list do, for a text of `length` positions.
 // The reference is `meant` (by KIND_...), or if NULL, Hugging Face 5's reading, or 4's where 5
 // refuses; where neither reads a key by which the model turns, this program's own. The caller frees
-// them. NULL with the reason for a wrong list, for a text that is no JSON, and for
-// a config without a family or heads.
+// them. NULL with the reason for a wrong list, for a text that is not JSON, and for a config
+// without a family or heads.
 Readings *engines_read(const char *list, const char *config, int length, const RopeConfig *meant,
                        Error *err);
 // The number of one engine's readings, which are next to each other, from `reading` on: one for

@@ -3,7 +3,17 @@
 #include <math.h>
 #include <string.h>
 
-#include "kinds.h"
+#include "../kinds/altup.h"
+#include "forward.h"
+#include "parts.h"
+#include "per_layer.h"
+
+// For a chunk of rows.
+typedef struct FastAltup {
+    float *streams, *predicted;  // (streams, chunk, dim)
+    float *learned;              // (chunk, dim)
+    float *narrow;               // (chunk, laurel_rank)
+} FastAltup;
 
 // Row `row` of a stream of the chunk.
 static float *stream_row(const Transformer *t, float *streams, int stream, int row) {
@@ -27,7 +37,7 @@ static void add_times(float *x, const float *y, float factor, int64_t n) {
 static void find_coefficients(const Transformer *t, const AltupTensors *w, const float *matrix,
                               int n, const float *x, float *room, float *coefficients) {
     const ModelConfig *m = &t->model->config;
-    int streams = m->extra->altup.streams;
+    int streams = m->kinds->altup->streams;
     int64_t dim = m->dim;
     float route[MAX_STREAMS];
     rmsnorm_fast(room, x, w->norm, dim, (float)m->norm_eps);
@@ -39,15 +49,13 @@ static void find_coefficients(const Transformer *t, const AltupTensors *w, const
 
 // ---- the embedding ----
 
-static void place_altup_by_team(const Team *team, Transformer *t, const int32_t *tokens,
-                                int length) {
+static void embed_streams_by_team(const Team *team, Transformer *t, const int32_t *tokens) {
     const ModelConfig *m = &t->model->config;
-    const AltupConfig *of_model = &m->extra->altup;
-    float *streams = t->extra->altup.streams;
+    const AltupConfig *of_model = m->kinds->altup;
+    float *streams = t->kinds->altup->streams;
     Product others[MAX_STREAMS - 1];
     Input x = {.x = t->x, .n = t->n};
     (void)tokens;
-    (void)length;
     if (of_model->streams == 0) return;
     for (int i = 1; i < of_model->streams; i++) {
         others[i - 1] = (Product){.matrix = &of_model->in[i - 1], .stride = m->dim};
@@ -68,8 +76,8 @@ static void place_altup_by_team(const Team *team, Transformer *t, const int32_t 
 // The last n rows of the chunk: predicted, and x, the first stream of it.
 static void predict_by_team(const Team *team, Transformer *t, const AltupTensors *w, int n_rows) {
     const ModelConfig *m = &t->model->config;
-    const FastAltup *own = &t->extra->altup;
-    int n = m->extra->altup.streams;
+    const FastAltup *own = t->kinds->altup;
+    int n = m->kinds->altup->streams;
     int skipped = t->n - n_rows;
     for (int i = team_first(team, n_rows), end = team_end(team, n_rows); i < end; i++) {
         int row = skipped + i;
@@ -93,8 +101,8 @@ static void predict_by_team(const Team *team, Transformer *t, const AltupTensors
 static void learn_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
-    const AltupTensors *w = &layer->extra->altup;
-    const FastAltup *own = &t->extra->altup;
+    const AltupTensors *w = layer->kinds->altup;
+    const FastAltup *own = t->kinds->altup;
     const float *x = wanted_rows(t, n_wanted);
     float eps = (float)m->norm_eps;
     Input normed = rmsnorm_of(t, x, n_wanted, layer->attention_norm);
@@ -113,36 +121,16 @@ static void learn_by_team(const Team *team, Transformer *t, int index, int n_wan
     team_wait(team);
 }
 
-static bool is_altup(const Model *model, const Layer *layer) {
-    (void)layer;
-    return model->config.extra->altup.streams > 0;
-}
-
-static void mix_altup_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
-    int64_t dim = t->model->config.dim;
-    const Layer *layer = &t->model->layers[index];
-    bool has_keys = layer->extra->shape.kv_layer == index;
-    predict_by_team(team, t, &layer->extra->altup, has_keys ? t->n : n_wanted);
-    if (n_wanted > 0) learn_by_team(team, t, index, n_wanted);
-    mix_attention_by_team(team, t, index, n_wanted);
-    float *x = wanted_rows(t, n_wanted);
-    for (int row = team_first(team, n_wanted), end = team_end(team, n_wanted); row < end; row++) {
-        add_to(x + row * dim, t->extra->altup.learned + row * dim, dim);
-        scale_by(x + row * dim, sqrtf(0.5f), dim);
-    }
-    team_wait(team);
-}
-
 // ---- the end of a layer ----
 
-// x (n_wanted, dim) becomes what the per-layer embedding reads.
+// Corrects all streams by what both halves have changed; x (n_wanted, dim) becomes what the per-layer
+// embedding reads.
 static void correct_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
     const ModelConfig *m = &t->model->config;
-    const AltupTensors *w = &t->model->layers[index].extra->altup;
-    const FastAltup *own = &t->extra->altup;
-    int n = m->extra->altup.streams;
+    const AltupTensors *w = t->model->layers[index].kinds->altup;
+    const FastAltup *own = t->kinds->altup;
+    int n = m->kinds->altup->streams;
     int64_t dim = m->dim;
-    if (n == 0) return;
     for (int row = t->n - n_wanted + team_first(team, n_wanted),
              end = t->n - n_wanted + team_end(team, n_wanted);
          row < end; row++) {
@@ -167,8 +155,8 @@ static void correct_by_team(const Team *team, Transformer *t, int index, int n_w
 // x (n_wanted, dim) = the mean of all streams, the others brought back and to the size of the first.
 static void merge_by_team(const Team *team, Transformer *t, int n_wanted) {
     const ModelConfig *m = &t->model->config;
-    const AltupConfig *of_model = &m->extra->altup;
-    const FastAltup *own = &t->extra->altup;
+    const AltupConfig *of_model = m->kinds->altup;
+    const FastAltup *own = t->kinds->altup;
     int skipped = t->n - n_wanted;
     for (int i = 1; i < of_model->streams; i++) {
         Input stream = {.x = stream_row(t, own->streams, i, skipped), .n = n_wanted};
@@ -189,12 +177,11 @@ static void merge_by_team(const Team *team, Transformer *t, int n_wanted) {
     team_wait(team);
 }
 
-// Behind the per-layer embedding, which has added to x what goes to the other streams instead.
-static void end_altup_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
+// What the per-layer embedding has added to x goes to the other streams instead.
+static void add_to_others_by_team(const Team *team, Transformer *t, int n_wanted) {
     const ModelConfig *m = &t->model->config;
-    float *streams = t->extra->altup.streams;
-    int n = m->extra->altup.streams, skipped = t->n - n_wanted;
-    if (n == 0) return;
+    float *streams = t->kinds->altup->streams;
+    int n = m->kinds->altup->streams, skipped = t->n - n_wanted;
     for (int i = team_first(team, n_wanted), end = team_end(team, n_wanted); i < end; i++) {
         int row = skipped + i;
         for (int stream = 1; stream < n; stream++)
@@ -202,15 +189,35 @@ static void end_altup_by_team(const Team *team, Transformer *t, int index, int n
         memcpy(t->x + row * m->dim, stream_row(t, streams, 0, row), m->dim * sizeof(float));
     }
     team_wait(team);
-    if (index == m->n_layers - 1) merge_by_team(team, t, n_wanted);
+}
+
+static void run_altup_layer_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
+    int64_t dim = t->model->config.dim;
+    const Layer *layer = &t->model->layers[index];
+    bool has_keys = layer->extra->shape.kv_layer == index;
+    predict_by_team(team, t, layer->kinds->altup, has_keys ? t->n : n_wanted);
+    if (n_wanted > 0) learn_by_team(team, t, index, n_wanted);
+    mix_half_by_team(team, t, index, n_wanted);
+    if (n_wanted == 0) return;
+    float *x = wanted_rows(t, n_wanted);
+    for (int row = team_first(team, n_wanted), end = team_end(team, n_wanted); row < end; row++) {
+        add_to(x + row * dim, t->kinds->altup->learned + row * dim, dim);
+        scale_by(x + row * dim, sqrtf(0.5f), dim);
+    }
+    team_wait(team);
+    feed_half_by_team(team, t, index, n_wanted);
+    correct_by_team(team, t, index, n_wanted);
+    add_layer_embedding_by_team(team, t, index, n_wanted);
+    add_to_others_by_team(team, t, n_wanted);
+    if (index == t->model->config.n_layers - 1) merge_by_team(team, t, n_wanted);
 }
 
 // ---- memory ----
 
 static void lay_out_streams(Transformer *t, Arena *arena) {
     const ModelConfig *m = &t->model->config;
-    const AltupConfig *of_model = &m->extra->altup;
-    FastAltup *own = &t->extra->altup;
+    const AltupConfig *of_model = m->kinds->altup;
+    FastAltup *own = t->kinds->altup;
     int64_t chunk = t->config->chunk;
     if (of_model->streams == 0) return;
     own->streams = arena_take(arena, of_model->streams * chunk * m->dim, sizeof(float));
@@ -221,13 +228,9 @@ static void lay_out_streams(Transformer *t, Arena *arena) {
 }
 
 const FastKind fast_altup = {
+    .of = &altup_kind,
+    .part = {sizeof(FastAltup), offsetof(struct FastParts, altup)},
     .lay_out = lay_out_streams,
-    .place_by_team = place_altup_by_team,
-    .end_layer_by_team = correct_by_team,
-    .has = is_altup,
-    .mix_by_team = mix_altup_by_team,
-};
-
-const FastKind fast_altup_end = {
-    .end_layer_by_team = end_altup_by_team,
+    .embed_by_team = embed_streams_by_team,
+    .layer_by_team = run_altup_layer_by_team,
 };

@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-#include "../kinds/turns.h"
+#include "../decoder/rope_layers.h"
 
 static float *take_turns(Arena *arena, int64_t rows, int64_t angles) {
     return arena_take(arena, rows * angles, 2 * sizeof(float));

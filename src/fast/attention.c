@@ -20,7 +20,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "../kinds/turns.h"
+#include "../decoder/rope_layers.h"
 
 // ---- products with a block ----
 

@@ -1,8 +1,11 @@
-// The first half of a layer that attends: queries, keys and values of a chunk's rows, their norms and
-// turns, what goes into the cache, attention, and what multiplies what is mixed.
+// The parts of a layer's attention: queries, keys and values of a chunk's rows, their norms and
+// rotations, what goes into the cache, attention, and the gate of the mix.
+#include "attention_layer.h"
+
 #include <string.h>
 
-#include "kinds.h"
+#include "residual.h"
+#include "rope_layers.h"
 
 // ---- queries, keys and values ----
 
@@ -103,11 +106,7 @@ static void rotate_and_store_by_team(const Team *team, Transformer *t, int index
     team_wait(team);
 }
 
-// q (n, n_heads * head_dim), k (n, n_kv_heads * head_dim) and v (n, n_kv_heads * value_dim): wq, wk
-// and wv @ the input + bias; and if there is a gate, gates (n, rows of wg). Queries and keys are
-// normed, by head or all together, and turned by their positions' angles; keys and values go into
-// the cache.
-static void store_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
+void project_heads_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
     const AttentionTensors *own = &layer->extra->attention;
@@ -117,7 +116,7 @@ static void store_by_team(const Team *team, Transformer *t, int index, int n_wan
         {.out = t->k, .stride = wk->rows, .matrix = wk, .bias = own->bk},
         {.out = t->v, .stride = wv->rows, .matrix = wv, .bias = own->bv},
         {.out = t->q, .stride = wq->rows, .matrix = wq, .bias = own->bq},
-        {.out = t->extra->attention.gates, .stride = wg->rows, .matrix = wg, .bias = own->bg},
+        {.out = t->gates, .stride = wg->rows, .matrix = wg, .bias = own->bg},
     };
     Product asked[4];
     int n = 0;
@@ -131,7 +130,8 @@ static void store_by_team(const Team *team, Transformer *t, int index, int n_wan
 
 // ---- attention ----
 
-Attention attention_of(const Transformer *t, int index, int n_wanted) {
+// How the last n_wanted rows of a chunk attend, but for their queries and where the mix goes.
+static Attention attention_of_layer(const Transformer *t, int index, int n_wanted) {
     int skipped = t->n - n_wanted;
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
@@ -160,10 +160,10 @@ Attention attention_of(const Transformer *t, int index, int n_wanted) {
 void attend_by_team(const Team *team, Transformer *t, int index, const float *q, int n_wanted,
                     float *out) {
     const Watch *watch = &t->config->watch;
-    Attention a = attention_of(t, index, n_wanted);
+    Attention a = attention_of_layer(t, index, n_wanted);
     int64_t width = a.n_heads * a.cache->head_dim;
     if (watch->scores && index == watch->layer) {  // the last query alone, whose scores are wanted
-        Attention last = attention_of(t, index, 1);
+        Attention last = attention_of_layer(t, index, 1);
         last.q = q + (t->n - 1) * width;
         last.out = out;
         last.watch = watch;
@@ -187,7 +187,7 @@ static void change_mixed_by_team(const Team *team, Transformer *t, const Layer *
     if (n_gates == 0 && m->value_scale <= 0) return;
     for (int row = team_first(team, n_wanted), end = team_end(team, n_wanted); row < end; row++) {
         float *mixed = t->mixed + row * width;
-        const float *gates = t->extra->attention.gates + (row + skipped) * n_gates;
+        const float *gates = t->gates + (row + skipped) * n_gates;
         if (m->value_scale > 0) scale_by(mixed, (float)m->value_scale, width);
         if (n_gates == 0) continue;
         if (m->gate == GATE_SIGMOID) gate_by_sigmoid(mixed, gates, width);
@@ -202,42 +202,5 @@ void add_mixed_by_team(const Team *team, Transformer *t, int index, int n_wanted
     Input mixed = {.x = t->mixed, .n = n_wanted};
     change_mixed_by_team(team, t, layer, n_wanted);
     add_product_by_team(team, t, wanted_rows(t, n_wanted), &wo, &mixed,
-                        layer->extra->stream.attention_after);
+                        layer->extra->residual.attention_after);
 }
-
-void mix_attention_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
-    const Watch *watch = &t->config->watch;
-    const LayerShape *of = &t->model->layers[index].extra->shape;
-    store_by_team(team, t, index, n_wanted);
-    if (n_wanted == 0) return;
-    attend_by_team(team, t, index, t->q, n_wanted, t->mixed);
-    bool is_watched = watch->scores && index == watch->layer;
-    if (is_watched && watch->query && team->number == 0) {
-        const float *heads = t->q + (int64_t)(t->n - 1) * of->n_heads * of->head_dim;
-        memcpy(watch->query, heads + watch->head * of->head_dim, of->head_dim * sizeof *heads);
-    }
-    add_mixed_by_team(team, t, index, n_wanted);
-}
-
-// ---- memory ----
-
-static void shape_heads(const Model *model, const Layer *layer, KvCache *cache) {
-    const LayerShape *of = &layer->extra->shape;
-    cache->n_kv_heads = of->n_kv_heads;
-    cache->head_dim = of->head_dim;
-    cache->value_dim = layer_value_dim(&model->config, layer);
-}
-
-static void lay_out_attention_layers(Transformer *t, Arena *arena) {
-    const ModelConfig *m = &t->model->config;
-    t->value_width = m->n_kv_heads * model_value_dim(m);
-    t->mixed_width = m->n_heads * model_value_dim(m);
-    if (m->extra->attention.gate)
-        t->extra->attention.gates =
-            arena_take(arena, t->config->chunk * t->mixed_width, sizeof(float));
-}
-
-const FastKind fast_attention = {
-    .shape_cache = shape_heads,
-    .lay_out = lay_out_attention_layers,
-};

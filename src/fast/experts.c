@@ -12,9 +12,12 @@
 // one order.
 #include <string.h>
 
-#include "../kinds/curves.h"
-#include "kinds.h"
+#include "../decoder/curves.h"
+#include "feed_forward.h"
 #include "matmul_private.h"
+#include "parts.h"
+#include "residual.h"
+#include "router.h"
 
 // An expert and the rows that chose it. Its rows begin at a place of its own in all arrays of
 // places.
@@ -35,7 +38,7 @@ typedef struct {
     Vectors hidden;        // n_used vectors of expert_hidden_dim
 } Single;
 
-struct Experts {
+typedef struct Experts {
     const ModelConfig *config;
     Single *of_threads;  // (n_threads)
     float *logits;       // (max_n, n_experts)
@@ -52,7 +55,7 @@ struct Experts {
     float *shared_gates;  // (max_n) of the expert that every token takes
     float *narrow;        // (max_n, latent_dim) what experts read, and
     float *sums;          // (max_n, latent_dim) the sums of what they make, where that is narrower
-};
+} Experts;
 
 // ---- products of an expert ----
 
@@ -61,14 +64,14 @@ struct Experts {
 static Product expert_product(const ModelConfig *m, const FeedForward *w, const float *factors,
                               float *hidden) {
     Product p = first_product(m, w, hidden);
-    if (m->extra->experts.scales_input) p.input_factors = factors;
+    if (m->kinds->experts->scales_input) p.input_factors = factors;
     return p;
 }
 
 // out += factor * (w2 . hidden + b2), or without the factor
 static Product last_product(const ModelConfig *m, const FeedForward *w, const float *factors,
                             float *out) {
-    const ExpertsConfig *c = &m->extra->experts;
+    const ExpertsConfig *c = m->kinds->experts;
     return (Product){
         .out = out,
         .stride = expert_width(m),
@@ -117,8 +120,8 @@ static Vectors vector_at(const Vectors *all, int64_t i, int64_t cols, const floa
 static void run_one_by_team(const Team *team, Experts *e, const Layer *layer, const Input *input,
                             float *out, Workspace *ws) {
     const ModelConfig *m = e->config;
-    const ExpertsConfig *c = &m->extra->experts;
-    const ExpertsTensors *w = &layer->extra->experts;
+    const ExpertsConfig *c = m->kinds->experts;
+    const ExpertsTensors *w = layer->kinds->experts;
     const Single *own = &e->of_threads[team->number];
     int k = c->n_used;
     int64_t wide = c->hidden_dim;
@@ -151,7 +154,7 @@ static void run_one_by_team(const Team *team, Experts *e, const Layer *layer, co
 
 // Gives each expert that was chosen a batch, and each row of these a place.
 static void gather(Experts *e, const Layer *layer, int64_t n) {
-    const ExpertsConfig *c = &e->config->extra->experts;
+    const ExpertsConfig *c = e->config->kinds->experts;
     int64_t k = c->n_used;
     int64_t place = 0;
     int64_t lanes = 0;
@@ -161,7 +164,7 @@ static void gather(Experts *e, const Layer *layer, int64_t n) {
     for (int i = 0; i < c->n; i++) {
         int count = e->counts[i];
         if (count == 0) continue;
-        FeedForward expert = expert_of(&layer->extra->experts.all, c->n, i);
+        FeedForward expert = expert_of(&layer->kinds->experts->all, c->n, i);
         e->counts[i] = e->n_batches;
         e->batches[e->n_batches++] = (Batch){.weights = expert, .first = place, .lanes = lanes};
         place += count;
@@ -208,7 +211,7 @@ static void prepare_rows_by_team(const Team *team, const Experts *e, const Input
 // hidden (places, expert_hidden_dim) of all batches.
 static void multiply_first_by_team(const Team *team, const Experts *e, const Workspace *ws) {
     const ModelConfig *m = e->config;
-    int64_t wide = m->extra->experts.hidden_dim;
+    int64_t wide = m->kinds->experts->hidden_dim;
     int panels = panels_of(wide);
     float *sums = sums_of(team, ws);
     for (int task; (task = team_next_task(team)) < e->n_batches * panels;) {
@@ -224,7 +227,7 @@ static void multiply_first_by_team(const Team *team, const Experts *e, const Wor
 }
 
 static void prepare_hidden_by_team(const Team *team, const Experts *e, const Workspace *ws) {
-    int64_t wide = e->config->extra->experts.hidden_dim;
+    int64_t wide = e->config->kinds->experts->hidden_dim;
     for (int task; (task = team_next_task(team)) < e->n_batches;) {
         const Batch *b = &e->batches[task];
         Product p = last_product(e->config, &b->weights, NULL, NULL);
@@ -239,7 +242,7 @@ static void prepare_hidden_by_team(const Team *team, const Experts *e, const Wor
 static void multiply_last_by_team(const Team *team, const Experts *e, float *out,
                                   const Workspace *ws) {
     const ModelConfig *m = e->config;
-    int64_t wide = m->extra->experts.hidden_dim;
+    int64_t wide = m->kinds->experts->hidden_dim;
     int panels = panels_of(expert_width(m));
     float *sums = sums_of(team, ws);
     for (int task; (task = team_next_task(team)) < panels;)
@@ -254,13 +257,13 @@ static void multiply_last_by_team(const Team *team, const Experts *e, float *out
 
 static void run_many_by_team(const Team *team, Experts *e, const Layer *layer, const Input *input,
                              float *out, Workspace *ws) {
-    const ExpertsConfig *c = &e->config->extra->experts;
+    const ExpertsConfig *c = e->config->kinds->experts;
     const Choice *choice = &e->of_threads[team->number].choice;
     int n = (int)input->n;
     for (int row = team_first(team, n), end = team_end(team, n); row < end; row++) {
         const float *logits = e->logits + (int64_t)row * c->n;
         int place = row * c->n_used;
-        choose_fast(c, &layer->extra->experts, logits, choice, e->chosen + place,
+        choose_fast(c, layer->kinds->experts, logits, choice, e->chosen + place,
                     e->weights + place);
     }
     team_wait(team);
@@ -291,11 +294,11 @@ static void clear_rows(const Team *team, float *x, int n, int64_t width) {
 // experts read and make narrower vectors, these stand between.
 static void experts_by_team(const Team *team, const Transformer *t, const Layer *layer,
                             const Input *input, float *out) {
-    const ExpertsTensors *w = &layer->extra->experts;
-    Experts *e = t->extra->experts;
+    const ExpertsTensors *w = layer->kinds->experts;
+    Experts *e = t->kinds->experts;
     Workspace *ws = t->workspace;
     int n = (int)input->n;
-    int64_t narrow = t->model->config.extra->experts.latent_dim;
+    int64_t narrow = t->model->config.kinds->experts->latent_dim;
     route_by_team(team, t, layer, input, e->logits);
     if (narrow == 0) {
         run_by_team(team, e, layer, input, out, ws);
@@ -318,9 +321,9 @@ static void experts_by_team(const Team *team, const Transformer *t, const Layer 
 static void start_shared_by_team(const Team *team, Transformer *t, const Layer *layer,
                                  const Input *input) {
     const ModelConfig *m = &t->model->config;
-    const FeedForward *w = &layer->extra->experts.shared;
-    const float *shared_gate = layer->extra->experts.shared_gate;
-    float *gates = t->extra->experts->shared_gates;
+    const FeedForward *w = &layer->kinds->experts->shared;
+    const float *shared_gate = layer->kinds->experts->shared_gate;
+    float *gates = t->kinds->experts->shared_gates;
     int n = (int)input->n;
     Product w1_w3 = first_product(m, w, t->hidden);
     matmul_by_team(team, &w1_w3, 1, input, t->workspace);
@@ -336,13 +339,13 @@ static void start_shared_by_team(const Team *team, Transformer *t, const Layer *
 // out (n, dim) += w2 . hidden, by the gates if there are any
 static void add_shared_by_team(const Team *team, Transformer *t, const Layer *layer, int n,
                                float *out) {
-    const ExpertsTensors *w = &layer->extra->experts;
+    const ExpertsTensors *w = layer->kinds->experts;
     Product w2 = {
         .out = out,
         .stride = t->model->config.dim,
         .add = true,
         .matrix = &w->shared.w2,
-        .factors = w->shared_gate ? t->extra->experts->shared_gates : NULL,
+        .factors = w->shared_gate ? t->kinds->experts->shared_gates : NULL,
     };
     Input input = {.x = t->hidden, .n = n};
     matmul_by_team(team, &w2, 1, &input, t->workspace);
@@ -353,8 +356,8 @@ static void add_shared_by_team(const Team *team, Transformer *t, const Layer *la
 static void mix_beside_by_team(const Team *team, Transformer *t, const float *x, int n,
                                const Layer *layer) {
     const ModelConfig *m = &t->model->config;
-    const ExpertsTensors *w = &layer->extra->experts;
-    float *all_beside = t->extra->experts->beside;
+    const ExpertsTensors *w = layer->kinds->experts;
+    float *all_beside = t->kinds->experts->beside;
     float eps = (float)m->norm_eps;
     Input input = rmsnorm_of(t, x, n, layer->ffn_norm);
     Input of_experts = rmsnorm_of(t, x, n, w->norm);
@@ -377,16 +380,16 @@ static void mix_beside_by_team(const Team *team, Transformer *t, const float *x,
 static void feed_experts_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
-    const float *norm = layer->extra->stream.ffn_after;
+    const float *norm = layer->extra->residual.ffn_after;
     float *x = wanted_rows(t, n_wanted);
     int n = n_wanted;
-    if (m->extra->experts.beside) {
+    if (m->kinds->experts->beside) {
         mix_beside_by_team(team, t, x, n, layer);
         add_normed_by_team(team, t, x, n, norm);
         return;
     }
     Input input = rmsnorm_of(t, x, n, layer->ffn_norm);
-    bool has_shared = m->extra->experts.shared_hidden_dim;
+    bool has_shared = m->kinds->experts->shared_hidden_dim;
     bool apart = is_added_apart(m, norm);
     float *out = apart ? t->added : x;
     if (apart) clear_rows(team, out, n, m->dim);
@@ -409,15 +412,14 @@ static Single lay_out_single(Arena *arena, const ExpertsConfig *c) {
     };
 }
 
-// Memory for a chunk of rows; NULL from an arena that only counts.
-static Experts *experts_lay_out(Arena *arena, const ModelConfig *m, int64_t max_n) {
-    const ExpertsConfig *c = &m->extra->experts;
+// Memory for a chunk of rows.
+static Experts experts_lay_out(Arena *arena, const ModelConfig *m, int64_t max_n) {
+    const ExpertsConfig *c = m->kinds->experts;
     int n_threads = thread_count();
     int64_t chosen = max_n * c->n_used;
     int64_t most = chosen < c->n ? chosen : c->n;  // batches
     int64_t cols = expert_width(m) > c->hidden_dim ? expert_width(m) : c->hidden_dim;
     int64_t few = chosen < most * VECTORS_IN_PLACE ? chosen : most * VECTORS_IN_PLACE;
-    Experts *at = arena_take(arena, 1, sizeof *at);
     Experts e = {.config = m};
     e.logits = arena_take(arena, max_n * c->n, sizeof *e.logits);
     e.chosen = arena_take(arena, chosen, sizeof *e.chosen);
@@ -437,28 +439,23 @@ static Experts *experts_lay_out(Arena *arena, const ModelConfig *m, int64_t max_
         Single single = lay_out_single(arena, c);
         if (e.of_threads) e.of_threads[i] = single;
     }
-    if (at) *at = e;
-    return at;
+    return e;
 }
 
 static void lay_out_expert_layers(Transformer *t, Arena *arena) {
     const ModelConfig *m = &t->model->config;
-    const ExpertsConfig *c = &m->extra->experts;
+    const ExpertsConfig *c = m->kinds->experts;
     if (c->n == 0) return;
-    t->extra->experts = experts_lay_out(arena, m, t->config->chunk);
+    *t->kinds->experts = experts_lay_out(arena, m, t->config->chunk);
     if (t->hidden_width < c->shared_hidden_dim) t->hidden_width = c->shared_hidden_dim;
     t->used_width = model_used_width(m);
     if (t->widest < c->latent_dim) t->widest = c->latent_dim;
     if (c->beside) t->adds_apart = true;
 }
 
-static bool routes(const Model *model, const Layer *layer) {
-    (void)model;
-    return layer->extra->experts.router;
-}
-
 const FastKind fast_experts = {
+    .of = &experts_kind,
+    .part = {sizeof(Experts), offsetof(struct FastParts, experts)},
     .lay_out = lay_out_expert_layers,
-    .has = routes,
     .feed_by_team = feed_experts_by_team,
 };

@@ -1,14 +1,18 @@
 // Feed-forward layers whose gates are mostly zero, for many rows: gaussian_topk.c of the core has the
 // definition. The cutoff follows from all gates of a row, so these are made before anything else is.
-#include "kinds.h"
+#include "../kinds/gaussian_topk.h"
+#include "parts.h"
+#include "residual.h"
 
-static bool is_gaussian_topk(const Model *model, const Layer *layer) {
-    return layer_is_sparse(model, layer);
-}
+// For a chunk of rows.
+typedef struct FastGaussianTopk {
+    float *gates;      // (chunk, hidden_dim)
+    float deviations;  // above the mean, where they are cut
+} FastGaussianTopk;
 
 static void feed_gaussian_topk_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
     const Layer *layer = &t->model->layers[index];
-    const FastGaussianTopk *own = &t->extra->gaussian_topk;
+    const FastGaussianTopk *own = t->kinds->gaussian_topk;
     int64_t n = layer->w1.rows;
     float *x = wanted_rows(t, n_wanted);
     Input input = rmsnorm_of(t, x, n_wanted, layer->ffn_norm);
@@ -25,20 +29,21 @@ static void feed_gaussian_topk_by_team(const Team *team, Transformer *t, int ind
     team_wait(team);
     Product w2 = {.matrix = &layer->w2};
     input = (Input){.x = own->gates, .n = n_wanted};
-    add_product_by_team(team, t, x, &w2, &input, layer->extra->stream.ffn_after);
+    add_product_by_team(team, t, x, &w2, &input, layer->extra->residual.ffn_after);
 }
 
 static void lay_out_gates(Transformer *t, Arena *arena) {
     const ModelConfig *m = &t->model->config;
-    const GaussianTopkConfig *of_model = &m->extra->gaussian_topk;
-    FastGaussianTopk *own = &t->extra->gaussian_topk;
+    const GaussianTopkConfig *of_model = m->kinds->gaussian_topk;
+    FastGaussianTopk *own = t->kinds->gaussian_topk;
     if (of_model->layers == 0) return;
     own->gates = arena_take(arena, t->config->chunk * m->hidden_dim, sizeof(float));
     own->deviations = cutoff_deviations(of_model->sparsity);
 }
 
 const FastKind fast_gaussian_topk = {
+    .of = &gaussian_topk_kind,
+    .part = {sizeof(FastGaussianTopk), offsetof(struct FastParts, gaussian_topk)},
     .lay_out = lay_out_gates,
-    .has = is_gaussian_topk,
     .feed_by_team = feed_gaussian_topk_by_team,
 };

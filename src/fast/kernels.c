@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "../kinds/curves.h"
+#include "../decoder/curves.h"
 #include "simd.h"
 
 enum { MEMORY_BOUND_ROWS = 3 };  // up to so many rows are multiplied no slower than memory is read

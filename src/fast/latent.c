@@ -5,23 +5,39 @@
 // matrix for each head, are float32.
 #include <string.h>
 
-#include "kinds.h"
+#include "../kinds/latent.h"
+#include "attention_layer.h"
+#include "parts.h"
+#include "rope_layers.h"
+
+// What a chunk needs. A latent key is what turns, for all heads, and then the latent vector; its
+// value is the vector.
+typedef struct Latent {
+    float *q_latent;  // (chunk, q_rank)
+    float *vectors;   // (chunk, kv_rank + rotary_dim) as wkv_a makes them
+    float *queries;   // (chunk, n_heads * (rotary_dim + kv_rank)) as they meet latent keys
+    float *mixed;     // (chunk, n_heads * kv_rank) the mix of latent vectors
+    int64_t width;    // kv_rank in whole vectors
+    int64_t chunk;
+    float *weights;  // (n_threads, head_dim - rotary_dim, width) those of a head of wk as float32
+    float *rows;     // (n_threads, chunk, width) a head of all queries
+} Latent;
 
 static Input normed_q_latent(const Transformer *t, int index) {
     return (Input){
-        .x = t->extra->latent.q_latent,
+        .x = t->kinds->latent->q_latent,
         .n = t->n,
-        .norm = t->model->layers[index].extra->latent.q_a_norm,
-        .eps = (float)t->model->config.extra->latent.norm_eps,
+        .norm = t->model->layers[index].kinds->latent->q_a_norm,
+        .eps = (float)t->model->config.kinds->latent->norm_eps,
     };
 }
 
 // Queries and latent vectors of the chunk, without queries if no rows are wanted.
 static void project_latent_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
-    const Latent *l = &t->extra->latent;
+    const Latent *l = t->kinds->latent;
     const Layer *layer = &t->model->layers[index];
-    const LatentTensors *own = &layer->extra->latent;
-    int q_rank = t->model->config.extra->latent.q_rank;
+    const LatentTensors *own = layer->kinds->latent;
+    int q_rank = t->model->config.kinds->latent->q_rank;
     Input input = rmsnorm_of(t, t->x, t->n, layer->attention_norm);
     Input q_latent = normed_q_latent(t, index);
     Product queries = {.out = t->q, .stride = layer->wq.rows, .matrix = &layer->wq};
@@ -39,15 +55,15 @@ static void store_latent_by_team(const Team *team, const Transformer *t, int ind
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
     const Angles *angles = angles_of(t, layer);
-    int64_t rank = m->extra->latent.kv_rank;
+    int64_t rank = m->kinds->latent->kv_rank;
     int64_t turning = t->model->rope.rotary_dim;
-    float eps = (float)m->extra->latent.norm_eps;
+    float eps = (float)m->kinds->latent->norm_eps;
     float key[2 * ROPE_MAX_HEAD_DIM];
     int row, end;
     for (rows_to_store(team, t, &row, &end); row < end; row++) {
-        const float *vector = t->extra->latent.vectors + row * (rank + turning);
+        const float *vector = t->kinds->latent->vectors + row * (rank + turning);
         memcpy(key, vector + rank, turning * sizeof *key);
-        rmsnorm_fast(key + turning, vector, layer->extra->latent.kv_a_norm, rank, eps);
+        rmsnorm_fast(key + turning, vector, layer->kinds->latent->kv_a_norm, rank, eps);
         angles_turn_key(angles, row, key);
         kv_cache_write(&t->caches[index], 0, t->first + row, key, NULL);
     }
@@ -59,9 +75,9 @@ static void store_latent_by_team(const Team *team, const Transformer *t, int ind
 static void absorb_by_team(const Team *team, const Transformer *t, int index, int n_wanted) {
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
-    const Latent *l = &t->extra->latent;
+    const Latent *l = t->kinds->latent;
     const Angles *angles = angles_of(t, layer);
-    int64_t rank = m->extra->latent.kv_rank;
+    int64_t rank = m->kinds->latent->kv_rank;
     int64_t turning = t->model->rope.rotary_dim;
     int64_t still = m->head_dim - turning;
     int64_t heads = m->n_heads * m->head_dim;
@@ -102,8 +118,8 @@ static void absorb_by_team(const Team *team, const Transformer *t, int index, in
 static void mix_values_by_team(const Team *team, const Transformer *t, int index, int n) {
     const ModelConfig *m = &t->model->config;
     const Matrix *wv = &t->model->layers[index].wv;
-    const Latent *l = &t->extra->latent;
-    int64_t rank = m->extra->latent.kv_rank;
+    const Latent *l = t->kinds->latent;
+    int64_t rank = m->kinds->latent->kv_rank;
     int64_t value_dim = model_value_dim(m);
     int64_t still = m->head_dim - t->model->rope.rotary_dim;
     int n_rows = (int)wv->rows;
@@ -121,7 +137,7 @@ static void mix_values_by_team(const Team *team, const Transformer *t, int index
 
 // Attention of what was projected, and what it adds.
 static void mix_projected_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
-    const Latent *l = &t->extra->latent;
+    const Latent *l = t->kinds->latent;
     store_latent_by_team(team, t, index);
     if (n_wanted == 0) return;
     absorb_by_team(team, t, index, n_wanted);
@@ -137,14 +153,10 @@ static void mix_latent_by_team(const Team *team, Transformer *t, int index, int 
 
 // ---- memory ----
 
-static bool keeps_vectors(const Model *model, const Layer *layer) {
-    (void)layer;
-    return model->config.extra->latent.kv_rank > 0;
-}
-
 static void shape_latent(const Model *model, const Layer *layer, KvCache *cache) {
-    int rank = model->config.extra->latent.kv_rank;
-    if (!keeps_vectors(model, layer)) return;
+    int rank = model->config.kinds->latent->kv_rank;
+    (void)layer;
+    if (rank == 0) return;
     cache->n_kv_heads = 1;
     cache->head_dim = model->rope.rotary_dim + rank;
     cache->value_dim = rank;
@@ -154,8 +166,8 @@ static void shape_latent(const Model *model, const Layer *layer, KvCache *cache)
 static void lay_out_latent_layers(Transformer *t, Arena *arena) {
     const Model *model = t->model;
     const ModelConfig *m = &model->config;
-    const LatentConfig *c = &m->extra->latent;
-    Latent *l = &t->extra->latent;
+    const LatentConfig *c = m->kinds->latent;
+    Latent *l = t->kinds->latent;
     int64_t chunk = t->config->chunk;
     int64_t turning = model->rope.rotary_dim;
     int64_t still = m->head_dim - turning;
@@ -173,8 +185,9 @@ static void lay_out_latent_layers(Transformer *t, Arena *arena) {
 }
 
 const FastKind fast_latent = {
+    .of = &latent_kind,
+    .part = {sizeof(Latent), offsetof(struct FastParts, latent)},
     .shape_cache = shape_latent,
     .lay_out = lay_out_latent_layers,
-    .has = keeps_vectors,
     .mix_by_team = mix_latent_by_team,
 };

@@ -7,10 +7,12 @@
 // do not know of one another, and some of them at a time stay in registers.
 #include <math.h>
 
-#include "../kinds/curves.h"
+#include "../decoder/curves.h"
+#include "../kinds/mamba.h"
 #include "kernels.h"
-#include "kinds.h"
+#include "parts.h"
 #include "simd.h"
+#include "states.h"
 
 enum {
     MAMBA_ROWS = LANES == 16 ? 8 : 4,    // rows
@@ -21,15 +23,15 @@ enum {
 // How long each token lasts for each head, and what it leaves of the state.
 static void take_times_by_team(const Team *team, States *s, const Layer *layer, int n) {
     const ModelConfig *m = &s->model->config;
-    int n_heads = m->extra->states.value_heads;
+    int n_heads = m->kinds->states->value_heads;
     int64_t steps = state_inputs(m) - n_heads;  // where they stand in a row of inputs
     for (int i = team_first(team, n * n_heads), end = team_end(team, n * n_heads); i < end; i++) {
         int64_t row = i / n_heads;
         int h = i % n_heads;
         float step = s->inputs[row * state_inputs(m) + steps + h];
-        float time = softplus(step + layer->extra->states.dt[h]);
+        float time = softplus(step + layer->kinds->states->dt[h]);
         s->betas[i] = time;
-        s->decays[i] = expf(-expf(layer->extra->states.decay[h]) * time);
+        s->decays[i] = expf(-expf(layer->kinds->states->decay[h]) * time);
     }
     team_wait(team);
 }
@@ -142,7 +144,7 @@ static void step_mamba_rest(const MambaHead *h, int64_t first) {
 // x becomes y. A thread's share is blocks of a head's columns.
 static void step_mamba_by_team(const Team *team, States *s, int index, int n) {
     const ModelConfig *m = &s->model->config;
-    const StatesConfig *c = &m->extra->states;
+    const StatesConfig *c = m->kinds->states;
     int64_t width = state_width(m);
     int blocks = (c->value_dim + MAMBA_COLUMNS - 1) / MAMBA_COLUMNS;
     float *states = states_of_layer(s, index) + state_past(m);
@@ -161,7 +163,7 @@ static void step_mamba_by_team(const Team *team, States *s, int index, int n) {
             .x = s->inputs + width + h * c->value_dim,
             .times = s->betas + h,
             .decays = s->decays + h,
-            .skip = s->model->layers[index].extra->mamba.skip[h],
+            .skip = s->model->layers[index].kinds->mamba->skip[h],
             .state = states + h * c->key_dim * c->value_dim,
             .columns = c->value_dim,
         };
@@ -176,7 +178,7 @@ static void gate_and_norm_by_team(const Team *team, States *s, const Layer *laye
                                   int skipped) {
     const ModelConfig *m = &s->model->config;
     int64_t width = state_width(m);
-    int parts = m->extra->mamba.norm_groups;
+    int parts = m->kinds->mamba->norm_groups;
     int64_t part = width / parts;
     int count = (n - skipped) * parts;
     for (int i = team_first(team, count), end = team_end(team, count); i < end; i++) {
@@ -184,7 +186,7 @@ static void gate_and_norm_by_team(const Team *team, States *s, const Layer *laye
         int64_t at = i % parts * part;
         float *gate = s->inputs + (row + skipped) * state_inputs(m) + at;
         swiglu(gate, gate + width, part);
-        rmsnorm_fast(s->made + row * width + at, gate, layer->extra->states.norm + at, part,
+        rmsnorm_fast(s->made + row * width + at, gate, layer->kinds->states->norm + at, part,
                      (float)m->norm_eps);
     }
     team_wait(team);
@@ -192,7 +194,7 @@ static void gate_and_norm_by_team(const Team *team, States *s, const Layer *laye
 
 static void mix_mamba_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
     const Layer *layer = &t->model->layers[index];
-    States *s = &t->extra->states;
+    States *s = t->kinds->states;
     Input input = rmsnorm_of(t, t->x, t->n, layer->attention_norm);
     take_inputs_by_team(team, s, index, &input, t->workspace);
     convolve_by_team(team, s, index, t->n, state_width(&t->model->config));
@@ -202,13 +204,8 @@ static void mix_mamba_by_team(const Team *team, Transformer *t, int index, int n
     if (n_wanted > 0) add_made_by_team(team, t, index, n_wanted);
 }
 
-static bool is_mamba(const Model *model, const Layer *layer) {
-    bool keeps_state = layer->extra->flags & LAYER_STATE;
-    return keeps_state && model->config.extra->states.kind == STATE_MAMBA;
-}
-
 // Its memory is that of all layers with a state.
 const FastKind fast_mamba = {
-    .has = is_mamba,
+    .of = &mamba_kind,
     .mix_by_team = mix_mamba_by_team,
 };

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../kinds/kinds.h"
+#include "../kinds/all.h"
 #include "kernels.h"
 
 // What a matrix multiplies: activations rounded to int8 in groups of so many columns, or (0)

@@ -2,12 +2,22 @@
 
 #include <math.h>
 
-#include "kinds.h"
+#include "../kinds/per_layer.h"
+#include "parts.h"
+#include "per_layer.h"
+#include "residual.h"
+
+// For a chunk of rows.
+typedef struct PerLayer {
+    float *own;   // (chunk, n_layers, per_layer_dim) the tokens' embeddings of each layer
+    float *rows;  // (threads, per_layer_dim) of the table, one at a time
+    float *gate;  // (chunk, per_layer_dim) what a layer takes of them
+} PerLayer;
 
 // own (per_layer_dim) = (rmsnorm(own / sqrt(dim)) + sqrt(per_layer_dim) * row) / sqrt(2), where own
 // is what the projection made.
 static void mix_own(const ModelConfig *m, const float *row, float *own) {
-    const PerLayerConfig *of_model = &m->extra->per_layer;
+    const PerLayerConfig *of_model = m->kinds->per_layer;
     int64_t n = of_model->dim;
     float root = sqrtf((float)n);
     float half = sqrtf(0.5f);
@@ -17,17 +27,15 @@ static void mix_own(const ModelConfig *m, const float *row, float *own) {
 }
 
 // Fills `own` for the chunk's tokens, with their embeddings x.
-static void place_per_layer_by_team(const Team *team, Transformer *t, const int32_t *tokens,
-                                    int length) {
+static void embed_layers_by_team(const Team *team, Transformer *t, const int32_t *tokens) {
     const ModelConfig *m = &t->model->config;
-    const PerLayerConfig *of_model = &m->extra->per_layer;
-    const PerLayer *p = &t->extra->per_layer;
+    const PerLayerConfig *of_model = m->kinds->per_layer;
+    const PerLayer *p = t->kinds->per_layer;
     int64_t n = of_model->dim;
     int n_pieces = t->n * m->n_layers;
     float *row = p->rows + team->number * n;
     Product projection = {.matrix = &of_model->projection, .out = p->own};
     Input x = {.x = t->x, .n = t->n};
-    (void)length;
     if (n == 0) return;
     projection.stride = m->n_layers * n;
     matmul_by_team(team, &projection, 1, &x, t->workspace);
@@ -39,12 +47,11 @@ static void place_per_layer_by_team(const Team *team, Transformer *t, const int3
     team_wait(team);
 }
 
-// x += rmsnorm(out . gate), with gate (n_wanted, per_layer_dim) = gelu(per_layer_gate . x) * own
-static void add_own_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
+void add_layer_embedding_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
     const ModelConfig *m = &t->model->config;
-    const PerLayerTensors *w = &t->model->layers[index].extra->per_layer;
-    const PerLayer *p = &t->extra->per_layer;
-    int64_t n = m->extra->per_layer.dim;
+    const PerLayerTensors *w = t->model->layers[index].kinds->per_layer;
+    const PerLayer *p = t->kinds->per_layer;
+    int64_t n = m->kinds->per_layer->dim;
     float *x = wanted_rows(t, n_wanted);
     Input input = {.x = x, .n = n_wanted};
     Product gate = {.matrix = &w->gate, .out = p->gate, .stride = n};
@@ -61,9 +68,9 @@ static void add_own_by_team(const Team *team, Transformer *t, int index, int n_w
 
 static void end_per_layer_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
     const ModelConfig *m = &t->model->config;
-    const float *scale = t->model->layers[index].extra->per_layer.scale;
+    const float *scale = t->model->layers[index].kinds->per_layer->scale;
     float *x = wanted_rows(t, n_wanted);
-    if (m->extra->per_layer.dim) add_own_by_team(team, t, index, n_wanted);
+    if (m->kinds->per_layer->dim) add_layer_embedding_by_team(team, t, index, n_wanted);
     if (!scale) return;
     int end = team_end(team, n_wanted);
     for (int row = team_first(team, n_wanted); row < end; row++)
@@ -73,8 +80,8 @@ static void end_per_layer_by_team(const Team *team, Transformer *t, int index, i
 
 static void lay_out_own(Transformer *t, Arena *arena) {
     const ModelConfig *m = &t->model->config;
-    PerLayer *p = &t->extra->per_layer;
-    int64_t n = m->extra->per_layer.dim;
+    PerLayer *p = t->kinds->per_layer;
+    int64_t n = m->kinds->per_layer->dim;
     int64_t chunk = t->config->chunk;
     if (n == 0) return;
     p->own = arena_take(arena, chunk * m->n_layers * n, sizeof(float));
@@ -85,7 +92,9 @@ static void lay_out_own(Transformer *t, Arena *arena) {
 }
 
 const FastKind fast_per_layer = {
+    .of = &per_layer_kind,
+    .part = {sizeof(PerLayer), offsetof(struct FastParts, per_layer)},
     .lay_out = lay_out_own,
-    .place_by_team = place_per_layer_by_team,
+    .embed_by_team = embed_layers_by_team,
     .end_layer_by_team = end_per_layer_by_team,
 };

@@ -1,7 +1,7 @@
 // Copies of a model with other weights: q8 and q4, float16 and float32 (docs/format.md).
 #pragma once
 
-#include "../kinds/kinds.h"
+#include "../kinds/all.h"
 
 // What rounding did to the matrices of one kind. Differences are between weights before and after.
 typedef struct {

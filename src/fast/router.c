@@ -3,8 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "../kinds/curves.h"
-#include "kinds.h"
+#include "../decoder/curves.h"
+#include "parts.h"
+#include "router.h"
 
 Choice choice_lay_out(Arena *arena, const ExpertsConfig *c) {
     return (Choice){
@@ -16,8 +17,8 @@ Choice choice_lay_out(Arena *arena, const ExpertsConfig *c) {
 
 void route_by_team(const Team *team, const Transformer *t, const Layer *layer, const Input *input,
                    float *logits) {
-    const ExpertsConfig *c = &t->model->config.extra->experts;
-    const ExpertsTensors *w = &layer->extra->experts;
+    const ExpertsConfig *c = t->model->config.kinds->experts;
+    const ExpertsTensors *w = layer->kinds->experts;
     int64_t dim = t->model->config.dim;
     Matrix router = {.type = WEIGHT_F32, .rows = c->n, .cols = dim, .data = w->router};
     Product product = {.matrix = &router, .bias = w->router_bias, .out = logits, .stride = c->n};

@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../kinds/kinds.h"
-#include "kinds.h"
+#include "../kinds/all.h"
+#include "all.h"
+#include "forward.h"
 #include "machine.h"
 #include "process.h"
 
@@ -17,10 +18,10 @@ static Fault read_plainly(Session *s, const int32_t *tokens, int n, int length, 
     const ModelConfig *m = &s->model->config;
     Fault fault = {n, m->n_layers};
     int last_own = last_own_layer(s->model);
-    plain_choose_steps(s->plain);  // a head may be watched from now on
     for (int t = 0; t < n; t++) {
         if (interrupted && t > 0) return (Fault){0, m->n_layers};
-        int layer = plain_forward(s->plain, tokens[t], s->position + t, length, s->x + t * m->dim);
+        int layer =
+            decoder_forward(s->plain, tokens[t], s->position + t, length, s->x + t * m->dim);
         bool counts = layer < last_own || t >= n - n_logits;
         if (counts && layer < fault.layer) fault = (Fault){t, layer};
     }
@@ -77,7 +78,7 @@ float *session_logits(Session *s, int row, int n_rows, Error *err) {
     if (!s->config.plain) transformer_logits(s->fast, s->x + row * m->dim, n_rows, s->logits);
     for (int i = 0; i < n_rows; i++) {
         float *logits = s->logits + (int64_t)i * m->vocab_size;
-        if (s->config.plain) plain_logits(s->plain, s->x + (row + i) * m->dim, logits);
+        if (s->config.plain) decoder_logits(s->plain, s->x + (row + i) * m->dim, logits);
         if (all_finite(logits, m->vocab_size)) continue;
         int at = session_place(s, s->position - s->n_logits + row + i);
         fail_not_finite(m->n_layers, m->n_layers, at, err);
@@ -93,7 +94,7 @@ static void lay_out(Session *s) {
     int64_t rows = s->config.chunk < LOGIT_ROWS ? s->config.chunk : LOGIT_ROWS;
     Arena *arena = &s->arena;
     s->x = arena_take(arena, s->config.chunk * s->model->config.dim, sizeof(float));
-    s->cache_bytes = s->config.plain ? plain_lay_out(s->plain, arena)
+    s->cache_bytes = s->config.plain ? decoder_lay_out(s->plain, arena)
                                      : transformer_lay_out(s->fast, s->x, arena);
     s->n_states = s->config.plain ? s->plain->extra->n_kept : s->fast->n_kept;
     s->cache_bytes += s->n_states * sizeof(float);
@@ -110,14 +111,24 @@ static bool check_places(const Model *model, const SessionConfig *c, Error *err)
                     "%d tokens in pieces of %d cannot be spread over %d positions "
                     "(expected at least %d positions, and pieces of at least 1)",
                     c->context, c->spread.piece, length, c->context);
-    return model_turns_by(model, c->rope, err) && model_reaches(model, positions, err);
+    return model_runs_by(model, c->rope, err) && model_reaches(model, positions, err);
+}
+
+// Whether a layer is of a kind that the fast engine does not know.
+static bool has_unknown_kind(const Model *model) {
+    EACH_KIND_THAT (has, k, model) {
+        bool is_known = false;
+        EACH_FAST_KIND (fast, &fast_kinds) is_known = is_known || (*fast)->of == *k;
+        for (int l = 0; l < model->config.n_layers && !is_known; l++)
+            if ((*k)->has(model, &model->layers[l])) return true;
+    }
+    return false;
 }
 
 bool session_is_plain(const Model *model, const SessionConfig *config) {
     const RopeMap *map = config->rope->map;
-    int encoding = model_encoding(model);
-    bool is_old = encoding != ENCODING_ROPE && encoding != ENCODING_NONE;
-    return config->plain || is_old || (map && map->distance);
+    bool has_encoding = model_encoding(model) > ENCODING_NONE;  // before RoPE
+    return config->plain || has_encoding || has_unknown_kind(model) || (map && map->distance);
 }
 
 // A session without its memory, which is only counted. NULL with the reason.
@@ -125,12 +136,13 @@ static Session *describe(const Model *model, const SessionConfig *config, Error 
     struct {
         Session session;  // first, so that its address is that of all
         Transformer fast;
-        struct FastExtra fast_extra;
         Plain plain;
-        struct PlainExtra plain_extra;
-    } *all =
-        check_places(model, config, err) ? alloc_array(1, sizeof *all, "a session", err) : NULL;
+    } * all;
+    size_t own = (sizeof *all + 15) / 16 * 16, of_plain = added_bytes(&kinds, OF_TEXT);
+    if (!check_places(model, config, err)) return NULL;
+    all = alloc_array(1, own + of_plain + fast_parts_bytes(&fast_kinds), "a session", err);
     if (!all) return NULL;
+    uint8_t *more = (uint8_t *)all + own;
     Session *s = &all->session;
     SessionConfig *c = &s->config;
     *s = (Session){.model = model, .config = *config, .fast = &all->fast, .plain = &all->plain};
@@ -142,11 +154,17 @@ static Session *describe(const Model *model, const SessionConfig *config, Error 
     if (!c->threads) pace = (Pace){.size = 1, .most = thread_count(), .unknown = true};
     all->fast = (Transformer){.model = model, .config = c, .decoding = pace, .reading = pace};
     all->plain = (Plain){.model = model, .rope = c->rope, .context = c->context};
-    all->fast.extra = &all->fast_extra;
-    all->plain.extra = &all->plain_extra;
-    all->plain_extra.config = c;
+    all->fast.known = &fast_kinds;
+    all->fast.kinds = fast_parts_divide(&fast_kinds, more + of_plain);
+    all->plain.extra = (struct PlainExtra *)(void *)more;
+    all->plain.kinds = added_divide(&kinds, OF_TEXT, more);
+    all->plain.extra->config = c;
     lay_out(s);
     return s;
+}
+
+KvCache session_layer_cache(const Model *model, const Layer *layer, KvType kept, int positions) {
+    return layer_cache(&fast_kinds, model, layer, kept, positions);
 }
 
 uint64_t session_needs(const Model *model, const SessionConfig *config) {
@@ -211,7 +229,7 @@ int session_rewind(Session *s, int position) {
 void session_begin(Session *s, int n) {
     session_rewind(s, 0);
     s->config.spread.n = n;
-    turns_forget(s->fast);  // they are of other positions, if tokens are spread
+    transformer_forget_angles(s->fast);  // they are of other positions, if tokens are spread
 }
 
 int session_place(const Session *s, int i) { return spread_position(&s->config.spread, i); }

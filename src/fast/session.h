@@ -3,7 +3,8 @@
 #pragma once
 
 #include "../base/session_config.h"
-#include "../kinds/kinds.h"
+#include "../decoder/decoder.h"
+#include "kv_cache.h"
 
 enum {
     PREFILL_CHUNK = 512,  // positions that go through a layer together, unless asked otherwise
@@ -58,6 +59,9 @@ uint64_t session_needs(const Model *model, const SessionConfig *config);
 // Whether such a session is read by the definition: when that is asked for, or the fast engine cannot
 // read it.
 bool session_is_plain(const Model *model, const SessionConfig *config);
+
+// The cache of a layer in a session, for so many positions, without memory yet.
+KvCache session_layer_cache(const Model *model, const Layer *layer, KvType kept, int positions);
 
 // Keeps a copy of the layers' states, so that session_rewind can come back to here. There is one copy,
 // the latest. Does nothing for models without states.

@@ -5,10 +5,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "../kinds/curves.h"
+#include "../decoder/curves.h"
 #include "kernels.h"
-#include "kinds.h"
+#include "parts.h"
+#include "residual.h"
 #include "simd.h"
+#include "states.h"
 
 enum {
     CHANNELS = 16,                  // of the convolution, at a time
@@ -37,13 +39,13 @@ typedef struct {
 static void take_channels(Channels *c, const Layer *layer, const ModelConfig *m, float *past,
                           const float *u, int n, int64_t first) {
     int64_t all = state_channels(m);
-    int before = m->extra->states.conv_width - 1;
-    c->taps = m->extra->states.conv_width;
+    int before = m->kinds->states->conv_width - 1;
+    c->taps = m->kinds->states->conv_width;
     c->n = all - first < CHANNELS ? (int)(all - first) : CHANNELS;
     for (int i = 0; i < c->n; i++) {
-        c->bias[i] = layer->extra->states.b_conv ? layer->extra->states.b_conv[first + i] : 0;
+        c->bias[i] = layer->kinds->states->b_conv ? layer->kinds->states->b_conv[first + i] : 0;
         for (int j = 0; j < c->taps; j++)
-            c->weights[j][i] = layer->extra->states.conv[(first + i) * c->taps + j];
+            c->weights[j][i] = layer->kinds->states->conv[(first + i) * c->taps + j];
     }
     for (int j = 0; j < before; j++)
         memcpy(c->past[j], past + j * all + first, c->n * sizeof *past);
@@ -139,9 +141,9 @@ static void short_convolution_by_team(const Team *team, States *s, int index, in
 // Queries and keys of length 1, the first ones divided by sqrt(key_dim); betas and decays.
 static void prepare_heads_by_team(const Team *team, States *s, const Layer *layer, int n) {
     const ModelConfig *m = &s->model->config;
-    int64_t d = m->extra->states.key_dim;
-    int n_keys = m->extra->states.key_heads;
-    int n_heads = m->extra->states.value_heads;
+    int64_t d = m->kinds->states->key_dim;
+    int n_keys = m->kinds->states->key_heads;
+    int n_heads = m->kinds->states->value_heads;
     int per_row = 2 * n_keys + n_heads;
     int end = team_end(team, n * per_row);
     for (int i = team_first(team, n * per_row); i < end; i++) {
@@ -156,9 +158,9 @@ static void prepare_heads_by_team(const Team *team, States *s, const Layer *laye
         h -= 2 * n_keys;
         float *beta = s->betas + row * n_heads + h;
         float *decay = s->decays + row * n_heads + h;
-        float time = softplus(*decay + layer->extra->states.dt[h]);
+        float time = softplus(*decay + layer->kinds->states->dt[h]);
         *beta = sigmoid(*beta);
-        *decay = expf(-expf(layer->extra->states.decay[h]) * time);
+        *decay = expf(-expf(layer->kinds->states->decay[h]) * time);
     }
     team_wait(team);
 }
@@ -286,10 +288,10 @@ static void step_rest(const Head *h, int64_t first) {
 // Replaces values by the heads' outputs. A thread's share is blocks of a head's columns.
 static void step_heads_by_team(const Team *team, States *s, int index, int n) {
     const ModelConfig *m = &s->model->config;
-    int64_t key_dim = m->extra->states.key_dim;
-    int64_t columns = m->extra->states.value_dim;
-    int n_keys = m->extra->states.key_heads;
-    int n_heads = m->extra->states.value_heads;
+    int64_t key_dim = m->kinds->states->key_dim;
+    int64_t columns = m->kinds->states->value_dim;
+    int n_keys = m->kinds->states->key_heads;
+    int n_heads = m->kinds->states->value_heads;
     float *states = states_of_layer(s, index) + state_past(m);
     int blocks = (int)((columns + COLUMNS - 1) / COLUMNS);
     for (int task; (task = team_next_task(team)) < n_heads * blocks;) {
@@ -319,13 +321,13 @@ static void step_heads_by_team(const Team *team, States *s, int index, int n) {
 static void gate_heads_by_team(const Team *team, States *s, const Layer *layer, int n,
                                int skipped) {
     const ModelConfig *m = &s->model->config;
-    int64_t d = m->extra->states.value_dim;
-    int n_heads = m->extra->states.value_heads;
+    int64_t d = m->kinds->states->value_dim;
+    int n_heads = m->kinds->states->value_heads;
     int count = (n - skipped) * n_heads;
     for (int i = team_first(team, count), end = team_end(team, count); i < end; i++) {
         int64_t row = skipped + i / n_heads;
         float *said = s->inputs + (row + 1) * state_inputs(m) - (n_heads - i % n_heads) * d;
-        rmsnorm_fast(said, said, layer->extra->states.norm, d, (float)m->norm_eps);
+        rmsnorm_fast(said, said, layer->kinds->states->norm, d, (float)m->norm_eps);
         swiglu(s->made + i * d, said, d);
     }
     team_wait(team);
@@ -333,7 +335,7 @@ static void gate_heads_by_team(const Team *team, States *s, const Layer *layer, 
 
 void take_inputs_by_team(const Team *team, States *s, int index, const Input *input,
                          Workspace *workspace) {
-    const StatesTensors *w = &s->model->layers[index].extra->states;
+    const StatesTensors *w = s->model->layers[index].kinds->states;
     const Product of_all[] = {
         {.out = s->inputs, .stride = w->in.rows, .matrix = &w->in, .bias = w->b_in},
         {.out = s->betas, .stride = w->beta.rows, .matrix = &w->beta},
@@ -344,19 +346,19 @@ void take_inputs_by_team(const Team *team, States *s, int index, const Input *in
 
 void add_made_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
     const Layer *layer = &t->model->layers[index];
-    const StatesTensors *w = &layer->extra->states;
+    const StatesTensors *w = layer->kinds->states;
     Product out = {.matrix = &w->out, .bias = w->b_out};
-    Input made = {.x = t->extra->states.made, .n = n_wanted};
+    Input made = {.x = t->kinds->states->made, .n = n_wanted};
     add_product_by_team(team, t, wanted_rows(t, n_wanted), &out, &made,
-                        layer->extra->stream.attention_after);
+                        layer->extra->residual.attention_after);
 }
 
 // made (n_wanted, state_width) = the gated delta rule of the last n_wanted rows, whose inputs are
 // taken. The state takes all rows.
 static void delta_rule_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
     const Layer *layer = &t->model->layers[index];
-    const Matrix *gate = &layer->extra->states.gate;
-    States *s = &t->extra->states;
+    const Matrix *gate = &layer->kinds->states->gate;
+    States *s = t->kinds->states;
     Product gates = {.out = s->made, .stride = gate->rows, .matrix = gate};
     Input wanted = rmsnorm_of(t, wanted_rows(t, n_wanted), n_wanted, layer->attention_norm);
     if (n_wanted > 0) matmul_by_team(team, &gates, 1, &wanted, t->workspace);
@@ -368,8 +370,8 @@ static void delta_rule_by_team(const Team *team, Transformer *t, int index, int 
 
 static void mix_states_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
     const Layer *layer = &t->model->layers[index];
-    bool is_convolution = t->model->config.extra->states.kind == STATE_CONV;
-    States *s = &t->extra->states;
+    bool is_convolution = t->model->config.kinds->states->kind == STATE_CONV;
+    States *s = t->kinds->states;
     Input input = rmsnorm_of(t, t->x, t->n, layer->attention_norm);
     take_inputs_by_team(team, s, index, &input, t->workspace);
     if (is_convolution) short_convolution_by_team(team, s, index, t->n, t->n - n_wanted);
@@ -379,23 +381,9 @@ static void mix_states_by_team(const Team *team, Transformer *t, int index, int 
 
 // ---- memory ----
 
-static bool keeps_state(const Model *model, const Layer *layer) {
-    (void)model;
-    return layer->extra->flags & LAYER_STATE;
-}
-
-static void shape_state(const Model *model, const Layer *layer, KvCache *cache) {
-    if (keeps_state(model, layer)) cache->n_kv_heads = 0;
-}
-
-// For the beginning of a text.
-static void forget_states(Transformer *t) {
-    if (t->first == 0 && t->n_kept) memset(t->kept, 0, t->n_kept * sizeof *t->kept);
-}
-
 static void lay_out_state_layers(Transformer *t, Arena *arena) {
     const ModelConfig *m = &t->model->config;
-    States *s = &t->extra->states;
+    States *s = t->kinds->states;
     int64_t chunk = t->config->chunk;
     int64_t n = layers_with_state(t->model, m->n_layers);
     *s = (States){.model = t->model};
@@ -404,15 +392,14 @@ static void lay_out_state_layers(Transformer *t, Arena *arena) {
     t->kept = s->kept = arena_take(arena, t->n_kept, sizeof(float));
     s->inputs = arena_take(arena, chunk * state_inputs(m), sizeof(float));
     s->made = arena_take(arena, chunk * state_width(m), sizeof(float));
-    s->betas = arena_take(arena, chunk * m->extra->states.value_heads, sizeof(float));
-    s->decays = arena_take(arena, chunk * m->extra->states.value_heads, sizeof(float));
+    s->betas = arena_take(arena, chunk * m->kinds->states->value_heads, sizeof(float));
+    s->decays = arena_take(arena, chunk * m->kinds->states->value_heads, sizeof(float));
     if (t->widest < state_width(m)) t->widest = state_width(m);
 }
 
 const FastKind fast_states = {
-    .shape_cache = shape_state,
+    .of = &states_kind,
+    .part = {sizeof(States), offsetof(struct FastParts, states)},
     .lay_out = lay_out_state_layers,
-    .embed = forget_states,
-    .has = keeps_state,
     .mix_by_team = mix_states_by_team,
 };

@@ -1,9 +1,8 @@
-// The fast forward pass: a team of threads takes chunks of positions through the layers. forward.h
-// has its definition.
+// The memory of the fast forward pass (forward.h): what a team of threads takes a chunk of positions
+// through the layers with.
 #pragma once
 
-#include "../base/session_config.h"
-#include "../kinds/kinds.h"
+#include "../decoder/forward.h"
 #include "attention_task.h"
 #include "matmul.h"
 #include "pace.h"
@@ -20,26 +19,28 @@ typedef struct {
 // of these, from wanted_rows on, go on; without any, only what later tokens need is made.
 typedef void LayerStep(const Team *team, Transformer *transformer, int index, int n_wanted);
 
-// What a chunk goes through the layers with. The fields up to `extra` are filled in before
+// What a chunk goes through the layers with. The fields up to `kinds` are filled in before
 // transformer_lay_out, which lays out the others.
 struct Transformer {
     const Model *model;
     const SessionConfig *config;
-    Pace decoding, reading;   // how many threads read a token, and a prompt
-    struct FastExtra *extra;  // what other kinds keep, zeros at first; see kinds.h
+    Pace decoding, reading;         // how many threads read a token, and a prompt
+    const struct FastKinds *known;  // the kinds of models that the engine knows (hooks.h)
+    struct FastParts *kinds;        // what they keep: a pointer for each to a struct (parts.h)
 
     KvCache *caches;  // (n_layers); of one that reads another's keys, that one's
     int last_own;     // the last layer with keys of its own; later ones need the wanted rows alone
-    // What layers keep of all tokens that were read in place of keys and values, n_kept numbers. It is
+    // What layers keep of all tokens that were read, in place of keys and values: n_kept numbers. It is
     // cleared for the first token, and knows no way back: whoever goes back has a copy of it.
     float *kept;
     int64_t n_kept;
     AttentionScratch *attention;
     Workspace *workspace;
     TeamShared team;
-    // The halves of each layer (n_layers): a Llama's, or those of other kinds.
+    Angles full, sliding;  // `sliding` is for layers with LAYER_SLIDING, `full` for all others
+    // The steps of each layer (n_layers) that a kind replaces; NULL: the decoder's.
     struct LayerSteps {
-        LayerStep *mix, *feed;
+        LayerStep *layer, *mix, *feed;
     } * steps;
 
     // For the present chunk.
@@ -47,34 +48,33 @@ struct Transformer {
     int n, first;   // rows, and the number of the first token
     float *q;       // (chunk, n_heads * head_dim)
     float *k, *v;   // (chunk, key_width) and (chunk, value_width)
+    float *gates;   // (chunk, mixed_width) the factors of the mix; NULL: there is no gate
     float *mixed;   // (chunk, mixed_width) attention's mix of values
     float *added;   // (chunk, dim) what a layer adds before its norm or scale, else NULL
     float *hidden;  // (chunk, hidden_width) the feed-forward layer
     Fault fault;
 
-    // How wide arrays are: a Llama's widths, which other kinds change before the arrays are taken.
+    // Widths of arrays, which kinds change before the arrays are taken.
     int64_t key_width, value_width, mixed_width, hidden_width;
     int64_t widest;      // input of a product
     int64_t used_width;  // of the feed-forward layer, as far as a token goes through it
     bool adds_apart;     // what a layer adds is made by itself first, in `added`
-    bool centers;        // norms of the stream take the mean away, too
+    bool centers;        // norms of the residual stream subtract the mean, too
 };
 
 // Takes all arrays but `x` from an arena (see util.h). Returns the bytes of the key-value cache.
 uint64_t transformer_lay_out(Transformer *transformer, float *x, Arena *arena);
 
-// The cache of a layer, for so many positions, yet without memory. One without kv heads keeps
-// nothing.
-KvCache layer_cache(const Model *model, const Layer *layer, KvType kept, int positions);
+// The cache of a layer, for so many positions, without memory yet. One without kv heads keeps nothing.
+KvCache layer_cache(const struct FastKinds *known, const Model *model, const Layer *layer,
+                    KvType kept, int positions);
 
-// Reads n tokens, at most a chunk, behind those from 0 to first - 1, in a text of `length`
-// positions by now. The last n_logits rows of x (n, dim) become the last layer's result. Without a
-// fault the result's row is n.
-Fault transformer_forward(Transformer *transformer, const int32_t *tokens, int n, int first,
-                          int length, int n_logits);
+// The bytes of what kinds keep, and a block of so many zeros as Transformer.kinds.
+size_t fast_parts_bytes(const struct FastKinds *known);
+struct FastParts *fast_parts_divide(const struct FastKinds *known, uint8_t *block);
 
-// logits (n_rows, vocab_size) of rows that transformer_forward gave.
-void transformer_logits(Transformer *transformer, const float *x, int n_rows, float *logits);
+// The angles that are known are of other positions from now on, and will be computed anew.
+void transformer_forget_angles(Transformer *transformer);
 
 // The n rows x as a product's input, normed if there are weights for it.
 Input rmsnorm_of(const Transformer *t, const float *x, int n, const float *weight);

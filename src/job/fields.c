@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../kinds/kinds.h"
+#include "../kinds/all.h"
 #include "job.h"
 
 static void put_string(const char *name, const char *text) {

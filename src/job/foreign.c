@@ -164,14 +164,10 @@ static bool check_is_file(const char *path, Source *note, Error *err) {
     return S_ISDIR(info.st_mode) || fail(err, "%s: not a regular file (found %s)", path, what);
 }
 
-static bool has_settings(const char *folder) {
-    static const char *const names[] = {"config.json", "params.json"};
+static bool has_config_json(const char *folder) {
     char path[PATH_MAX + 16];
-    for (int i = 0; i < 2; i++) {
-        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
-        if (access(path, F_OK) == 0) return true;
-    }
-    return false;
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    return access(path, F_OK) == 0;
 }
 
 // False when the path is a folder or another program's file. The reason says what it is and what to
@@ -194,7 +190,7 @@ static bool check_native(const char *path, Source *note, Error *err) {
     if (text) return refuse_text(path, start, place, err);
     if (memcmp(start, "GGUF", 4) == 0) return refuse(path, kind, path, note, err);
     if (memcmp(start, "version", 7) != 0)
-        return refuse(path, kind, place, has_settings(place) ? note : NULL, err);
+        return refuse(path, kind, place, has_config_json(place) ? note : NULL, err);
     const char *q = quote(place);
     return fail(err, "%s: %s (to fetch that: git -C %s%s%s lfs pull)", path, kind, q, place, q);
 }
@@ -207,5 +203,5 @@ bool foreign_source(const char *path, char *source, size_t size) {
 }
 
 bool open_model(const char *path, Model *model, Error *err) {
-    return check_native(path, NULL, err) && model_open(path, model, err);
+    return check_native(path, NULL, err) && model_open(path, &kinds, model, err);
 }

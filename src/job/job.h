@@ -6,7 +6,7 @@
 #include "../engines/engines.h"
 #include "../fast/process.h"
 #include "../fast/session.h"
-#include "../kinds/kinds.h"
+#include "../kinds/all.h"
 #include "../llama/sampler.h"
 #include "../options/options.h"
 #include "../tokens/tokenizer.h"

@@ -21,7 +21,7 @@ int length_of_job(const Job *job) {
     const int steps = job->options->steps;
     if (steps == 0) return context;
     if (steps > 0) return steps;
-    int reach = model_reach(model);
+    int reach = model->config.most_positions;
     int most = reach ? reach : MOST_LENGTH;
     double far = fmin(fmax(4.0 * job->said->rope.train_ctx, context), most);
     switch (job_facts[job->options->job].length) {

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../llama/kind.h"
+#include "../kinds/latent.h"
+
 #include "text_io.h"
 
 enum { MOST_CONFIG_BYTES = 1 << 20 };
@@ -41,8 +42,8 @@ void said_by_model(const Model *model, RopeFile *said) {
         .head_dim = (int)c->head_dim,
         .sliding_head_dim = sliding_head(model),
         .max_positions = c->seq_len,
-        .original_unsaid = c->extra->turns.original_unsaid,
-        .named_original = c->extra->turns.named_original,
+        .original_unsaid = c->extra->rope_layers.original_unsaid,
+        .named_original = c->extra->rope_layers.named_original,
     };
 }
 
@@ -126,8 +127,8 @@ Model model_as_said(const Model *model, const RopeFile *said, struct ModelExtra 
     }
     copy.config.head_dim = said->head_dim;
     copy.config.seq_len = said_context(said);
-    extra->turns.original_unsaid = said->original_unsaid;
-    extra->turns.named_original = said->named_original;
+    extra->rope_layers.original_unsaid = said->original_unsaid;
+    extra->rope_layers.named_original = said->named_original;
     return copy;
 }
 

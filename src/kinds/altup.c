@@ -14,16 +14,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../decoder/curves.h"
+#include "../decoder/forward.h"
 #include "../llama/arithmetic.h"
-#include "curves.h"
-#include "kinds.h"
-#include "rules.h"
+#include "parts.h"
+#include "per_layer.h"
 
 // ---- the header and the tensors ----
 
 static const Field fields_of_altup[] = {
-    {"altup_streams", 760, U32, 0, MAX_STREAMS, EXTRA(altup.streams)},
-    {"laurel_rank", 764, U32, 0, MAX_WIDTH, EXTRA(altup.laurel_rank)},
+    {"altup_streams", 760, U32, 0, MAX_STREAMS, IN_PART(AltupConfig, streams)},
+    {"laurel_rank", 764, U32, 0, MAX_WIDTH, IN_PART(AltupConfig, laurel_rank)},
 };
 
 static const Rule rules_of_altup[] = {
@@ -33,8 +34,8 @@ static const Rule rules_of_altup[] = {
 };
 
 static bool check_altup(Model *m, Error *err) {
-    int streams = m->config.extra->altup.streams;
-    int place = m->config.extra->stream.norm_place;
+    int streams = m->config.kinds->altup->streams;
+    int place = m->config.extra->residual.norm_place;
     if (!CHECK_RULES(m, rules_of_altup, err)) return false;
     if (streams == 1) return fail(err, "altup_streams is 1 (expected 0, or 2 to %d)", MAX_STREAMS);
     return streams == 0 || place == NORM_BOTH ||
@@ -42,9 +43,8 @@ static bool check_altup(Model *m, Error *err) {
 }
 
 // What is predicted is corrected by what both halves of a layer make of it.
-static bool check_both_halves(Model *m, Cursor *file, Error *err) {
-    (void)file;
-    for (int l = 0; m->config.extra->altup.streams && l < m->config.n_layers; l++)
+static bool check_both_halves(const Model *m, Error *err) {
+    for (int l = 0; m->config.kinds->altup->streams && l < m->config.n_layers; l++)
         if (!layer_mixes(&m->layers[l]) || !layer_feeds(&m->layers[l]))
             return fail(err,
                         "impossible header: layer_shapes has %s 0 for layer %d with altup_streams "
@@ -54,8 +54,8 @@ static bool check_both_halves(Model *m, Cursor *file, Error *err) {
 }
 
 static void list_altup(Model *m, Layer *w, Tensors *t) {
-    AltupConfig *of_model = &m->config.extra->altup;
-    AltupTensors *to = &w->extra->altup;
+    AltupConfig *of_model = m->config.kinds->altup;
+    AltupTensors *to = w->kinds->altup;
     int64_t n = of_model->streams, dim = m->config.dim, rank = of_model->laurel_rank;
     const Tensor rows[] = {
         {550, &to->norm, FLOATS, .rows = 1, .cols = dim},
@@ -68,20 +68,20 @@ static void list_altup(Model *m, Layer *w, Tensors *t) {
         {620, &to->laurel_after, FLOATS, .rows = 1, .cols = dim},
     };
     if (n == 0) return;
-    add_tensors(t, rows, sizeof rows / sizeof rows[0]);
+    insert_tensors(t, rows, sizeof rows / sizeof rows[0]);
     for (int i = 0; i < n - 1; i++) {
         const Tensor both[] = {
             {60 + i, &of_model->in[i], FEED_FORWARD, .rows = dim, .cols = dim},
             {70 + i, &of_model->out[i], FEED_FORWARD, .rows = dim, .cols = dim},
         };
-        add_tensors(t, both, 2);
+        insert_tensors(t, both, 2);
     }
 }
 
 static void describe_altup(const Model *m, Teller *tell, void *whose) {
     char said[64];
-    snprintf(said, sizeof said, "%d (AltUp)", m->config.extra->altup.streams);
-    if (m->config.extra->altup.streams) tell(whose, "streams", said, false);
+    snprintf(said, sizeof said, "%d (AltUp)", m->config.kinds->altup->streams);
+    if (m->config.kinds->altup->streams) tell(whose, "streams", said, false);
 }
 
 // ---- between the streams ----
@@ -98,32 +98,32 @@ static void match_size(float *made, const float *x, int64_t dim) {
 // route (n) of x.
 static void find_route(Plain *p, const float *x, float route[MAX_STREAMS]) {
     const ModelConfig *m = &p->model->config;
-    const AltupTensors *w = &p->w->extra->altup;
+    const AltupTensors *w = p->w->kinds->altup;
     int64_t dim = m->dim;
     rmsnorm(p->normed, x, w->norm, dim, m->norm_eps);
-    for (int i = 0; i < m->extra->altup.streams; i++) {
+    for (int i = 0; i < m->kinds->altup->streams; i++) {
         route[i] = tanhf(dot(w->router + i * dim, p->normed, dim) / (float)dim);
     }
 }
 
 static void predict(Plain *p) {
     const ModelConfig *m = &p->model->config;
-    PlainAltup *own = &p->extra->altup;
-    int n = m->extra->altup.streams;
+    PlainAltup *own = p->kinds->altup;
+    int n = m->kinds->altup->streams;
     int64_t dim = m->dim;
     float route[MAX_STREAMS];
     find_route(p, own->streams, route);
     memcpy(own->predicted, own->streams, n * dim * sizeof(float));
     for (int i = 0; i < n * n; i++) {
-        float coefficient = dot(p->w->extra->altup.predict + (int64_t)i * n, route, n);
+        float coefficient = dot(p->w->kinds->altup->predict + (int64_t)i * n, route, n);
         add(own->predicted + i / n * dim, coefficient, own->streams + i % n * dim, dim);
     }
 }
 
 static void correct(Plain *p, const float *x) {
     const ModelConfig *m = &p->model->config;
-    PlainAltup *own = &p->extra->altup;
-    int n = m->extra->altup.streams;
+    PlainAltup *own = p->kinds->altup;
+    int n = m->kinds->altup->streams;
     int64_t dim = m->dim;
     float route[MAX_STREAMS];
     find_route(p, x, route);
@@ -131,17 +131,17 @@ static void correct(Plain *p, const float *x) {
     add(p->added, -1, own->predicted, dim);  // what the layer has changed
     memcpy(own->streams, own->predicted, n * dim * sizeof(float));
     for (int i = 0; i < n; i++) {
-        float coefficient = 1 + dot(p->w->extra->altup.correct + (int64_t)i * n, route, n);
+        float coefficient = 1 + dot(p->w->kinds->altup->correct + (int64_t)i * n, route, n);
         add(own->streams + i * dim, coefficient, p->added, dim);
     }
 }
 
-// ---- steps ----
+// ---- the embedding, and a layer ----
 
 static void embed_altup(Plain *p, int32_t token, float *x) {
     const ModelConfig *m = &p->model->config;
-    const AltupConfig *of_model = &m->extra->altup;
-    float *streams = p->extra->altup.streams;
+    const AltupConfig *of_model = m->kinds->altup;
+    float *streams = p->kinds->altup->streams;
     (void)token;
     if (of_model->streams == 0) return;
     memcpy(streams, x, m->dim * sizeof(float));
@@ -152,43 +152,28 @@ static void embed_altup(Plain *p, int32_t token, float *x) {
     }
 }
 
-static bool has_altup(const Plain *p, const Layer *layer) {
+static bool has_altup(const Model *model, const Layer *layer) {
     (void)layer;
-    return p->model->config.extra->altup.streams > 0;
+    return model->config.kinds->altup->streams > 0;
 }
 
-static void mix_altup(Plain *p, float *x) {
+// learned (dim) = r + rmsnorm(laurel_out @ laurel_in @ r), where r is the norm of x (dim).
+static void learn(Plain *p, const float *x) {
     const ModelConfig *m = &p->model->config;
-    const AltupTensors *w = &p->w->extra->altup;
-    PlainAltup *own = &p->extra->altup;
-    predict(p);
-    memcpy(x, own->predicted, m->dim * sizeof(float));
-
-    read_normed(p, x, p->w->attention_norm);
+    const AltupTensors *w = p->w->kinds->altup;
+    PlainAltup *own = p->kinds->altup;
+    norm_input(p, x, p->w->attention_norm);
     matmul(own->narrow, &w->laurel_in, p->normed, p->row);
     matmul(own->learned, &w->laurel_out, own->narrow, p->row);
     rmsnorm(own->learned, own->learned, w->laurel_after, m->dim, m->norm_eps);
     add(own->learned, 1, p->normed, m->dim);
-
-    mix_attention(p, x);
-    add(x, 1, own->learned, m->dim);
-    scale_all(x, sqrtf(0.5f), m->dim);
-}
-
-// x becomes what the per-layer embedding reads.
-static void correct_altup(Plain *p, float *x) {
-    int64_t dim = p->model->config.dim;
-    const float *scale = p->w->extra->altup.scale;
-    if (p->model->config.extra->altup.streams == 0) return;
-    correct(p, x);
-    for (int64_t e = 0; e < dim; e++) x[e] = p->extra->altup.streams[e] * scale[e];
 }
 
 // x (dim) = the mean of all streams, the others brought back and to the size of the first.
 static void merge_streams(Plain *p, float *x) {
     const ModelConfig *m = &p->model->config;
-    const AltupConfig *of_model = &m->extra->altup;
-    const float *streams = p->extra->altup.streams;
+    const AltupConfig *of_model = m->kinds->altup;
+    const float *streams = p->kinds->altup->streams;
     for (int i = 1; i < of_model->streams; i++) {
         matmul(p->added, &of_model->out[i - 1], streams + i * m->dim, p->row);
         match_size(p->added, streams, m->dim);
@@ -197,15 +182,27 @@ static void merge_streams(Plain *p, float *x) {
     scale_all(x, 1 / (float)of_model->streams, m->dim);
 }
 
-// Behind the per-layer embedding, which has added to x what goes to the other streams instead.
-static void end_altup(Plain *p, float *x) {
+static void run_altup_layer(Plain *p, float *x) {
     const ModelConfig *m = &p->model->config;
-    float *streams = p->extra->altup.streams;
-    if (m->extra->altup.streams == 0) return;
-    for (int i = 1; i < m->extra->altup.streams; i++) {
-        add(streams + i * m->dim, 1, p->added, m->dim);
+    PlainAltup *own = p->kinds->altup;
+    float *streams = own->streams;
+    int64_t dim = m->dim;
+    predict(p);
+    memcpy(x, own->predicted, dim * sizeof(float));
+    learn(p, x);
+    mix_half(p, x);
+    add(x, 1, own->learned, dim);
+    scale_all(x, sqrtf(0.5f), dim);
+    feed_half(p, x);
+    correct(p, x);
+
+    // The per-layer embedding reads a scaled stream, and adds to the other streams alone.
+    for (int64_t e = 0; e < dim; e++) x[e] = streams[e] * p->w->kinds->altup->scale[e];
+    add_layer_embedding(p, x);
+    for (int i = 1; i < m->kinds->altup->streams; i++) {
+        add(streams + i * dim, 1, p->added, dim);
     }
-    memcpy(x, streams, m->dim * sizeof(float));
+    memcpy(x, streams, dim * sizeof(float));
     if (p->layer == m->n_layers - 1) merge_streams(p, x);
 }
 
@@ -213,8 +210,8 @@ static void end_altup(Plain *p, float *x) {
 
 static void lay_out_altup(Plain *p, Arena *arena) {
     const ModelConfig *m = &p->model->config;
-    const AltupConfig *of_model = &m->extra->altup;
-    PlainAltup *own = &p->extra->altup;
+    const AltupConfig *of_model = m->kinds->altup;
+    PlainAltup *own = p->kinds->altup;
     if (of_model->streams == 0) return;
     own->streams = arena_take(arena, of_model->streams * m->dim, sizeof(float));
     own->predicted = arena_take(arena, of_model->streams * m->dim, sizeof(float));
@@ -223,19 +220,17 @@ static void lay_out_altup(Plain *p, Arena *arena) {
 }
 
 const Kind altup_kind = {
+    .parts = {[OF_MODEL] = {sizeof(AltupConfig), offsetof(struct ModelParts, altup)},
+              [OF_LAYER] = {sizeof(AltupTensors), offsetof(struct LayerParts, altup)},
+              [OF_TEXT] = {sizeof(PlainAltup), offsetof(struct PlainParts, altup)}},
     .fields = fields_of_altup,
     .n_fields = sizeof fields_of_altup / sizeof fields_of_altup[0],
     .check = check_altup,
-    .read_tables = check_both_halves,
+    .check_layers = check_both_halves,
     .add_tensors = list_altup,
     .describe = describe_altup,
     .lay_out = lay_out_altup,
-    .embed = embed_altup,
-    .end_layer = correct_altup,
     .has = has_altup,
-    .mix = mix_altup,
-};
-
-const Kind altup_end_kind = {
-    .end_layer = end_altup,
+    .embed = embed_altup,
+    .layer = run_altup_layer,
 };

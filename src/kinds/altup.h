@@ -3,19 +3,19 @@
 // one another, works on the first alone, and corrects them all by what it has changed there.
 #pragma once
 
-#include "../llama/forward.h"
+#include "../decoder/decoder.h"
 
 enum { MAX_STREAMS = 8 };
 
 // Of a model: fields of the header, and tensors.
-typedef struct {
+typedef struct AltupConfig {
     int streams;      // the residual stream included; 0: it is alone
     int laurel_rank;  // inner width of the learned residual
     // (dim, dim) what makes the other streams of an embedding, and what brings them back at the end
     Matrix in[MAX_STREAMS - 1], out[MAX_STREAMS - 1];
 } AltupConfig;
 
-typedef struct {
+typedef struct AltupTensors {
     const float *norm;          // (dim) of what the router reads
     const float *router;        // (streams, dim)
     const float *predict;       // (streams * streams, streams)
@@ -27,7 +27,7 @@ typedef struct {
 } AltupTensors;
 
 // What the definition makes of one token.
-typedef struct {
+typedef struct PlainAltup {
     float *streams;    // (streams, dim) as the last layer left them
     float *predicted;  // (streams, dim) as the present one predicts them
     float *learned;    // (dim) the learned residual
@@ -36,3 +36,6 @@ typedef struct {
 
 // A stream is brought to the size of another as if its mean square were at least this.
 #define LEAST_SQUARE 1e-5F
+
+// Its row.
+extern const Kind altup_kind;

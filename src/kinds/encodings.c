@@ -3,85 +3,56 @@
 
 #include <math.h>
 
+#include "../decoder/forward.h"
 #include "../llama/arithmetic.h"
-#include "kinds.h"
-#include "rules.h"
-
-const char *const encoding_names[N_ENCODINGS] = {"rope",  "none", "learned",        "sinusoidal",
-                                                 "alibi", "shaw", "transformer-xl", "disentangled"};
+#include "parts.h"
 
 // ---- the header and the tensors ----
 
 static const Field fields_of_encodings[] = {
-    {"encoding", 224, U32, 0, N_ENCODINGS - 1, EXTRA(encoding.kind)},
-    {"encoding_rows", 240, U32, 0, MAX_VOCAB, EXTRA(encoding.rows)},
+    {"encoding_rows", 240, U32, 0, MAX_VOCAB, IN_PART(EncodingConfig, rows)},
 };
 
 static const Rule rules_of_encodings[] = {
-    {"encoding", EXCLUDES,
-     "rope_method rope_dynamic rotary_dim logn sliding_rope temperature_beta value_dim"},
+    {"encoding", EXCLUDES, "value_dim"},
 };
 
 static bool check_encodings(Model *m, Error *err) {
-    const EncodingConfig *e = &m->config.extra->encoding;
-    bool has_rows = e->kind == ENCODING_LEARNED || e->kind == ENCODING_SHAW;
-    if (has_rows != (e->rows > 0))
-        return fail(err, "encoding_rows is %d with encoding %s", e->rows, encoding_names[e->kind]);
+    const int rows = m->config.kinds->encoding->rows;
+    const int kind = model_encoding(m);
+    bool has_rows = kind == ENCODING_LEARNED || kind == ENCODING_SHAW;
+    if (has_rows != (rows > 0))
+        return fail(err, "encoding_rows is %d with encoding %s", rows, encoding_names[kind]);
     if (!CHECK_RULES(m, rules_of_encodings, err)) return false;
-    return e->kind != ENCODING_LEARNED || m->config.seq_len <= e->rows ||
-           fail(err, "seq_len is %d with %d learned positions", m->config.seq_len, e->rows);
+    if (kind != ENCODING_LEARNED) return true;
+    m->config.most_positions = rows;
+    return m->config.seq_len <= rows ||
+           fail(err, "seq_len is %d with %d learned positions", m->config.seq_len, rows);
 }
 
 static void list_encodings(Model *m, Layer *w, Tensors *t) {
-    EncodingConfig *e = &m->config.extra->encoding;
-    EncodingTensors *to = &w->extra->encoding;
+    EncodingConfig *e = m->config.kinds->encoding;
+    EncodingTensors *to = w->kinds->encoding;
     int64_t dim = m->config.dim, head = w->extra->shape.head_dim;
     int64_t q = tensor_at(t, &w->wq)->rows, k = tensor_at(t, &w->wk)->rows;
-    int64_t xl = e->kind == ENCODING_TRANSFORMER_XL;
-    int64_t shaw = e->kind == ENCODING_SHAW ? e->rows : 0;
+    int64_t xl = model_encoding(m) == ENCODING_TRANSFORMER_XL;
+    int64_t shaw = model_encoding(m) == ENCODING_SHAW ? e->rows : 0;
+    int64_t learned = model_encoding(m) == ENCODING_LEARNED ? e->rows : 0;
     const Tensor rows[] = {
-        {20, &e->learned, FLOATS, .rows = e->kind == ENCODING_LEARNED ? e->rows : 0, .cols = dim},
+        {20, &e->learned, FLOATS, .rows = learned, .cols = dim},
         {180, &to->a_keys, FLOATS, .rows = shaw, .cols = head},
         {181, &to->a_values, FLOATS, .rows = shaw, .cols = head},
         {182, &to->wr, ATTENTION, .rows = xl * k, .cols = dim},
         {183, &to->u, FLOATS, .rows = xl, .cols = q},
         {184, &to->v, FLOATS, .rows = xl, .cols = q},
     };
-    add_tensors(t, rows, sizeof rows / sizeof rows[0]);
-}
-
-// ---- how far they reach ----
-
-static int reach_encodings(const Model *m) {
-    const EncodingConfig *e = &m->config.extra->encoding;
-    return e->learned ? e->rows : 0;
-}
-
-bool model_reaches(const Model *m, int positions, Error *err) {
-    int learned = reach_encodings(m);
-    return !learned || positions <= learned ||
-           fail(err,
-                "the model has learned %d positions, and knows nothing of more (found a context of "
-                "%d)",
-                learned, positions);
-}
-
-static bool settle_encodings(Plain *p, const RopeSettings *given, RopePlan *plan, Error *err) {
-    int kind = p->model->config.extra->encoding.kind;
-    bool about_rope = given->name[0] || given->said & ~SAID_WITHOUT_ROPE;
-    (void)plan;
-    if (kind != ENCODING_ROPE && about_rope)
-        return fail(
-            err,
-            "--rope is for models with RoPE, and this one knows positions by its encoding '%s'",
-            encoding_names[kind]);
-    return model_reaches(p->model, p->context, err);
+    insert_tensors(t, rows, sizeof rows / sizeof rows[0]);
 }
 
 // ---- embeddings ----
 
 void encoding_vector(const Model *m, int64_t position, float *out) {
-    const float *learned = m->config.extra->encoding.learned;
+    const float *learned = m->config.kinds->encoding->learned;
     double theta = m->rope.theta;
     int64_t dim = m->config.dim;
     for (int64_t e = 0; e < dim; e++) {
@@ -93,33 +64,32 @@ void encoding_vector(const Model *m, int64_t position, float *out) {
     }
 }
 
-static void place_encodings(Plain *p, int length, float *x) {
-    const ModelConfig *m = &p->model->config;
-    int kind = m->extra->encoding.kind;
-    (void)length;
+static void embed_position(Plain *p, int32_t token, float *x) {
+    int kind = model_encoding(p->model);
+    (void)token;
     if (kind != ENCODING_LEARNED && kind != ENCODING_SINUSOIDAL) return;
     encoding_vector(p->model, spread_position(&p->extra->config->spread, p->i), p->added);
-    add(x, 1, p->added, m->dim);
+    add(x, 1, p->added, p->model->config.dim);
 }
 
 // ---- vectors of distances ----
 
 // How far the key of token j is behind the query.
 static int distance_to(const Plain *p, int j) {
-    int query = place_of(p, p->i);
-    int key = place_of(p, j);
+    int query = layer_position(p, p->i);
+    int key = layer_position(p, j);
     return query - key;
 }
 
 static float *distance_query(const Plain *p, int back) {
     const ModelConfig *m = &p->model->config;
     int64_t row = (int64_t)p->layer * p->context + back;
-    return p->extra->encoding.distance_queries + row * m->n_heads * m->head_dim;
+    return p->kinds->encoding->distance_queries + row * m->n_heads * m->head_dim;
 }
 
 const Matrix *encoding_maker(const Model *m, const Layer *layer) {
-    bool is_xl = m->config.extra->encoding.kind == ENCODING_TRANSFORMER_XL;
-    return is_xl ? &layer->extra->encoding.wr : &layer->wk;
+    bool is_xl = m->config.extra->rope_layers.encoding == ENCODING_TRANSFORMER_XL;
+    return is_xl ? &layer->kinds->encoding->wr : &layer->wk;
 }
 
 // Two encodings make vectors of a distance, from R (dim) by the layer's matrices: a key that each
@@ -127,10 +97,10 @@ const Matrix *encoding_maker(const Model *m, const Layer *layer) {
 // tokens the key is behind the query.
 static void fill_distance(Plain *p, int back, int distance) {
     float *r = p->added;
-    float *key = key_row(p, p->extra->encoding.distance_keys, back);
+    float *key = key_row(p, p->kinds->encoding->distance_keys, back);
     encoding_vector(p->model, distance, r);
     matmul(key, encoding_maker(p->model, p->w), r, p->row);
-    if (!p->extra->encoding.distance_queries) return;
+    if (!p->kinds->encoding->distance_queries) return;
     float *query = distance_query(p, back);
     matmul(query, &p->w->wq, r, p->row);
 }
@@ -138,7 +108,7 @@ static void fill_distance(Plain *p, int back, int distance) {
 // The present token is the first that is so far behind the first one. Where the text jumps, its
 // other distances may be new, too.
 static void fill_distances(Plain *p) {
-    int *known = p->extra->encoding.distances + (int64_t)p->layer * p->context;
+    int *known = p->kinds->encoding->distances + (int64_t)p->layer * p->context;
     for (int back = 0; back <= p->i; back++) {
         int j = p->i - back;
         int distance = distance_to(p, j);
@@ -151,7 +121,7 @@ static void fill_distances(Plain *p) {
 // ---- scores and values ----
 
 int64_t encoding_row(const Model *m, int64_t distance) {
-    int64_t last = m->config.extra->encoding.rows - 1;
+    int64_t last = m->config.kinds->encoding->rows - 1;
     return distance < last ? distance : last;
 }
 
@@ -162,7 +132,7 @@ static const float *shaw_row(const Plain *p, const float *table, int j) {
 // Shaw: q . (k + aK of the distance), arXiv 1803.02155
 static float shaw_term(const Plain *p, int h, int j) {
     int64_t d = p->model->config.head_dim;
-    const float *a = shaw_row(p, p->w->extra->encoding.a_keys, j);
+    const float *a = shaw_row(p, p->w->kinds->encoding->a_keys, j);
     return dot(p->q + h * d, a, d);
 }
 
@@ -171,7 +141,7 @@ static void mix_shaw(Plain *p, int h) {
     int64_t d = p->model->config.head_dim;
     float *mixed = p->mixed + h * d;
     for (int j = 0; j <= p->i; j++) {
-        const float *a = shaw_row(p, p->w->extra->encoding.a_values, j);
+        const float *a = shaw_row(p, p->w->kinds->encoding->a_values, j);
         add(mixed, p->scores[j], a, d);
     }
 }
@@ -181,9 +151,9 @@ static float xl_terms(const Plain *p, int h, int j) {
     int64_t d = p->model->config.head_dim;
     const float *q = p->q + h * d;
     const float *k = key_head(p, p->keys, j, h);
-    const float *kr = key_head(p, p->extra->encoding.distance_keys, p->i - j, h);
-    const float *u = p->w->extra->encoding.u + h * d;
-    const float *v = p->w->extra->encoding.v + h * d;
+    const float *kr = key_head(p, p->kinds->encoding->distance_keys, p->i - j, h);
+    const float *u = p->w->kinds->encoding->u + h * d;
+    const float *v = p->w->kinds->encoding->v + h * d;
     return dot(q, kr, d) + dot(u, k, d) + dot(v, kr, d);
 }
 
@@ -192,7 +162,7 @@ static float disentangled_terms(const Plain *p, int h, int j) {
     int64_t d = p->model->config.head_dim;
     const float *q = p->q + h * d;
     const float *k = key_head(p, p->keys, j, h);
-    const float *kr = key_head(p, p->extra->encoding.distance_keys, p->i - j, h);
+    const float *kr = key_head(p, p->kinds->encoding->distance_keys, p->i - j, h);
     const float *qr = distance_query(p, p->i - j) + h * d;
     return dot(q, kr, d) + dot(qr, k, d);
 }
@@ -204,47 +174,63 @@ static float alibi_term(const Plain *p, int h, int j) {
     return (float)(encoding_slope(h, p->model->config.n_heads) * distance_to(p, j));
 }
 
-// Where the embeddings know the position, or nothing does, it is q . k / sqrt(d).
+// The score of head h with the key of token j.
 static float encoded_score(const Plain *p, int h, int j) {
     int64_t d = p->model->config.head_dim;
-    int encoding = p->model->config.extra->encoding.kind;
+    int encoding = model_encoding(p->model);
     const float *k = key_head(p, p->keys, j, h);
     float product = dot(p->q + h * d, k, d);
     if (encoding == ENCODING_SHAW) product += shaw_term(p, h, j);
     if (encoding == ENCODING_TRANSFORMER_XL) product += xl_terms(p, h, j);
     if (encoding == ENCODING_DISENTANGLED) product += disentangled_terms(p, h, j);
-    float score = product * model_score_scale(&p->model->config);
+    float score = product * layer_score_scale(&p->model->config, p->w);
     if (encoding == ENCODING_ALIBI) score -= alibi_term(p, h, j);
     return score;
+}
+
+// attention_of (src/decoder/forward.c) with these scores, and with Shaw's values.
+static void mix_encoded(Plain *p, const float *x) {
+    (void)x;
+    project_heads(p);
+    if (p->kinds->encoding->distance_keys) fill_distances(p);
+    for (int h = 0; h < p->w->extra->shape.n_heads; h++) {
+        for (int j = 0; j <= p->i; j++) p->scores[j] = encoded_score(p, h, j);
+        mix_head(p, h);
+        if (model_encoding(p->model) == ENCODING_SHAW) mix_shaw(p, h);
+    }
+    project_mixed(p);
+}
+
+static bool has_encoding(const Model *model, const Layer *layer) {
+    return model_encoding(model) >= ENCODING_ALIBI && layer_attends(layer);
 }
 
 // ---- memory ----
 
 static void lay_out_encodings(Plain *p, Arena *arena) {
     const ModelConfig *m = &p->model->config;
-    PlainEncoding *e = &p->extra->encoding;
+    PlainEncoding *e = p->kinds->encoding;
     int64_t rows = (int64_t)m->n_layers * p->context;
-    int kind = m->extra->encoding.kind;
+    int kind = model_encoding(p->model);
     bool has_queries = kind == ENCODING_DISENTANGLED;
     bool has_keys = has_queries || kind == ENCODING_TRANSFORMER_XL;
-    if (kind != ENCODING_ROPE) p->n_pairs = 0;
     if (has_keys)
         e->distance_keys = arena_take(arena, rows, m->n_kv_heads * m->head_dim * sizeof(float));
     if (has_queries)
         e->distance_queries = arena_take(arena, rows, m->n_heads * m->head_dim * sizeof(float));
     e->distances = arena_take(arena, rows, sizeof(int));
-    p->extra->attention.begin = has_keys ? fill_distances : NULL;
-    p->extra->attention.score = kind != ENCODING_ROPE ? encoded_score : NULL;
-    p->extra->attention.add_values = kind == ENCODING_SHAW ? mix_shaw : NULL;
 }
 
 const Kind encodings_kind = {
+    .parts = {[OF_MODEL] = {sizeof(EncodingConfig), offsetof(struct ModelParts, encoding)},
+              [OF_LAYER] = {sizeof(EncodingTensors), offsetof(struct LayerParts, encoding)},
+              [OF_TEXT] = {sizeof(PlainEncoding), offsetof(struct PlainParts, encoding)}},
     .fields = fields_of_encodings,
     .n_fields = sizeof fields_of_encodings / sizeof fields_of_encodings[0],
     .check = check_encodings,
     .add_tensors = list_encodings,
-    .reach = reach_encodings,
-    .settle = settle_encodings,
+    .has = has_encoding,
     .lay_out = lay_out_encodings,
-    .place = place_encodings,
+    .embed = embed_position,
+    .mix = mix_encoded,
 };

@@ -1,37 +1,22 @@
 // Encodings of positions before RoPE: what each adds to embeddings, to scores and to values.
 #pragma once
 
-#include "../llama/forward.h"
-
-// How a model knows positions, if at all; encodings.c has the formulas.
-enum {
-    ENCODING_ROPE,
-    ENCODING_NONE,
-    ENCODING_LEARNED,     // added to embeddings
-    ENCODING_SINUSOIDAL,  // likewise
-    ENCODING_ALIBI,       // in attention, as the rest
-    ENCODING_SHAW,
-    ENCODING_TRANSFORMER_XL,
-    ENCODING_DISENTANGLED,
-    N_ENCODINGS
-};
-extern const char *const encoding_names[N_ENCODINGS];
+#include "../decoder/decoder.h"
 
 // Of a model: fields of the header, and a tensor.
-typedef struct {
-    int kind;              // ENCODING_...
+typedef struct EncodingConfig {
     int rows;              // of its tables: learned positions, or shaw's distances
     const float *learned;  // (rows, dim) positions, NULL: none
 } EncodingConfig;
 
-typedef struct {
+typedef struct EncodingTensors {
     Matrix wr;                       // (n_kv_heads * head_dim, dim) of transformer-xl
     const float *u, *v;              // (n_heads * head_dim)
     const float *a_keys, *a_values;  // (rows, head_dim) of shaw
 } EncodingTensors;
 
 // What the definition keeps, for each number of tokens that a key can be behind the query.
-typedef struct {
+typedef struct PlainEncoding {
     int *distances;           // (n_layers, context) the distance to which that comes
     float *distance_keys;     // (n_layers, context, n_kv_heads * head_dim), NULL: not in use
     float *distance_queries;  // (n_layers, context, n_heads * head_dim), likewise
@@ -50,6 +35,3 @@ int64_t encoding_row(const Model *model, int64_t distance);
 
 // The matrix by which a layer makes keys of R.
 const Matrix *encoding_maker(const Model *model, const Layer *layer);
-
-// False with the reason when a text has more positions than the model has learned.
-bool model_reaches(const Model *model, int positions, Error *err);

@@ -6,35 +6,36 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../decoder/curves.h"
+#include "../decoder/forward.h"
 #include "../llama/arithmetic.h"
-#include "curves.h"
-#include "kinds.h"
-#include "rules.h"
+#include "parts.h"
 
 // ---- the header and the tensors ----
 
 enum { MAX_EXPERTS = 1 << 12 };
 
 static const Field fields_of_experts[] = {
-    {"n_experts", 384, U32, 0, MAX_EXPERTS, EXTRA(experts.n)},
-    {"n_experts_used", 388, U32, 0, MAX_EXPERTS, EXTRA(experts.n_used)},
-    {"expert_hidden_dim", 392, U32, 0, MAX_WIDTH, EXTRA(experts.hidden_dim)},
-    {"router", 396, U32, 0, N_ROUTERS - 1, EXTRA(experts.router), .version_6 = ROUTER_SIGMOID},
-    {"router_bias", 400, U32, 0, 1, EXTRA(experts.router_bias)},
-    {"expert_bias", 404, U32, 0, 1, EXTRA(experts.bias)},
-    {"experts_beside", 636, U32, 0, 1, EXTRA(experts.beside)},
-    {"shared_hidden_dim", 640, U32, 0, MAX_WIDTH, EXTRA(experts.shared_hidden_dim)},
-    {"shared_gate", 644, U32, 0, 1, EXTRA(experts.shared_gate)},
-    {"router_choice_bias", 648, U32, 0, 1, EXTRA(experts.choice_bias)},
-    {"router_groups", 652, U32, 0, MAX_EXPERTS, EXTRA(experts.groups)},
-    {"router_groups_used", 656, U32, 0, MAX_EXPERTS, EXTRA(experts.groups_used)},
-    {"router_group_best", 660, U32, 0, 2, EXTRA(experts.group_best)},
-    {"router_scale", 664, F64, 0, MAX_SCALE, EXTRA(experts.scale)},
-    {"router_cap", 672, F64, 0, MAX_SCALE, EXTRA(experts.cap)},
-    {"router_renormalizes", 680, U32, 0, 1, EXTRA(experts.renormalizes)},
-    {"router_scales_input", 684, U32, 0, 1, EXTRA(experts.scales_input)},
-    {"router_eps", 728, F64, 0, 1, EXTRA(experts.sum_eps)},
-    {"expert_latent_dim", 740, U32, 0, MAX_WIDTH, EXTRA(experts.latent_dim)},
+    {"n_experts", 384, U32, 0, MAX_EXPERTS, IN_PART(ExpertsConfig, n)},
+    {"n_experts_used", 388, U32, 0, MAX_EXPERTS, IN_PART(ExpertsConfig, n_used)},
+    {"expert_hidden_dim", 392, U32, 0, MAX_WIDTH, IN_PART(ExpertsConfig, hidden_dim)},
+    {"router", 396, U32, 0, N_ROUTERS - 1, IN_PART(ExpertsConfig, router),
+     .version_6 = ROUTER_SIGMOID},
+    {"router_bias", 400, U32, 0, 1, IN_PART(ExpertsConfig, router_bias)},
+    {"expert_bias", 404, U32, 0, 1, IN_PART(ExpertsConfig, bias)},
+    {"experts_beside", 636, U32, 0, 1, IN_PART(ExpertsConfig, beside)},
+    {"shared_hidden_dim", 640, U32, 0, MAX_WIDTH, IN_PART(ExpertsConfig, shared_hidden_dim)},
+    {"shared_gate", 644, U32, 0, 1, IN_PART(ExpertsConfig, shared_gate)},
+    {"router_choice_bias", 648, U32, 0, 1, IN_PART(ExpertsConfig, choice_bias)},
+    {"router_groups", 652, U32, 0, MAX_EXPERTS, IN_PART(ExpertsConfig, groups)},
+    {"router_groups_used", 656, U32, 0, MAX_EXPERTS, IN_PART(ExpertsConfig, groups_used)},
+    {"router_group_best", 660, U32, 0, 2, IN_PART(ExpertsConfig, group_best)},
+    {"router_scale", 664, F64, 0, MAX_SCALE, IN_PART(ExpertsConfig, scale)},
+    {"router_cap", 672, F64, 0, MAX_SCALE, IN_PART(ExpertsConfig, cap)},
+    {"router_renormalizes", 680, U32, 0, 1, IN_PART(ExpertsConfig, renormalizes)},
+    {"router_scales_input", 684, U32, 0, 1, IN_PART(ExpertsConfig, scales_input)},
+    {"router_eps", 728, F64, 0, 1, IN_PART(ExpertsConfig, sum_eps)},
+    {"expert_latent_dim", 740, U32, 0, MAX_WIDTH, IN_PART(ExpertsConfig, latent_dim)},
 };
 
 static const Rule rules_of_experts[] = {
@@ -54,7 +55,7 @@ static const Rule rules_of_experts[] = {
 };
 
 static bool check_experts(Model *m, Error *err) {
-    const ExpertsConfig *e = &m->config.extra->experts;
+    const ExpertsConfig *e = m->config.kinds->experts;
     int of_group = e->groups ? e->n / e->groups : e->n;
     int most = e->groups ? e->groups_used * of_group : e->n;
     if (!CHECK_RULES(m, rules_of_experts, err)) return false;
@@ -62,7 +63,7 @@ static bool check_experts(Model *m, Error *err) {
     if (m->config.extra->feed_forward.activation == ACTIVATION_XIELU)
         return fail(err, "activation %d with experts (expected 0 to %d)", ACTIVATION_XIELU,
                     ACTIVATION_RELU2);
-    if (m->config.extra->stream.norm_place == NORM_PARALLEL)
+    if (m->config.extra->residual.norm_place == NORM_PARALLEL)
         return fail(err, "norm_place %d with experts (expected 0 to 2)", NORM_PARALLEL);
     if (e->groups && e->n % e->groups)
         return fail(err, "router_groups is %d, which does not divide %d experts", e->groups, e->n);
@@ -76,9 +77,13 @@ static bool check_experts(Model *m, Error *err) {
                                      e->n_used, most, most);
 }
 
+static bool check_dense_layers(const Model *m, Error *err) {
+    return m->config.kinds->experts->n || check_no_layer_has(m, LAYER_DENSE, "n_experts", err);
+}
+
 static void list_experts(Model *m, Layer *w, Tensors *t) {
-    const ExpertsConfig *e = &m->config.extra->experts;
-    ExpertsTensors *to = &w->extra->experts;
+    const ExpertsConfig *e = m->config.kinds->experts;
+    ExpertsTensors *to = w->kinds->experts;
     int64_t dim = m->config.dim, n = e->n, wide = n * e->hidden_dim, shared = e->shared_hidden_dim;
     int64_t narrow = e->latent_dim, own = expert_width(&m->config);
     bool gated = is_gated(&m->config);
@@ -105,7 +110,7 @@ static void list_experts(Model *m, Layer *w, Tensors *t) {
         {419, &to->after, FLOATS, .rows = e->beside, .cols = dim},
     };
     if (n == 0 || w->extra->flags & LAYER_DENSE) return;
-    add_tensors(t, rows, sizeof rows / sizeof rows[0]);
+    insert_tensors(t, rows, sizeof rows / sizeof rows[0]);
     tensor_at(t, &w->w1)->rows = tensor_at(t, &w->w3)->rows = tensor_at(t, &w->w2)->rows = 0;
     tensor_at(t, &w->extra->feed_forward.b1)->rows = 0;
     tensor_at(t, &w->extra->feed_forward.b3)->rows = 0;
@@ -113,14 +118,14 @@ static void list_experts(Model *m, Layer *w, Tensors *t) {
 }
 
 int64_t model_used_width(const ModelConfig *c) {
-    const ExpertsConfig *e = &c->extra->experts;
+    const ExpertsConfig *e = c->kinds->experts;
     return e->n ? e->n_used * e->hidden_dim + e->shared_hidden_dim : c->hidden_dim;
 }
 
 int gate_pairs(Layer *w, GatePair pairs[MOST_GATE_PAIRS]) {
     FeedForwardTensors *dense = &w->extra->feed_forward;
-    FeedForward *all = &w->extra->experts.all;
-    FeedForward *shared = &w->extra->experts.shared;
+    FeedForward *all = &w->kinds->experts->all;
+    FeedForward *shared = &w->kinds->experts->shared;
     int n = 0;
     pairs[n++] = (GatePair){&w->w1, &w->w3, &dense->b1, &dense->b3};
     pairs[n++] = (GatePair){&all->w1, &all->w3, &all->b1, &all->b3};
@@ -129,7 +134,7 @@ int gate_pairs(Layer *w, GatePair pairs[MOST_GATE_PAIRS]) {
 }
 
 int64_t expert_width(const ModelConfig *c) {
-    int64_t latent_dim = c->extra->experts.latent_dim;
+    int64_t latent_dim = c->kinds->experts->latent_dim;
     return latent_dim ? latent_dim : c->dim;
 }
 
@@ -183,8 +188,8 @@ static void choose(const float *scores, int n, int n_used, bool *is_chosen) {
 
 // logits (n_experts) = router @ x + bias, and no more than a cap if there is one
 static void route(const ModelConfig *m, const ExpertsTensors *w, const float *x, float *logits) {
-    float cap = (float)m->extra->experts.cap;
-    for (int e = 0; e < m->extra->experts.n; e++) {
+    float cap = (float)m->kinds->experts->cap;
+    for (int e = 0; e < m->kinds->experts->n; e++) {
         const float *row = w->router + e * m->dim;
         logits[e] = dot(row, x, m->dim);
         if (w->router_bias) logits[e] += w->router_bias[e];
@@ -223,7 +228,7 @@ static void open_best_groups(const ExpertsConfig *c, PlainExperts *r) {
 
 void choose_experts(const ModelConfig *m, const ExpertsTensors *w, const float *x,
                     PlainExperts *r) {
-    const ExpertsConfig *c = &m->extra->experts;
+    const ExpertsConfig *c = m->kinds->experts;
     int n = c->n;
     float *weights = r->weights;
     route(m, w, x, weights);
@@ -254,9 +259,9 @@ void choose_experts(const ModelConfig *m, const ExpertsTensors *w, const float *
 
 // sum (n) += what expert e makes of x (n), by its weight, which may multiply x instead
 static void add_expert(Plain *p, int e, const float *x, float *sum, int64_t n) {
-    const ExpertsConfig *c = &p->model->config.extra->experts;
-    const ExpertsTensors *w = &p->w->extra->experts;
-    PlainExperts *r = &p->extra->experts;
+    const ExpertsConfig *c = p->model->config.kinds->experts;
+    const ExpertsTensors *w = p->w->kinds->experts;
+    PlainExperts *r = p->kinds->experts;
     FeedForward expert = expert_of(&w->all, c->n, e);
     float weight = r->weights[e];
     if (w->scales) weight *= w->scales[e];
@@ -270,15 +275,15 @@ static void add_expert(Plain *p, int e, const float *x, float *sum, int64_t n) {
 // in @ normed, and out takes their sum back (Nemotron 3).
 static void add_chosen(Plain *p) {
     const ModelConfig *m = &p->model->config;
-    const ExpertsTensors *w = &p->w->extra->experts;
-    PlainExperts *r = &p->extra->experts;
-    int64_t latent_dim = m->extra->experts.latent_dim;
+    const ExpertsTensors *w = p->w->kinds->experts;
+    PlainExperts *r = p->kinds->experts;
+    int64_t latent_dim = m->kinds->experts->latent_dim;
     int64_t n = expert_width(m);
     const float *x = latent_dim ? r->narrow : p->normed;
     float *sum = latent_dim ? r->sum : p->added;
     if (latent_dim) matmul(r->narrow, &w->in, p->normed, p->row);
     memset(sum, 0, n * sizeof(float));
-    for (int e = 0; e < m->extra->experts.n; e++) {
+    for (int e = 0; e < m->kinds->experts->n; e++) {
         if (r->is_chosen[e]) add_expert(p, e, x, sum, n);
     }
     if (latent_dim) matmul(p->added, &w->out, sum, p->row);
@@ -287,11 +292,11 @@ static void add_chosen(Plain *p) {
 // The same, and what the expert makes that every token takes, by its gate if it has one.
 static void mix_experts(Plain *p) {
     const ModelConfig *m = &p->model->config;
-    const ExpertsTensors *w = &p->w->extra->experts;
-    float *made = p->extra->experts.made;
-    choose_experts(m, w, p->normed, &p->extra->experts);
+    const ExpertsTensors *w = p->w->kinds->experts;
+    float *made = p->kinds->experts->made;
+    choose_experts(m, w, p->normed, p->kinds->experts);
     add_chosen(p);
-    if (m->extra->experts.shared_hidden_dim == 0) return;
+    if (m->kinds->experts->shared_hidden_dim == 0) return;
     float weight = w->shared_gate ? sigmoid(dot(w->shared_gate, p->normed, m->dim)) : 1;
     feed_forward_of(p, &w->shared, p->normed, made);
     add(p->added, weight, made, m->dim);
@@ -301,35 +306,33 @@ static void mix_experts(Plain *p) {
 // the experts read x (dim) behind norms of their own.
 static void mix_beside(Plain *p, const float *x) {
     const ModelConfig *m = &p->model->config;
-    const ExpertsTensors *w = &p->w->extra->experts;
-    float *beside = p->extra->experts.beside;
+    const ExpertsTensors *w = p->w->kinds->experts;
+    float *beside = p->kinds->experts->beside;
     feed_forward_of(p, &w->shared, p->normed, beside);
     rmsnorm(beside, beside, w->shared_after, m->dim, m->norm_eps);
     rmsnorm(p->normed, x, w->router_norm, m->dim, m->norm_eps);
     scale_all(p->normed, 1 / sqrtf((float)m->dim), m->dim);
-    choose_experts(m, w, p->normed, &p->extra->experts);
+    choose_experts(m, w, p->normed, p->kinds->experts);
     rmsnorm(p->normed, x, w->norm, m->dim, m->norm_eps);
     add_chosen(p);
     rmsnorm(p->added, p->added, w->after, m->dim, m->norm_eps);
     add(p->added, 1, beside, m->dim);
 }
 
-static void feed_experts(Plain *p, float *x) {
-    read_for_feed_forward(p, x);
-    if (p->w->extra->experts.router_norm) mix_beside(p, x);
+static void feed_experts(Plain *p, const float *x) {
+    if (p->w->kinds->experts->router_norm) mix_beside(p, x);
     else mix_experts(p);
-    add_normed(p, x, p->w->extra->stream.ffn_after);
 }
 
-static bool has_experts(const Plain *p, const Layer *layer) {
-    (void)p;
-    return layer->extra->experts.router;
+static bool has_experts(const Model *model, const Layer *layer) {
+    (void)model;
+    return layer->kinds->experts->router;
 }
 
 static void lay_out_experts(Plain *p, Arena *arena) {
     const ModelConfig *m = &p->model->config;
-    const ExpertsConfig *e = &m->extra->experts;
-    PlainExperts *r = &p->extra->experts;
+    const ExpertsConfig *e = m->kinds->experts;
+    PlainExperts *r = p->kinds->experts;
     r->weights = arena_take(arena, e->n, sizeof(float));
     r->is_chosen = arena_take(arena, e->n, sizeof(bool));
     r->scores = arena_take(arena, e->n, sizeof(float));
@@ -352,7 +355,7 @@ static void describe_experts(const Model *m, Teller *tell, void *whose) {
         [ROUTER_ALL] = "softmax over all",
         [ROUTER_SIGMOID] = "sigmoids",
     };
-    const ExpertsConfig *e = &m->config.extra->experts;
+    const ExpertsConfig *e = m->config.kinds->experts;
     char words[1024] = "", number[16];
     if (e->n == 0) return;
     snprintf(words, sizeof words, "%d in a layer, a token takes %d", e->n, e->n_used);
@@ -366,27 +369,31 @@ static void describe_experts(const Model *m, Teller *tell, void *whose) {
     if (words[0]) tell(whose, "dense_layers", words, false);
 }
 
-bool model_has_experts(const Model *m) { return m->config.extra->experts.n > 0; }
-bool experts_have_bias(const Model *m) { return m->config.extra->experts.bias; }
-bool router_has_bias(const Model *m) { return m->config.extra->experts.router_bias; }
+bool model_has_experts(const Model *m) { return m->config.kinds->experts->n > 0; }
+bool experts_have_bias(const Model *m) { return m->config.kinds->experts->bias; }
+bool router_has_bias(const Model *m) { return m->config.kinds->experts->router_bias; }
 
 // Those of the experts that one token leaves alone.
 static double unread_experts(const Model *m, bool one_token) {
-    const ExpertsConfig *e = &m->config.extra->experts;
+    const ExpertsConfig *e = m->config.kinds->experts;
     double bytes = 0;
     if (e->n == 0 || !one_token) return 0;
     for (int l = 0; l < m->config.n_layers; l++) {
-        const FeedForward *all = &m->layers[l].extra->experts.all;
-        if (!m->layers[l].extra->experts.router) continue;
+        const FeedForward *all = &m->layers[l].kinds->experts->all;
+        if (!m->layers[l].kinds->experts->router) continue;
         bytes += (double)(matrix_bytes(&all->w1) + matrix_bytes(&all->w3) + matrix_bytes(&all->w2));
     }
     return bytes * (e->n - e->n_used) / e->n;
 }
 
 const Kind experts_kind = {
+    .parts = {[OF_MODEL] = {sizeof(ExpertsConfig), offsetof(struct ModelParts, experts)},
+              [OF_LAYER] = {sizeof(ExpertsTensors), offsetof(struct LayerParts, experts)},
+              [OF_TEXT] = {sizeof(PlainExperts), offsetof(struct PlainParts, experts)}},
     .fields = fields_of_experts,
     .n_fields = sizeof fields_of_experts / sizeof fields_of_experts[0],
     .check = check_experts,
+    .check_layers = check_dense_layers,
     .add_tensors = list_experts,
     .describe = describe_experts,
     .unread_bytes = unread_experts,

@@ -3,14 +3,14 @@
 // a bias for the choice alone, are DeepSeek's (arXiv 2405.04434 and 2412.19437).
 #pragma once
 
-#include "feed_forward.h"
+#include "../decoder/decoder.h"
 
 // What a router makes of logits: a softmax over those that a token chose, or over all; or a sigmoid
 // of each.
 enum { ROUTER_CHOSEN, ROUTER_ALL, ROUTER_SIGMOID, N_ROUTERS };
 
 // Fields of the header.
-typedef struct {
+typedef struct ExpertsConfig {
     int n;       // in each layer but those with LAYER_DENSE; 0: all layers are dense
     int n_used;  // of these, by a token
     int64_t hidden_dim;
@@ -31,7 +31,7 @@ typedef struct {
     bool scales_input;          // a weight multiplies what its expert reads, not what it makes
 } ExpertsConfig;
 
-typedef struct {
+typedef struct ExpertsTensors {
     const float *router;       // (n, dim), NULL: the layer is dense
     const float *router_bias;  // (n), NULL: none
     const float *choice_bias;  // (n) which counts in the choice alone
@@ -47,7 +47,7 @@ typedef struct {
 } ExpertsTensors;
 
 // What the definition makes of one token.
-typedef struct {
+typedef struct PlainExperts {
     float *weights;       // (n) what the answers of experts are multiplied with
     bool *is_chosen;      // (n) whether the token takes them
     float *scores;        // (n) by which they are chosen
@@ -82,7 +82,7 @@ int64_t expert_width(const ModelConfig *config);
 FeedForward expert_of(const FeedForward *all, int n, int i);
 
 // The gate of a feed-forward layer and the matrix that it multiplies, with their biases.
-typedef struct {
+typedef struct GatePair {
     Matrix *w1, *w3;
     const float **b1, **b3;
 } GatePair;
@@ -95,3 +95,6 @@ int gate_pairs(Layer *layer, GatePair pairs[MOST_GATE_PAIRS]);
 // The width of the feed-forward part that one token goes through: of its experts together where a model
 // has experts, else of the dense layer.
 int64_t model_used_width(const ModelConfig *config);
+
+// Its row.
+extern const Kind experts_kind;

@@ -4,14 +4,14 @@
 
 #include <math.h>
 
+#include "../decoder/curves.h"
+#include "../decoder/forward.h"
 #include "../llama/arithmetic.h"
-#include "curves.h"
-#include "kinds.h"
-#include "rules.h"
+#include "parts.h"
 
 static const Field fields_of_gaussian_topk[] = {
-    {"sparsity", 768, F64, 0, 1, EXTRA(gaussian_topk.sparsity)},
-    {"sparse_layers", 776, U32, 0, MAX_LAYERS, EXTRA(gaussian_topk.layers)},
+    {"sparsity", 768, F64, 0, 1, IN_PART(GaussianTopkConfig, sparsity)},
+    {"sparse_layers", 776, U32, 0, MAX_LAYERS, IN_PART(GaussianTopkConfig, layers)},
 };
 
 static const Rule rules_of_gaussian_topk[] = {
@@ -22,8 +22,8 @@ static const Rule rules_of_gaussian_topk[] = {
 
 static bool check_gaussian_topk(Model *m, Error *err) {
     const ModelConfig *c = &m->config;
-    const GaussianTopkConfig *own = &c->extra->gaussian_topk;
-    int activation = c->extra->feed_forward.activation, place = c->extra->stream.norm_place;
+    const GaussianTopkConfig *own = c->kinds->gaussian_topk;
+    int activation = c->extra->feed_forward.activation, place = c->extra->residual.norm_place;
     if (!CHECK_RULES(m, rules_of_gaussian_topk, err)) return false;
     if (own->layers == 0) return true;
     if (own->layers > c->n_layers)
@@ -38,7 +38,7 @@ static bool check_gaussian_topk(Model *m, Error *err) {
 }
 
 bool layer_is_sparse(const Model *m, const Layer *layer) {
-    return layer - m->layers < m->config.extra->gaussian_topk.layers;
+    return layer - m->layers < m->config.kinds->gaussian_topk->layers;
 }
 
 // By halving: Phi(z) = erfc(-z / sqrt(2)) / 2 rises with z, and is 0 or 1 in float64 outside of
@@ -62,27 +62,24 @@ void cut_gates(float *x, int64_t n, float deviations) {
     for (int64_t e = 0; e < n; e++) x[e] = x[e] > cutoff ? x[e] - cutoff : 0;
 }
 
-static bool has_gaussian_topk(const Plain *p, const Layer *layer) {
-    return layer_is_sparse(p->model, layer);
-}
-
-static void feed_gaussian_topk(Plain *p, float *x) {
+static void feed_gaussian_topk(Plain *p, const float *x) {
     const Layer *w = p->w;
     int64_t n = w->w1.rows;
-    double sparsity = p->model->config.extra->gaussian_topk.sparsity;
-    read_for_feed_forward(p, x);
+    double sparsity = p->model->config.kinds->gaussian_topk->sparsity;
+    (void)x;
     matmul(p->gate, &w->w1, p->normed, p->row);
     matmul(p->up, &w->w3, p->normed, p->row);
     cut_gates(p->gate, n, cutoff_deviations(sparsity));
     for (int64_t e = 0; e < n; e++) p->up[e] *= gelu(p->gate[e]);
     matmul(p->added, &w->w2, p->up, p->row);
-    add_normed(p, x, w->extra->stream.ffn_after);
 }
 
 const Kind gaussian_topk_kind = {
+    .parts = {[OF_MODEL] = {sizeof(GaussianTopkConfig),
+                            offsetof(struct ModelParts, gaussian_topk)}},
     .fields = fields_of_gaussian_topk,
     .n_fields = sizeof fields_of_gaussian_topk / sizeof fields_of_gaussian_topk[0],
     .check = check_gaussian_topk,
-    .has = has_gaussian_topk,
+    .has = layer_is_sparse,
     .feed = feed_gaussian_topk,
 };

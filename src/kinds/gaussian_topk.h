@@ -3,10 +3,10 @@
 // cutoff, which follows from their mean and deviation without sorting them.
 #pragma once
 
-#include "../llama/forward.h"
+#include "../decoder/decoder.h"
 
 // Fields of the header.
-typedef struct {
+typedef struct GaussianTopkConfig {
     int layers;       // the first ones, so many; 0: none
     double sparsity;  // the share of zeros, above 0 and below 1
 } GaussianTopkConfig;
@@ -19,3 +19,6 @@ float cutoff_deviations(double sparsity);
 
 // x (n) = max(0, x - cutoff)
 void cut_gates(float *x, int64_t n, float deviations);
+
+// Its row.
+extern const Kind gaussian_topk_kind;

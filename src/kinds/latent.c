@@ -5,19 +5,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../decoder/curves.h"
+#include "../decoder/forward.h"
 #include "../llama/arithmetic.h"
-#include "curves.h"
-#include "kinds.h"
-#include "rules.h"
+#include "parts.h"
 
 static const Field fields_of_latent[] = {
-    {"q_rank", 608, U32, 0, MAX_WIDTH, EXTRA(latent.q_rank)},
-    {"kv_rank", 612, U32, 0, ROPE_MAX_HEAD_DIM, EXTRA(latent.kv_rank)},
-    {"latent_norm_eps", 616, F64, 0, 1, EXTRA(latent.norm_eps)},
-    {"index_topk", 744, U32, 0, MOST, EXTRA(latent.indexer[0])},
-    {"index_heads", 748, U32, 0, MAX_HEADS, EXTRA(latent.indexer[1])},
-    {"index_dim", 752, U32, 0, ROPE_MAX_HEAD_DIM, EXTRA(latent.indexer[2])},
-    {"latent_bias", 756, U32, 0, 1, EXTRA(latent.bias)},
+    {"q_rank", 608, U32, 0, MAX_WIDTH, IN_PART(LatentConfig, q_rank)},
+    {"kv_rank", 612, U32, 0, ROPE_MAX_HEAD_DIM, IN_PART(LatentConfig, kv_rank)},
+    {"latent_norm_eps", 616, F64, 0, 1, IN_PART(LatentConfig, norm_eps)},
+    {"index_topk", 744, U32, 0, MOST, IN_PART(LatentConfig, indexer[0])},
+    {"index_heads", 748, U32, 0, MAX_HEADS, IN_PART(LatentConfig, indexer[1])},
+    {"index_dim", 752, U32, 0, ROPE_MAX_HEAD_DIM, IN_PART(LatentConfig, indexer[2])},
+    {"latent_bias", 756, U32, 0, 1, IN_PART(LatentConfig, bias)},
 };
 
 // It has heads of one kind, and part of each turns. What other attention has besides would have no
@@ -32,13 +32,13 @@ static const Rule rules_of_latent[] = {
 static bool check_latent(Model *m, Error *err) {
     const ModelConfig *c = &m->config;
     int turning = c->rotary_dim ? c->rotary_dim : (int)c->head_dim;
-    if (c->extra->latent.indexer[0])
+    if (c->kinds->latent->indexer[0])
         return fail(err,
                     "index_topk is %d: attention to the keys that an indexer chooses (DeepSeek "
                     "V3.2, GLM-5) went in version 5.0; version 4.0 runs this file",
-                    c->extra->latent.indexer[0]);
+                    c->kinds->latent->indexer[0]);
     if (!CHECK_RULES(m, rules_of_latent, err)) return false;
-    if (c->extra->latent.kv_rank == 0) return true;
+    if (c->kinds->latent->kv_rank == 0) return true;
     if (c->n_kv_heads != c->n_heads)
         return fail(err, "n_kv_heads is %d with kv_rank (expected %d, as n_heads)", c->n_kv_heads,
                     c->n_heads);
@@ -47,10 +47,15 @@ static bool check_latent(Model *m, Error *err) {
                 (int)c->head_dim);
 }
 
+static bool check_values(const Model *m, Error *err) {
+    return m->config.kinds->latent->kv_rank == 0 ||
+           check_no_layer_has(m, LAYER_KEYS_ARE_VALUES, "kv_rank 0", err);
+}
+
 static void list_latent(Model *m, Layer *w, Tensors *t) {
     const ModelConfig *c = &m->config;
-    const LatentConfig *l = &c->extra->latent;
-    LatentTensors *to = &w->extra->latent;
+    const LatentConfig *l = c->kinds->latent;
+    LatentTensors *to = w->kinds->latent;
     int64_t turning = m->rope.rotary_dim;
     const Tensor rows[] = {
         {110, &to->wq_a, ATTENTION, .rows = l->q_rank, .cols = c->dim},
@@ -61,7 +66,7 @@ static void list_latent(Model *m, Layer *w, Tensors *t) {
         {150, &to->kv_a_norm, FLOATS, .rows = 1, .cols = l->kv_rank},
     };
     if (l->kv_rank == 0) return;
-    add_tensors(t, rows, sizeof rows / sizeof rows[0]);
+    insert_tensors(t, rows, sizeof rows / sizeof rows[0]);
     if (l->q_rank) tensor_at(t, &w->wq)->cols = l->q_rank;
     Tensor *wk = tensor_at(t, &w->wk);
     Tensor *wv = tensor_at(t, &w->wv);
@@ -73,9 +78,9 @@ static void list_latent(Model *m, Layer *w, Tensors *t) {
 
 // q = wq @ rmsnorm(wq_a @ normed), or wq @ normed without q_rank.
 static void project_queries(const Plain *p) {
-    const LatentConfig *l = &p->model->config.extra->latent;
-    const LatentTensors *own = &p->w->extra->latent;
-    float *q_latent = p->extra->latent.q_latent;
+    const LatentConfig *l = p->model->config.kinds->latent;
+    const LatentTensors *own = p->w->kinds->latent;
+    float *q_latent = p->kinds->latent->q_latent;
     const float *x = p->normed;
     if (l->q_rank) {
         matmul_biased(q_latent, &own->wq_a, p->normed, own->b_q_a, p->row);
@@ -85,16 +90,16 @@ static void project_queries(const Plain *p) {
     matmul(p->q, &p->w->wq, x, p->row);
 }
 
-static void mix_latent(Plain *p, float *x) {
+static void mix_latent(Plain *p, const float *x) {
     const ModelConfig *m = &p->model->config;
-    const LatentConfig *l = &m->extra->latent;
-    const LatentTensors *own = &p->w->extra->latent;
-    const PlainLatent *made = &p->extra->latent;
+    const LatentConfig *l = m->kinds->latent;
+    const LatentTensors *own = p->w->kinds->latent;
+    const PlainLatent *made = p->kinds->latent;
     int64_t d = m->head_dim;
     int64_t turning = p->model->rope.rotary_dim;
     int64_t still = d - turning;
     float *k = key_row(p, p->keys, p->i);
-    read_normed(p, x, p->w->attention_norm);
+    (void)x;
     project_queries(p);
 
     // latent (kv_rank) is normed. Behind it is what turns, one part of a key for all heads, which
@@ -110,20 +115,21 @@ static void mix_latent(Plain *p, float *x) {
         memcpy(k + h * d, shared, turning * sizeof(float));
         memcpy(k + h * d + turning, made->still + h * still, still * sizeof(float));
     }
-    attend(p, x);
+    attend(p);
+    project_mixed(p);
 }
 
-bool has_latent_attention(const Model *m) { return m->config.extra->latent.kv_rank > 0; }
+bool has_latent_attention(const Model *m) { return m->config.kinds->latent->kv_rank > 0; }
 
-static bool has_latent(const Plain *p, const Layer *layer) {
+static bool has_latent(const Model *model, const Layer *layer) {
     (void)layer;
-    return has_latent_attention(p->model);
+    return has_latent_attention(model);
 }
 
 static void lay_out_latent(Plain *p, Arena *arena) {
     const ModelConfig *m = &p->model->config;
-    const LatentConfig *l = &m->extra->latent;
-    PlainLatent *made = &p->extra->latent;
+    const LatentConfig *l = m->kinds->latent;
+    PlainLatent *made = p->kinds->latent;
     int64_t turning = p->model->rope.rotary_dim;
     if (l->kv_rank == 0) return;
     made->q_latent = arena_take(arena, l->q_rank, sizeof(float));
@@ -132,16 +138,20 @@ static void lay_out_latent(Plain *p, Arena *arena) {
 }
 
 static void describe_latent(const Model *m, Teller *tell, void *whose) {
-    int rank = m->config.extra->latent.kv_rank;
+    int rank = m->config.kinds->latent->kv_rank;
     char words[80];
     snprintf(words, sizeof words, "%d and %d that turn, for all heads", rank, m->rope.rotary_dim);
     if (rank > 0 && m->layers) tell(whose, "cache_latent", words, false);
 }
 
 const Kind latent_kind = {
+    .parts = {[OF_MODEL] = {sizeof(LatentConfig), offsetof(struct ModelParts, latent)},
+              [OF_LAYER] = {sizeof(LatentTensors), offsetof(struct LayerParts, latent)},
+              [OF_TEXT] = {sizeof(PlainLatent), offsetof(struct PlainParts, latent)}},
     .fields = fields_of_latent,
     .n_fields = sizeof fields_of_latent / sizeof fields_of_latent[0],
     .check = check_latent,
+    .check_layers = check_values,
     .add_tensors = list_latent,
     .describe = describe_latent,
     .lay_out = lay_out_latent,

@@ -2,10 +2,10 @@
 // made from one narrow vector.
 #pragma once
 
-#include "../llama/forward.h"
+#include "../decoder/decoder.h"
 
 // Fields of the header.
-typedef struct {
+typedef struct LatentConfig {
     int q_rank;       // width of the normed vector that queries are made from; 0: there is none
     int kv_rank;      // the same of keys and values; 0: the model has no latent attention
     double norm_eps;  // of these two norms
@@ -15,7 +15,7 @@ typedef struct {
 
 // With kv_rank, Layer.wq is (n_heads * head_dim, q_rank or dim), wk (n_heads * what does not turn,
 // kv_rank), and wv (n_heads * value_dim, kv_rank).
-typedef struct {
+typedef struct LatentTensors {
     Matrix wq_a;  // (q_rank, dim), then the norm (q_rank), and wq reads that
     const float *b_q_a, *q_a_norm;
     // (kv_rank + what turns, dim) makes the latent vector, followed by one key for all heads, which
@@ -25,7 +25,7 @@ typedef struct {
 } LatentTensors;
 
 // What the definition makes of one token.
-typedef struct {
+typedef struct PlainLatent {
     float *q_latent;  // (q_rank) what wq reads
     float *latent;    // (kv_rank + what turns) and what wk and wv read, and all keys share
     float *still;     // (n_heads * what does not turn) the rest of each key
@@ -33,3 +33,6 @@ typedef struct {
 
 // Whether a model's layers have latent attention.
 bool has_latent_attention(const Model *model);
+
+// Its row.
+extern const Kind latent_kind;

@@ -11,14 +11,15 @@
 
 #include <math.h>
 
+#include "../decoder/curves.h"
+#include "../decoder/forward.h"
 #include "../llama/arithmetic.h"
-#include "curves.h"
-#include "kinds.h"
-#include "rules.h"
+#include "parts.h"
+#include "states.h"
 
 static const Field fields_of_mamba[] = {
-    {"conv_bias", 724, U32, 0, 1, EXTRA(mamba.conv_bias)},
-    {"state_norm_groups", 736, U32, 0, MAX_HEADS, EXTRA(mamba.norm_groups)},
+    {"conv_bias", 724, U32, 0, 1, IN_PART(MambaConfig, conv_bias)},
+    {"state_norm_groups", 736, U32, 0, MAX_HEADS, IN_PART(MambaConfig, norm_groups)},
 };
 
 static const Rule rules_of_all[] = {{"conv_bias state_norm_groups", NEEDS, "state_kind"}};
@@ -30,7 +31,7 @@ static const Rule rules_of_mamba[] = {
 static const Rule rules_of_others[] = {{"conv_bias state_norm_groups", EXCLUDES, "state_kind"}};
 
 static bool check_mamba(Model *m, Error *err) {
-    int kind = m->config.extra->states.kind, groups = m->config.extra->mamba.norm_groups;
+    int kind = m->config.kinds->states->kind, groups = m->config.kinds->mamba->norm_groups;
     if (!CHECK_RULES(m, rules_of_all, err)) return false;
     if (kind != STATE_MAMBA) return CHECK_RULES(m, rules_of_others, err);
     return CHECK_RULES(m, rules_of_mamba, err) &&
@@ -42,12 +43,12 @@ static bool check_mamba(Model *m, Error *err) {
 
 static void list_mamba(Model *m, Layer *w, Tensors *t) {
     const ModelConfig *c = &m->config;
-    const StatesConfig *s = &c->extra->states;
-    StatesTensors *to = &w->extra->states;
-    const Tensor skip = {119, &w->extra->mamba.skip, FLOATS, .rows = 1, .cols = s->value_heads};
+    const StatesConfig *s = c->kinds->states;
+    StatesTensors *to = w->kinds->states;
+    const Tensor skip = {119, &w->kinds->mamba->skip, FLOATS, .rows = 1, .cols = s->value_heads};
     if (s->kind != STATE_MAMBA || !(w->extra->flags & LAYER_STATE)) return;
-    add_tensors(t, &skip, 1);
-    tensor_at(t, &to->b_conv)->rows = c->extra->mamba.conv_bias;
+    insert_tensors(t, &skip, 1);
+    tensor_at(t, &to->b_conv)->rows = c->kinds->mamba->conv_bias;
     tensor_at(t, &to->decay)->rows = tensor_at(t, &to->dt)->rows = 1;
     tensor_at(t, &to->norm)->rows = 1;
     tensor_at(t, &to->norm)->cols = state_width(c);
@@ -57,25 +58,25 @@ static void list_mamba(Model *m, Layer *w, Tensors *t) {
 // S (key_dim, value_dim) goes on by the token's time.
 static void step_mamba_head(const Plain *p, int h, float *s, const float *convolved, float time,
                             float *y) {
-    const StatesConfig *c = &p->model->config.extra->states;
-    const StatesTensors *w = &p->w->extra->states;
+    const StatesConfig *c = p->model->config.kinds->states;
+    const StatesTensors *w = p->w->kinds->states;
     int64_t n = c->value_dim;
     int sharing = c->value_heads / c->key_heads;  // heads of a group
     const float *x = convolved + h * n;
     const float *b = convolved + c->value_heads * n + (int64_t)(h / sharing) * c->key_dim;
     const float *k = b + (int64_t)c->key_heads * c->key_dim;
     scale_all(s, expf(-expf(w->decay[h]) * time), c->key_dim * n);
-    for (int64_t i = 0; i < n; i++) y[i] = p->w->extra->mamba.skip[h] * x[i];
+    for (int64_t i = 0; i < n; i++) y[i] = p->w->kinds->mamba->skip[h] * x[i];
     for (int64_t i = 0; i < c->key_dim; i++) {
         add(s + i * n, time * b[i], x, n);
         add(y, k[i], s + i * n, n);
     }
 }
 
-static void mix_mamba(Plain *p, float *x) {
+static void mix_mamba(Plain *p, const float *x) {
     const ModelConfig *m = &p->model->config;
-    const StatesConfig *c = &m->extra->states;
-    const StatesTensors *w = &p->w->extra->states;
+    const StatesConfig *c = m->kinds->states;
+    const StatesTensors *w = p->w->kinds->states;
     int64_t width = state_width(m);
     int64_t channels = state_channels(m);
     float *past = present_state(p);
@@ -83,10 +84,10 @@ static void mix_mamba(Plain *p, float *x) {
 
     // gate (width), then read (n_heads, value_dim), B and C (n_groups, key_dim each), and step
     // (n_heads), one behind the other
-    float *gate = p->extra->states.in;
+    float *gate = p->kinds->states->in;
     float *read = gate + width;
     const float *step = read + channels;
-    read_normed(p, x, p->w->attention_norm);
+    (void)x;
     matmul_biased(gate, &w->in, p->normed, w->b_in, p->row);
     convolve(p, read, past, read);
     for (int64_t i = 0; i < channels; i++) read[i] = silu(read[i]);
@@ -96,20 +97,21 @@ static void mix_mamba(Plain *p, float *x) {
         float time = softplus(step[h] + w->dt[h]);
         step_mamba_head(p, h, s + at * c->key_dim, read, time, p->mixed + at);
     }
-    int64_t part = width / m->extra->mamba.norm_groups;
+    int64_t part = width / m->kinds->mamba->norm_groups;
     for (int64_t i = 0; i < width; i++) p->mixed[i] *= silu(gate[i]);
     for (int64_t i = 0; i < width; i += part)
         rmsnorm(p->mixed + i, p->mixed + i, w->norm + i, part, m->norm_eps);
     matmul_biased(p->added, &w->out, p->mixed, w->b_out, p->row);
-    add_normed(p, x, p->w->extra->stream.attention_after);
 }
 
-static bool has_mamba(const Plain *p, const Layer *layer) {
+static bool has_mamba(const Model *model, const Layer *layer) {
     bool keeps_state = layer->extra->flags & LAYER_STATE;
-    return keeps_state && p->model->config.extra->states.kind == STATE_MAMBA;
+    return keeps_state && model->config.kinds->states->kind == STATE_MAMBA;
 }
 
 const Kind mamba_kind = {
+    .parts = {[OF_MODEL] = {sizeof(MambaConfig), offsetof(struct ModelParts, mamba)},
+              [OF_LAYER] = {sizeof(MambaTensors), offsetof(struct LayerParts, mamba)}},
     .fields = fields_of_mamba,
     .n_fields = sizeof fields_of_mamba / sizeof fields_of_mamba[0],
     .check = check_mamba,

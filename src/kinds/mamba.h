@@ -1,15 +1,18 @@
 // Mamba 2 (arXiv 2405.21060): the states (states.h) of Nemotron-H and Granite 4 H.
 #pragma once
 
-#include <stdbool.h>
+#include "../decoder/decoder.h"
 
 // Fields of the header besides those of all states. Heads of values read; groups of heads, key heads
 // of the header, write to their states, and read from them, by the same vectors of key_dim.
-typedef struct {
+typedef struct MambaConfig {
     bool conv_bias;   // its convolution has a bias
     int norm_groups;  // parts of what it makes, normed each by itself
 } MambaConfig;
 
-typedef struct {
+typedef struct MambaTensors {
     const float *skip;  // (value_heads) what a head reads is added to what it says, times this
 } MambaTensors;
+
+// Its row.
+extern const Kind mamba_kind;

@@ -3,14 +3,14 @@
 
 #include <math.h>
 
+#include "../decoder/curves.h"
+#include "../decoder/forward.h"
 #include "../llama/arithmetic.h"
-#include "curves.h"
-#include "kinds.h"
-#include "rules.h"
+#include "parts.h"
 
 static const Field fields_of_per_layer[] = {
-    {"layer_scale", 628, U32, 0, 1, EXTRA(per_layer.scale)},
-    {"per_layer_dim", 632, U32, 0, 1 << 14, EXTRA(per_layer.dim)},
+    {"layer_scale", 628, U32, 0, 1, IN_PART(PerLayerConfig, scale)},
+    {"per_layer_dim", 632, U32, 0, 1 << 14, IN_PART(PerLayerConfig, dim)},
 };
 
 static const Rule rules_of_per_layer[] = {
@@ -23,8 +23,8 @@ static bool check_per_layer(Model *m, Error *err) {
 
 static void list_per_layer(Model *m, Layer *w, Tensors *t) {
     const ModelConfig *c = &m->config;
-    PerLayerConfig *of_model = &c->extra->per_layer;
-    PerLayerTensors *to = &w->extra->per_layer;
+    PerLayerConfig *of_model = c->kinds->per_layer;
+    PerLayerTensors *to = w->kinds->per_layer;
     int64_t n = of_model->dim, has = n > 0, all = n * c->n_layers;
     const Tensor rows[] = {
         {30, &of_model->embedding, EMBEDDING, .rows = has * c->vocab_size, .cols = all,
@@ -36,13 +36,13 @@ static void list_per_layer(Model *m, Layer *w, Tensors *t) {
         {530, &to->after, FLOATS, .rows = has, .cols = c->dim},
         {540, &to->scale, FLOATS, .rows = of_model->scale, .cols = 1},
     };
-    add_tensors(t, rows, sizeof rows / sizeof rows[0]);
+    insert_tensors(t, rows, sizeof rows / sizeof rows[0]);
 }
 
 static void embed_per_layer(Plain *p, int32_t token, float *x) {
     const ModelConfig *m = &p->model->config;
-    const PerLayerConfig *of_model = &m->extra->per_layer;
-    float *own = p->extra->per_layer.own;
+    const PerLayerConfig *of_model = m->kinds->per_layer;
+    float *own = p->kinds->per_layer->own;
     int64_t n = of_model->dim;
     int64_t all = m->n_layers * n;
     if (n == 0) return;
@@ -61,11 +61,11 @@ static void embed_per_layer(Plain *p, int32_t token, float *x) {
 }
 
 // x += rmsnorm(out @ (gelu(gate @ x) * own))
-static void add_own(Plain *p, float *x) {
+void add_layer_embedding(Plain *p, float *x) {
     const ModelConfig *m = &p->model->config;
-    const PerLayerTensors *w = &p->w->extra->per_layer;
-    int n = m->extra->per_layer.dim;
-    const float *own = p->extra->per_layer.own + (int64_t)p->layer * n;
+    const PerLayerTensors *w = p->w->kinds->per_layer;
+    int n = m->kinds->per_layer->dim;
+    const float *own = p->kinds->per_layer->own + (int64_t)p->layer * n;
     matmul(p->gate, &w->gate, x, p->row);
     for (int e = 0; e < n; e++) p->gate[e] = gelu(p->gate[e]) * own[e];
     matmul(p->added, &w->out, p->gate, p->row);
@@ -75,26 +75,29 @@ static void add_own(Plain *p, float *x) {
 
 static void end_per_layer(Plain *p, float *x) {
     const ModelConfig *m = &p->model->config;
-    const float *scale = p->w->extra->per_layer.scale;
-    if (m->extra->per_layer.dim) add_own(p, x);
+    const float *scale = p->w->kinds->per_layer->scale;
+    if (m->kinds->per_layer->dim) add_layer_embedding(p, x);
     if (scale) scale_all(x, *scale, m->dim);
 }
 
 static void lay_out_per_layer(Plain *p, Arena *arena) {
     const ModelConfig *m = &p->model->config;
-    int64_t n = m->extra->per_layer.dim;
+    int64_t n = m->kinds->per_layer->dim;
     int64_t all = (int64_t)m->n_layers * n;
-    p->extra->per_layer.own = arena_take(arena, all, sizeof(float));
+    p->kinds->per_layer->own = arena_take(arena, all, sizeof(float));
     if (p->hidden_width < n) p->hidden_width = n;
 }
 
 // A token reads one row of the table.
 static double unread_table(const Model *m, bool one_token) {
     (void)one_token;
-    return (double)matrix_bytes(&m->config.extra->per_layer.embedding);
+    return (double)matrix_bytes(&m->config.kinds->per_layer->embedding);
 }
 
 const Kind per_layer_kind = {
+    .parts = {[OF_MODEL] = {sizeof(PerLayerConfig), offsetof(struct ModelParts, per_layer)},
+              [OF_LAYER] = {sizeof(PerLayerTensors), offsetof(struct LayerParts, per_layer)},
+              [OF_TEXT] = {sizeof(PlainPerLayer), offsetof(struct PlainParts, per_layer)}},
     .fields = fields_of_per_layer,
     .n_fields = sizeof fields_of_per_layer / sizeof fields_of_per_layer[0],
     .check = check_per_layer,

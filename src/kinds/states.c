@@ -13,24 +13,24 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../decoder/curves.h"
+#include "../decoder/forward.h"
 #include "../llama/arithmetic.h"
-#include "curves.h"
-#include "kinds.h"
-#include "rules.h"
+#include "parts.h"
 
 // ---- the header and the tensors ----
 
 enum { MAX_CONV_WIDTH = 64 };
 
 static const Field fields_of_states[] = {
-    {"state_kind", 688, U32, 0, N_STATES - 1, EXTRA(states.kind)},
-    {"conv_width", 692, U32, 0, MAX_CONV_WIDTH, EXTRA(states.conv_width)},
-    {"state_key_heads", 696, U32, 0, MAX_HEADS, EXTRA(states.key_heads)},
-    {"state_value_heads", 700, U32, 0, MAX_HEADS, EXTRA(states.value_heads)},
-    {"state_key_dim", 704, U32, 0, ROPE_MAX_HEAD_DIM, EXTRA(states.key_dim)},
-    {"state_value_dim", 708, U32, 0, ROPE_MAX_HEAD_DIM, EXTRA(states.value_dim)},
-    {"state_bias", 712, U32, 0, 1, EXTRA(states.bias)},
-    {"state_tiled", 720, U32, 0, 1, EXTRA(states.tiled)},
+    {"state_kind", 688, U32, 0, N_STATES - 1, IN_PART(StatesConfig, kind)},
+    {"conv_width", 692, U32, 0, MAX_CONV_WIDTH, IN_PART(StatesConfig, conv_width)},
+    {"state_key_heads", 696, U32, 0, MAX_HEADS, IN_PART(StatesConfig, key_heads)},
+    {"state_value_heads", 700, U32, 0, MAX_HEADS, IN_PART(StatesConfig, value_heads)},
+    {"state_key_dim", 704, U32, 0, ROPE_MAX_HEAD_DIM, IN_PART(StatesConfig, key_dim)},
+    {"state_value_dim", 708, U32, 0, ROPE_MAX_HEAD_DIM, IN_PART(StatesConfig, value_dim)},
+    {"state_bias", 712, U32, 0, 1, IN_PART(StatesConfig, bias)},
+    {"state_tiled", 720, U32, 0, 1, IN_PART(StatesConfig, tiled)},
 };
 
 static const Rule rules_of_states[] = {
@@ -50,8 +50,8 @@ static const Rule rules_of_conv[] = {
 };
 
 static bool check_states(Model *m, Error *err) {
-    const StatesConfig *s = &m->config.extra->states;
-    int encoding = (int)field_value(m, "encoding");
+    const StatesConfig *s = m->config.kinds->states;
+    int encoding = model_encoding(m);
     if (!CHECK_RULES(m, rules_of_states, err)) return false;
     if (s->kind && encoding > ENCODING_SINUSOIDAL)
         return fail(err, "state_kind is %d with encoding %d (expected an encoding up to %d)",
@@ -63,11 +63,15 @@ static bool check_states(Model *m, Error *err) {
                 s->key_heads);
 }
 
-// They stand in place of attention's.
+static bool check_state_layers(const Model *m, Error *err) {
+    return m->config.kinds->states->kind || check_no_layer_has(m, LAYER_STATE, "state_kind", err);
+}
+
+// They replace attention's.
 static void list_states(Model *m, Layer *w, Tensors *t) {
     const ModelConfig *c = &m->config;
-    const StatesConfig *s = &c->extra->states;
-    StatesTensors *to = &w->extra->states;
+    const StatesConfig *s = c->kinds->states;
+    StatesTensors *to = w->kinds->states;
     bool is_delta = s->kind == STATE_DELTA;
     int64_t dim = c->dim, in = state_inputs(c), width = state_width(c), all = state_channels(c);
     int64_t heads = s->value_heads, small = is_delta ? heads : 0;
@@ -86,42 +90,42 @@ static void list_states(Model *m, Layer *w, Tensors *t) {
         {123, &to->b_out, FLOATS, .rows = s->bias, .cols = dim},
     };
     if (!(w->extra->flags & LAYER_STATE)) return;
-    add_tensors(t, rows, sizeof rows / sizeof rows[0]);
+    insert_tensors(t, rows, sizeof rows / sizeof rows[0]);
     tensor_at(t, &w->wq)->rows = tensor_at(t, &w->wk)->rows = 0;
     tensor_at(t, &w->wv)->rows = tensor_at(t, &w->wo)->rows = 0;
 }
 
 int64_t state_width(const ModelConfig *c) {
-    const StatesConfig *s = &c->extra->states;
+    const StatesConfig *s = c->kinds->states;
     return s->kind == STATE_CONV ? c->dim : (int64_t)s->value_heads * s->value_dim;
 }
 
 int64_t state_channels(const ModelConfig *c) {
-    const StatesConfig *s = &c->extra->states;
+    const StatesConfig *s = c->kinds->states;
     int64_t keys = (int64_t)s->key_heads * s->key_dim;
     return 2 * keys + state_width(c);
 }
 
 int64_t state_inputs(const ModelConfig *c) {
-    int kind = c->extra->states.kind;
+    int kind = c->kinds->states->kind;
     if (kind == STATE_CONV) return 3 * c->dim;
     // of Mamba 2 gates and steps, too
-    int64_t more = kind == STATE_MAMBA ? state_width(c) + c->extra->states.value_heads : 0;
+    int64_t more = kind == STATE_MAMBA ? state_width(c) + c->kinds->states->value_heads : 0;
     return state_channels(c) + more;
 }
 
 int64_t state_past(const ModelConfig *c) {
-    return (c->extra->states.conv_width - 1) * state_channels(c);
+    return (c->kinds->states->conv_width - 1) * state_channels(c);
 }
 
 int64_t state_numbers(const ModelConfig *c) {
-    const StatesConfig *s = &c->extra->states;
+    const StatesConfig *s = c->kinds->states;
     int64_t matrices = s->kind == STATE_CONV ? 0 : state_width(c) * s->key_dim;
     return state_past(c) + matrices;
 }
 
 int state_key_head(const ModelConfig *c, int value_head) {
-    const StatesConfig *s = &c->extra->states;
+    const StatesConfig *s = c->kinds->states;
     return s->tiled ? value_head % s->key_heads : value_head / (s->value_heads / s->key_heads);
 }
 
@@ -141,10 +145,10 @@ float *present_state(const Plain *p) {
 void convolve(const Plain *p, const float *u, float *past, float *y) {
     const ModelConfig *m = &p->model->config;
     int64_t n = state_channels(m);
-    int width = m->extra->states.conv_width;
+    int width = m->kinds->states->conv_width;
     int before = width - 1;
     for (int64_t c = 0; c < n; c++) {
-        const float *weights = p->w->extra->states.conv + c * width;
+        const float *weights = p->w->kinds->states->conv + c * width;
         float present = u[c];
         float sum = weights[before] * present;
         for (int j = 0; j < before; j++) {
@@ -154,7 +158,7 @@ void convolve(const Plain *p, const float *u, float *past, float *y) {
             past[j * n + c] = past[(j + 1) * n + c];
         }
         if (before > 0) past[(before - 1) * n + c] = present;
-        y[c] = p->w->extra->states.b_conv ? sum + p->w->extra->states.b_conv[c] : sum;
+        y[c] = p->w->kinds->states->b_conv ? sum + p->w->kinds->states->b_conv[c] : sum;
     }
 }
 
@@ -175,8 +179,8 @@ static void times_state(float *out, const float *s, const float *x, int64_t rows
 // o (value_dim) of one head, whose state S (key_dim, value_dim) goes on. v becomes d.
 static void step_head(const ModelConfig *m, float *s, const float *q, const float *k, float *v,
                       float decay, float beta, float *o) {
-    int64_t rows = m->extra->states.key_dim;
-    int64_t n = m->extra->states.value_dim;
+    int64_t rows = m->kinds->states->key_dim;
+    int64_t n = m->kinds->states->value_dim;
     scale_all(s, decay, rows * n);
     times_state(o, s, k, rows, n);
     for (int64_t c = 0; c < n; c++) v[c] = beta * (v[c] - o[c]);
@@ -187,17 +191,17 @@ static void step_head(const ModelConfig *m, float *s, const float *q, const floa
 
 static void gated_delta_rule(Plain *p) {
     const ModelConfig *m = &p->model->config;
-    const StatesTensors *w = &p->w->extra->states;
-    int n_keys = m->extra->states.key_heads;
-    int n_heads = m->extra->states.value_heads;
-    int64_t key_dim = m->extra->states.key_dim;
-    int64_t value_dim = m->extra->states.value_dim;
+    const StatesTensors *w = p->w->kinds->states;
+    int n_keys = m->kinds->states->key_heads;
+    int n_heads = m->kinds->states->value_heads;
+    int64_t key_dim = m->kinds->states->key_dim;
+    int64_t value_dim = m->kinds->states->value_dim;
     int64_t channels = state_channels(m);
     float *past = present_state(p);
     float *s = past + state_past(m);
 
     // q (n_keys, key_dim), k (n_keys, key_dim) and v (n_heads, value_dim), one behind the other
-    float *q = p->extra->states.in;
+    float *q = p->kinds->states->in;
     float *k = q + n_keys * key_dim;
     float *v = k + n_keys * key_dim;
     matmul(q, &w->in, p->normed, p->row);
@@ -205,15 +209,15 @@ static void gated_delta_rule(Plain *p) {
     for (int64_t c = 0; c < channels; c++) q[c] = silu(q[c]);
     unit_heads(q, 2 * n_keys, key_dim);
 
-    matmul(p->extra->states.gate, &w->gate, p->normed, p->row);
-    matmul(p->extra->states.beta, &w->beta, p->normed, p->row);
-    matmul(p->extra->states.step, &w->step, p->normed, p->row);
+    matmul(p->kinds->states->gate, &w->gate, p->normed, p->row);
+    matmul(p->kinds->states->beta, &w->beta, p->normed, p->row);
+    matmul(p->kinds->states->step, &w->step, p->normed, p->row);
     for (int h = 0; h < n_heads; h++) {
         int64_t key = state_key_head(m, h) * key_dim;  // several heads share one
         float *o = p->mixed + h * value_dim;
-        const float *gate = p->extra->states.gate + h * value_dim;
-        float g = -expf(w->decay[h]) * softplus(p->extra->states.step[h] + w->dt[h]);
-        float beta = sigmoid(p->extra->states.beta[h]);
+        const float *gate = p->kinds->states->gate + h * value_dim;
+        float g = -expf(w->decay[h]) * softplus(p->kinds->states->step[h] + w->dt[h]);
+        float beta = sigmoid(p->kinds->states->beta[h]);
         step_head(m, s + h * key_dim * value_dim, q + key, k + key, v + h * value_dim, expf(g),
                   beta, o);
         // The norm comes before the gate.
@@ -226,8 +230,8 @@ static void gated_delta_rule(Plain *p) {
 // out = C * convolution of (B * X), each (dim). Of LFM2.
 static void short_convolution(Plain *p) {
     const ModelConfig *m = &p->model->config;
-    const StatesTensors *w = &p->w->extra->states;
-    float *b = p->extra->states.in;
+    const StatesTensors *w = p->w->kinds->states;
+    float *b = p->kinds->states->in;
     const float *c = b + m->dim;
     const float *x = c + m->dim;
     matmul_biased(b, &w->in, p->normed, w->b_in, p->row);
@@ -237,42 +241,33 @@ static void short_convolution(Plain *p) {
     matmul_biased(p->added, &w->out, p->mixed, w->b_out, p->row);
 }
 
-static void mix_states(Plain *p, float *x) {
-    read_normed(p, x, p->w->attention_norm);
-    if (p->model->config.extra->states.kind == STATE_DELTA) gated_delta_rule(p);
-    else short_convolution(p);
-    add_normed(p, x, p->w->extra->stream.attention_after);
-}
-
-static bool has_states(const Plain *p, const Layer *layer) {
-    (void)p;
-    return layer->extra->flags & LAYER_STATE;
-}
-
-// For a text that begins.
-static void forget(Plain *p, int32_t token, float *x) {
-    (void)token;
+static void mix_states(Plain *p, const float *x) {
     (void)x;
-    if (p->extra->n_kept == 0 || p->i > 0) return;
-    memset(p->extra->kept, 0, p->extra->n_kept * sizeof(float));
+    if (p->model->config.kinds->states->kind == STATE_DELTA) gated_delta_rule(p);
+    else short_convolution(p);
+}
+
+static bool has_states(const Model *model, const Layer *layer) {
+    (void)model;
+    return layer->extra->flags & LAYER_STATE;
 }
 
 static void lay_out_states(Plain *p, Arena *arena) {
     const ModelConfig *m = &p->model->config;
-    PlainStates *s = &p->extra->states;
+    PlainStates *s = p->kinds->states;
     int64_t n = layers_with_state(p->model, m->n_layers);
     if (n == 0) return;
     p->extra->n_kept = n * state_numbers(m);
     p->extra->kept = arena_take(arena, p->extra->n_kept, sizeof(float));
     s->in = arena_take(arena, state_inputs(m), sizeof(float));
     s->gate = arena_take(arena, state_width(m), sizeof(float));
-    s->beta = arena_take(arena, m->extra->states.value_heads, sizeof(float));
-    s->step = arena_take(arena, m->extra->states.value_heads, sizeof(float));
+    s->beta = arena_take(arena, m->kinds->states->value_heads, sizeof(float));
+    s->step = arena_take(arena, m->kinds->states->value_heads, sizeof(float));
     if (p->mixed_width < state_width(m)) p->mixed_width = state_width(m);
 }
 
 static void describe_states(const Model *m, Teller *tell, void *whose) {
-    const StatesConfig *s = &m->config.extra->states;
+    const StatesConfig *s = m->config.kinds->states;
     int n = layers_with_state(m, m->config.n_layers);
     static const char *const by[N_STATES] = {"", "the gated delta rule", "a short convolution",
                                              "Mamba 2"};
@@ -286,13 +281,16 @@ static void describe_states(const Model *m, Teller *tell, void *whose) {
 }
 
 const Kind states_kind = {
+    .parts = {[OF_MODEL] = {sizeof(StatesConfig), offsetof(struct ModelParts, states)},
+              [OF_LAYER] = {sizeof(StatesTensors), offsetof(struct LayerParts, states)},
+              [OF_TEXT] = {sizeof(PlainStates), offsetof(struct PlainParts, states)}},
     .fields = fields_of_states,
     .n_fields = sizeof fields_of_states / sizeof fields_of_states[0],
     .check = check_states,
+    .check_layers = check_state_layers,
     .add_tensors = list_states,
     .describe = describe_states,
     .lay_out = lay_out_states,
-    .embed = forget,
     .has = has_states,
     .mix = mix_states,
 };

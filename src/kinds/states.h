@@ -3,12 +3,12 @@
 // nothing of positions.
 #pragma once
 
-#include "../llama/forward.h"
+#include "../decoder/decoder.h"
 
 enum { STATE_NONE, STATE_DELTA, STATE_CONV, STATE_MAMBA, N_STATES };
 
 // Fields of the header, of layers with LAYER_STATE.
-typedef struct {
+typedef struct StatesConfig {
     int kind;                    // STATE_...
     int conv_width;              // positions that its convolution reads, the present one included
     int key_heads, value_heads;  // but of STATE_CONV; the first divides the second
@@ -19,7 +19,7 @@ typedef struct {
 
 // In place of attention's, with LAYER_STATE. STATE_CONV has none of those from gate to step, nor from
 // decay to norm, and STATE_MAMBA no gate, beta and step, which are part of `in`.
-typedef struct {
+typedef struct StatesTensors {
     Matrix in;                // (state_inputs, dim)
     const float *b_in;        // (state_inputs), NULL: none
     Matrix gate;              // (state_width, dim)
@@ -34,7 +34,7 @@ typedef struct {
 
 // What the definition makes of the present token. PlainExtra.kept (layers with LAYER_STATE,
 // state_numbers) has the states behind token i - 1.
-typedef struct {
+typedef struct PlainStates {
     float *in;           // (state_inputs) what a layer reads,
     float *gate;         // (state_width) and multiplies what it makes with
     float *beta, *step;  // (value_heads) how much a head takes and forgets
@@ -67,3 +67,6 @@ float *present_state(const Plain *plain);
 // stands before the first. `past` (conv_width - 1, channels) has the tokens before, the last one last,
 // and then this one. u and y (channels) may be one.
 void convolve(const Plain *plain, const float *u, float *past, float *y);
+
+// Its row.
+extern const Kind states_kind;

@@ -1,17 +1,17 @@
 // The forward pass as its definition: a token goes straight down through a Llama, in the order of
-// llama2.c. src/fast/transformer.c computes the same numbers fast, and tests/test_plain.py compares
-// them. --plain runs any job by this file, on one thread and in float32.
+// llama2.c, on one thread and in float32. src/decoder/forward.c has the same steps with those of other
+// families between them; --plain runs any job by that. src/fast/forward.c computes the same numbers
+// fast, and tests/test_plain.py compares them.
 //
-// Keys are kept unturned. The query is turned instead, anew for each key, by the distance between
-// the two, so every RoPE method and distance map is computed by its formula. In comments d is
-// head_dim. The steps of other kinds of models come from their table (kind.h).
+// Keys are kept as they are before RoPE. The query turns instead, anew for each key, by the distance
+// between the two, so every RoPE method and distance map is computed by its formula. In comments d is
+// head_dim.
 #include "forward.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "arithmetic.h"
-#include "kind.h"
 
 // The angles of the present token. Where its query at i meets a key at j, each pair turns by the
 // angle D(i, j) f, the distance times the pair's frequency. Query and key each bring the attention
@@ -88,18 +88,14 @@ int plain_forward(Plain *p, int32_t token, int i, int length, float *x) {
 
     // x (dim) = the token's row of the embedding (vocab_size, dim)
     memcpy(x, weights_row(&p->model->embedding, token, p->row), m->dim * sizeof *x);
-    EACH_KIND_THAT (embed, k) (*k)->embed(p, token, x);
     int bad = all_finite(x, m->dim) ? m->n_layers : -1;  // the first bad layer; n_layers: none
 
-    if (p->n_pairs > 0) fill_angles(p, length);
-    EACH_KIND_THAT (place, k) (*k)->place(p, length, x);
-
+    fill_angles(p, length);
     for (int l = 0; l < m->n_layers; l++) {
         p->layer = l;
         p->w = &p->model->layers[l];
-        p->steps[l].mix(p, x);   // attention
-        p->steps[l].feed(p, x);  // feed_forward
-        EACH_KIND_THAT (end_layer, k) (*k)->end_layer(p, x);
+        attention(p, x);
+        feed_forward(p, x);
         if (bad == m->n_layers && !all_finite(x, m->dim)) bad = l;
     }
     return bad;
@@ -108,9 +104,7 @@ int plain_forward(Plain *p, int32_t token, int i, int length, float *x) {
 void plain_logits(Plain *p, const float *x, float *logits) {
     const ModelConfig *m = &p->model->config;
     rmsnorm(p->normed, x, p->model->final_norm, m->dim, m->norm_eps);
-    EACH_KIND_THAT (norm, k) (*k)->norm(p, x);
     matmul(logits, &p->model->classifier, p->normed, p->row);
-    EACH_KIND_THAT (end, k) (*k)->end(p, logits);
 }
 
 // ---- memory ----
@@ -119,45 +113,36 @@ static float *floats(Arena *arena, int64_t rows, int64_t width) {
     return arena_take(arena, rows, width * sizeof(float));
 }
 
-// A Llama's steps, unless a kind has others.
-void plain_choose_steps(Plain *p) {
-    for (int l = 0; l < p->model->config.n_layers; l++) {
-        p->steps[l] = (struct Steps){attention, feed_forward};
-        EACH_KIND_THAT (has, k) {
-            if (!(*k)->has(p, &p->model->layers[l])) continue;
-            if ((*k)->mix) p->steps[l].mix = (*k)->mix;
-            if ((*k)->feed) p->steps[l].feed = (*k)->feed;
-        }
-    }
+void plain_set_widths(Plain *p) {
+    const ModelConfig *m = &p->model->config;
+    p->n_pairs = p->rope->rotary_dim / 2;
+    p->value_width = m->n_kv_heads * m->head_dim;
+    p->mixed_width = m->n_heads * m->head_dim;
+    p->hidden_width = m->hidden_dim;
 }
 
-uint64_t plain_lay_out(Plain *p, Arena *arena) {
+uint64_t plain_take_arrays(Plain *p, Arena *arena) {
     const ModelConfig *m = &p->model->config;
-    int64_t heads = m->n_heads * m->head_dim;
-    int64_t kv = m->n_kv_heads * m->head_dim;
     int64_t rows = (int64_t)m->n_layers * p->context;
-    p->n_pairs = p->rope->rotary_dim / 2;
-    p->value_width = kv;
-    p->mixed_width = heads;
-    p->hidden_width = m->hidden_dim;
-    EACH_KIND_THAT (lay_out, k) (*k)->lay_out(p, arena);
-
     uint64_t before = arena->used;
-    p->keys = floats(arena, rows, kv);
+    p->keys = floats(arena, rows, m->n_kv_heads * m->head_dim);
     p->values = floats(arena, rows, p->value_width);
     uint64_t kept = arena->used - before;
     p->cosines = floats(arena, p->context, p->n_pairs);
     p->sines = floats(arena, p->context, p->n_pairs);
     p->normed = floats(arena, 1, m->dim);
     p->added = floats(arena, 1, m->dim);
-    p->q = floats(arena, 1, heads);
+    p->q = floats(arena, 1, m->n_heads * m->head_dim);
     p->turned = floats(arena, 1, m->head_dim);
     p->scores = floats(arena, 1, p->context + 1);
     p->mixed = floats(arena, 1, p->mixed_width);
     p->gate = floats(arena, 1, p->hidden_width);
     p->up = floats(arena, 1, p->hidden_width);
     p->row = floats(arena, 1, p->model->widest + Q4_PACK);  // with room for a whole last pack
-    p->steps = arena_take(arena, m->n_layers, sizeof *p->steps);
-    if (p->steps) plain_choose_steps(p);
     return kept;
+}
+
+uint64_t plain_lay_out(Plain *p, Arena *arena) {
+    plain_set_widths(p);
+    return plain_take_arrays(p, arena);
 }

@@ -1,13 +1,8 @@
-// The forward pass as its definition: slow, one token at a time. The fast one
-// (src/fast/transformer.h) is tested against it.
+// The forward pass of a Llama as its definition: slow, one token at a time. That of all decoders
+// (src/decoder/forward.h) keeps the same of a text, and adds to it.
 #pragma once
 
 #include "model.h"
-
-typedef struct Plain Plain;
-
-// A half of a layer, for the present token: adds to x (dim).
-typedef void Step(Plain *plain, float *x);
 
 // What the definition keeps of a text. Fill in the first four members before plain_lay_out. At token
 // i:
@@ -15,11 +10,13 @@ typedef void Step(Plain *plain, float *x);
 // 2. plain_forward writes row i of each, layer by layer, and all that is for the present token.
 // 3. To forget tokens, read others in their places: no row behind i is ever read.
 // 4. cosines and sines are those of token i, for all layers; scores are those of one head.
-struct Plain {
+typedef struct Plain {
     const Model *model;
-    const RopeConfig *rope;    // complete, and checked
-    int context;               // most tokens
-    struct PlainExtra *extra;  // what other kinds keep, see kind.h
+    const RopeConfig *rope;  // complete, and checked
+    int context;             // most tokens
+    // What a Llama does not keep, NULL in a Llama alone: of any decoder, and of one kind (hooks.h).
+    struct PlainExtra *extra;
+    struct PlainParts *kinds;
 
     int i;           // the present token, from 0
     int layer;       // the present layer, from 0
@@ -38,19 +35,16 @@ struct Plain {
     float *gate, *up;        // (hidden_dim)
     float *row;              // (model->widest) of a matrix, as float32
 
-    // The steps of each layer (n_layers): a Llama's, or those of other kinds.
-    struct Steps {
-        Step *mix, *feed;
-    } * steps;
-    // Widths of arrays, which other kinds may change before plain_lay_out takes these.
+    // Widths of arrays, for plain_take_arrays.
     int64_t value_width, mixed_width, hidden_width;
-};
+} Plain;
 
+// Sets n_pairs and the widths of arrays to a Llama's.
+void plain_set_widths(Plain *plain);
 // Takes all arrays from an arena (see util.h). Returns the bytes of keys and values.
+uint64_t plain_take_arrays(Plain *plain, Arena *arena);
+// Both.
 uint64_t plain_lay_out(Plain *plain, Arena *arena);
-
-// Chooses the steps of each layer, as plain_lay_out does: for when what a session asks changes.
-void plain_choose_steps(Plain *plain);
 
 // Reads token i, after tokens 0 to i - 1, in a text of `length` tokens so far. x (dim) becomes the
 // last layer's result. Returns the first layer whose result has NaN or infinity, -1 for the

@@ -1,7 +1,8 @@
 // The header of a model file: its fields, read and checked.
 #include <string.h>
 
-#include "kind.h"
+#include "../rope_settings.h"
+#include "hooks.h"
 
 #define IN_MODEL(member) .place = offsetof(Model, member), .bytes = sizeof((Model *)0)->member
 
@@ -54,7 +55,12 @@ enum { N_FIELDS = sizeof fields_of_llama / sizeof fields_of_llama[0] };
 int model_fields(const Model *m, FieldTable tables[MAX_TABLES]) {
     int n = 0;
     tables[n++] = (FieldTable){fields_of_llama, N_FIELDS, (Model *)m};
-    EACH_KIND (k) tables[n++] = (FieldTable){(*k)->fields, (*k)->n_fields, m->config.extra};
+    EACH_KIND (k, m) {
+        const KindPart *part = &(*k)->parts[OF_MODEL];
+        void *to = m->config.extra;
+        if (part->bytes) memcpy(&to, (uint8_t *)m->config.kinds + part->place, sizeof to);
+        tables[n++] = (FieldTable){(*k)->fields, (*k)->n_fields, to};
+    }
     return n;
 }
 
@@ -83,7 +89,8 @@ static bool check_fields(Model *m, Error *err) {
         return fail(err, "%d heads cannot share %d kv heads", c->n_heads, c->n_kv_heads);
     if (c->head_dim % 2)
         return fail(err, "head_dim is %d (expected an even number)", (int)c->head_dim);
-    EACH_KIND_THAT (check, k)
+    if (!old_header_holds(m, err)) return false;
+    EACH_KIND_THAT (check, k, m)
         if (!(*k)->check(m, err)) return false;
 
     int turning = c->rotary_dim ? c->rotary_dim : (int)c->head_dim;
@@ -105,14 +112,14 @@ bool header_read(Model *m, uint64_t *bytes, Error *err) {
                     LEAST_BYTES);
     memcpy(start, file, sizeof start);
     int version = start[1];
-    const char *as_old = NULL;
     *bytes = version == 6 ? HEADER_BYTES : version == 5 ? V5_BYTES : V4_BYTES;
-    EACH_KIND_THAT (old_header, k) as_old = (*k)->old_header(m, header, &version, bytes);
+    const char *as_old = old_header(m, &version, bytes);
     if (!as_old && start[0] != MAGIC) return fail(err, "not a model file: no ak42 magic");
     if (size < *bytes)
         return fail(err, "truncated (%zu bytes, the header alone has %llu)", size,
                     (unsigned long long)*bytes);
-    if (!as_old) memcpy(header, file, *bytes);
+    if (as_old) fields_write(tables, n, header);
+    else memcpy(header, file, *bytes);
 
     int end = version == 3 ? V3_FIELDS : HEADER_BYTES;
     bool good = fields_read(tables, n, header, version, err) &&

@@ -28,7 +28,11 @@ typedef struct {
     int rotary_dim;  // elements of a head that turn; 0: all
     int n_longrope;  // factors of each of longrope's two lists, 0: there are none
     bool has_types;  // the file has a byte for the type of each matrix; else all are weight_type
-    struct ModelExtra *extra;  // what models of other kinds add, see kind.h
+    // What a model has that a Llama has not, NULL in a Llama alone: as any decoder, and as one of a
+    // kind (hooks.h).
+    struct ModelExtra *extra;
+    struct ModelParts *kinds;
+    int most_positions;  // that it knows; 0: any
 } ModelConfig;
 
 typedef struct {
@@ -39,11 +43,13 @@ typedef struct {
     const float *ffn_norm;        // (dim)
     Matrix w1, w3;                // (hidden_dim, dim) gate and up
     Matrix w2;                    // (dim, hidden_dim) down
-    struct LayerExtra *extra;     // see kind.h
+    struct LayerExtra *extra;     // what a layer of a Llama has not, as in ModelConfig
+    struct LayerParts *kinds;
 } Layer;
 
 typedef struct {
     MappedFile file;
+    const struct Kinds *known;  // the kinds that it may be of; those of a Llama alone are none
     ModelConfig config;
     RopeConfig rope;   // as in the file, without defaults filled in
     Matrix embedding;  // (vocab_size, dim)
@@ -51,6 +57,7 @@ typedef struct {
     const float *final_norm;  // (dim)
     Matrix classifier;        // (vocab_size, dim); the embedding when they are shared
     int64_t widest;           // columns of the widest matrix
+    const float *angles;      // (seq_len, head_dim) in a file of version 0; nothing reads them
 } Model;
 
 // What a tensor is for: a matrix of one of four kinds, or float32 numbers.
@@ -71,9 +78,10 @@ typedef struct {
 typedef void TensorVisitor(void *whose, const Tensor *tensor);
 void model_visit(Model *model, TensorVisitor *visit, void *whose);
 
-// Maps and checks a model file of any version. Weights are used where they lie until model_close.
-// False with the reason, and nothing to close, when the file is not what its header says.
-bool model_open(const char *path, Model *model, Error *err);
+// Maps and checks a model file of any version, which is a Llama or of one of the kinds that are known
+// (NULL: none are). Weights are used where they lie until model_close. False with the reason, and
+// nothing to close, when the file is not what its header says.
+bool model_open(const char *path, const struct Kinds *known, Model *model, Error *err);
 void model_close(Model *model);
 
 // ---- header.c ----
@@ -92,3 +100,15 @@ int model_fields(const Model *model, FieldTable tables[MAX_TABLES]);
 // where it ends. False with the reason when a field is out of range, or fields contradict one
 // another. The caller checks the settings of RoPE and what follows the header.
 bool header_read(Model *model, uint64_t *bytes, Error *err);
+
+// ---- old_files.c: llama2.c's versions 0, 1 and 2 ----
+
+// NULL, or of such a file: what errors in its header begin with, its version, where the header ends, and,
+// if the file is that long, the model's config and RoPE.
+const char *old_header(Model *model, int *version, uint64_t *bytes);
+// Whether the fields of its header go together. Any other file's do.
+bool old_header_holds(const Model *model, Error *err);
+// The places of its tensors (tensors.c) in their order, then a 0; NULL: the file is no such file.
+const int *old_order(const Model *model);
+// Whether the rest of the file, from `offset` on, is a note that older versions of this program wrote.
+bool old_note_follows(const Model *model, uint64_t offset);

@@ -16,18 +16,20 @@
 #include <string.h>
 
 #include "../job/text_io.h"
+#include "../kinds/experts.h"
 #include "trial.h"
 
 // The story that is read when no FILE is given, and behind a FILE that is too short.
 static const char prose[] =
 #include "prose.inc"
+
     ;
 
 enum {
-    MOST_HALF = 1024,    // tokens of a stretch of a long text
-    NEAR_WINDOW = 4,     // times as long as whole texts may be what is read through a window
-    CALIBRATIONS = 3,    // lengths at which that is held against whole texts
-    MOST_MEASURES = 3,   // of the speed
+    MOST_HALF = 1024,   // tokens of a stretch of a long text
+    NEAR_WINDOW = 4,    // times as long as whole texts may be what is read through a window
+    CALIBRATIONS = 3,   // lengths at which that is held against whole texts
+    MOST_MEASURES = 3,  // of the speed
 };
 static const double BASE_STEP = 8;  // to the other thetas
 static const double LOOK = 0.03;    // of the budget, between two looks at the clock
@@ -96,8 +98,8 @@ static bool measure_speed(Check *c, Error *err) {
     if (c->per_token == 0) c->start = now_seconds();  // it is measured for the first time
     // What scores and mixing by keys take beside products by weights, for each key; half as fast.
     if (c->deep == 0)
-        c->deep = 2 * heads /
-                  ((double)m->dim * (2 * (heads + kv) + 3.0 * (double)model_used_width(m)));
+        c->deep =
+            2 * heads / ((double)m->dim * (2 * (heads + kv) + 3.0 * (double)model_used_width(m)));
     for (int at = 0, n = 1; ok && at + n <= c->window && (at < 4 || n * c->per_token < look);
          at += n, n = at) {
         double began = now_seconds();
@@ -246,8 +248,7 @@ static bool find_held(Check *c, Error *err) {
     for (int i = 0; i < c->n_rows; i++)
         if (c->rows[i].verdict == FAIL && c->rows[i].type->is_about_model) return true;
     for (int i = c->n_lengths - 2; i >= 0; i--) {
-        if (!fits(c, whole_seconds(c, c->lengths[i])) ||
-            !read_whole(c, c->lengths[i], false, err))
+        if (!fits(c, whole_seconds(c, c->lengths[i])) || !read_whole(c, c->lengths[i], false, err))
             return c->late || fits(c, 0);
         if (verdict_at(c, c->lengths[i]) == OK) return true;
     }

@@ -111,9 +111,9 @@ typedef struct {
     int window;             // tokens of a stretch, within the trained context
     int n_stretches;        // that the text has
     RopePlan references[N_REFERENCES];
-    Session *reference;     // by the plan that reads short texts best
-    int reference_is;       // PLAIN_ROPE or FILES_OWN
-    Session *tried;         // by the job's plan, for a stretch; NULL: not opened yet
+    Session *reference;  // by the plan that reads short texts best
+    int reference_is;    // PLAIN_ROPE or FILES_OWN
+    Session *tried;      // by the job's plan, for a stretch; NULL: not opened yet
     LongReading *long_reading;
     const char *like_path;  // of another model; NULL: there is none
     Likeness *like;
@@ -144,7 +144,7 @@ struct RowType {
     bool ends_unknown;  // open with all units read, it says nothing about the model
     void (*describe)(const Check *check, const Row *row, char *out, size_t size);
     void (*print)(Check *check, const Row *row);  // its lines; NULL: the usual one
-    bool is_required;     // a length does not hold while it is open
+    bool is_required;                             // a length does not hold while it is open
     bool is_about_model;  // it fails at any length, and nothing is said to hold
     bool is_about_time;   // its units show how fast the model reads
     // Its limit is one that may not be exceeded, or (false) that is only told.

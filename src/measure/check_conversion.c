@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../kinds/experts.h"
+#include "../kinds/latent.h"
+
 enum {
     MISTAKE_TOKENS = 128,  // of a text that is read with each mistake, at most
     MOST_MISTAKES = 48,    // texts that are read
@@ -195,8 +198,8 @@ static void change_norm(float change, Arena *arena, int64_t n, const float **nor
 static void change_norms(float change, Arena *arena, const ModelConfig *c, Layer *layer) {
     const bool is_whole = c->extra->attention.qk_norm == QK_NORM_WHOLE;
     const int64_t head_dim = layer->extra->shape.head_dim;
-    const float **of_stream[] = {&layer->attention_norm, &layer->extra->stream.attention_after,
-                                 &layer->ffn_norm, &layer->extra->stream.ffn_after};
+    const float **of_stream[] = {&layer->attention_norm, &layer->extra->residual.attention_after,
+                                 &layer->ffn_norm, &layer->extra->residual.ffn_after};
     for (int i = 0; i < 4; i++) change_norm(change, arena, c->dim, of_stream[i]);
     change_norm(change, arena, is_whole ? layer->wq.rows : head_dim,
                 &layer->extra->attention.q_norm);
@@ -324,7 +327,8 @@ static bool read_mistakes(Check *c, Row *row, Error *err) {
         ok = !is_read[m] || score_mistake(c, m, read, wrong[m], err);
     }
     for (int m = 0; ok && m < N_MISTAKES; m++)
-        if (is_read[m]) add_differences(&row->others[m], right, wrong[m], n - n / 2, MISTAKE_SAMPLE);
+        if (is_read[m])
+            add_differences(&row->others[m], right, wrong[m], n - n / 2, MISTAKE_SAMPLE);
     return ok;
 }
 

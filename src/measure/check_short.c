@@ -15,8 +15,8 @@ enum {
 };
 static const double KNOWS_NOTHING = 0.1;  // perplexity of a short text in shares of the vocabulary
 static const double SUSPICIOUS = 0.25;    // in shares of that
-static const double MOST_LOSS = 1.25;     // by the settings, in shares of the reference's perplexity
-static const double BASE_LOSS = 1.05;     // the reference's, in shares of that with another theta
+static const double MOST_LOSS = 1.25;  // by the settings, in shares of the reference's perplexity
+static const double BASE_LOSS = 1.05;  // the reference's, in shares of that with another theta
 // of -ln p(token) when it is read by itself and not in a prompt, on average
 static const double MOST_CHANGE = 0.16;
 

@@ -173,7 +173,7 @@ Answer say_verdict(Check *c) {
     char worth[FAILED_BYTES] = "";
     if (interrupted) {
         const int held = longest_held(c, n + 1);
-        snprintf(worth, sizeof worth, held ? "; holds to %d" : "", held);
+        if (held) snprintf(worth, sizeof worth, "; holds to %d", held);
         table_verdict(&c->table, "interrupted", "interrupted: undecided at %d%s", n, worth);
         return UNDECIDED;
     }
@@ -197,8 +197,9 @@ Answer say_verdict(Check *c) {
     if (find_row(c, &perplexity_row, n))
         table_verdict(&c->table, "whole", "holds to %d: read whole%s", n, worth);
     else
-        table_verdict(&c->table, "window", "holds to %d: read whole to %d, through a window beyond%s",
-                      n, longest_whole(c), worth);
+        table_verdict(&c->table, "window",
+                      "holds to %d: read whole to %d, through a window beyond%s", n,
+                      longest_whole(c), worth);
     return YES;
 }
 

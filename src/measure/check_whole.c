@@ -25,15 +25,15 @@ enum {
     LEAST_SCORED = 3,     // one part of a sample's tokens in so many is scored: the rest is keys
     FACTS_APART = 96,     // tokens from one hidden fact to the next, at least
     FACTS_A_DOUBLING = 4,
-    FACT_TOKENS = 200,    // and its question and answer, at most
-    FIRST_FACTS = 4,      // of the text
-    BEFORE_END = 48,      // tokens between the last fact and the end of a length
-    SINKS = 64,           // first tokens that are seen through a window
-    CALIBRATED = 3,       // lengths at which a window has to agree with whole texts
-    MOST_TIMES = 4,       // as long as the longest of these may a text be that is read through it
-    MOST_PASSKEYS = 40,   // texts with one key each
-    FIRST_PASSKEYS = 2,   // keys in the first tokens
-    PAIR_READINGS = 2,    // of half the tokens, for a stretch by the reference
+    FACT_TOKENS = 200,   // and its question and answer, at most
+    FIRST_FACTS = 4,     // of the text
+    BEFORE_END = 48,     // tokens between the last fact and the end of a length
+    SINKS = 64,          // first tokens that are seen through a window
+    CALIBRATED = 3,      // lengths at which a window has to agree with whole texts
+    MOST_TIMES = 4,      // as long as the longest of these may a text be that is read through it
+    MOST_PASSKEYS = 40,  // texts with one key each
+    FIRST_PASSKEYS = 2,  // keys in the first tokens
+    PAIR_READINGS = 2,   // of half the tokens, for a stretch by the reference
 };
 // Perplexity in shares of the reference's. Below the first limit a model is healthy, and above the
 // second it is broken; between them either may be said.
@@ -58,7 +58,7 @@ typedef struct {
 } Hidden;
 
 struct LongReading {
-    int32_t *text;   // (length of -n)
+    int32_t *text;    // (length of -n)
     uint8_t *is_key;  // (length of -n) of each token: it belongs to a hidden fact
     Hidden hidden[MOST_HIDDEN];
     int n_hidden;
@@ -68,7 +68,8 @@ struct LongReading {
     Session *passkeys;           // for single keys in texts of passkey_length
     Tasks *tasks;
     int passkey_length;
-    double *nll[MAX_LENGTHS];  // (half) -ln p of each length's last stretch, read whole; NULL: not yet
+    double
+        *nll[MAX_LENGTHS];  // (half) -ln p of each length's last stretch, read whole; NULL: not yet
 };
 
 // ---- the text ----
@@ -283,8 +284,7 @@ static int read_before(const Check *c, const Session *s, int end) {
 double whole_seconds(const Check *c, int length) {
     const int count = stretches(c, &(Row){.length = length}, FIRST_SCORED);
     const int from = read_before(c, c->long_reading->whole, length - count * c->half - 1);
-    return seconds_from_to(c, from, length) + count * pair_seconds(c) +
-           question_seconds(c, length);
+    return seconds_from_to(c, from, length) + count * pair_seconds(c) + question_seconds(c, length);
 }
 
 // ---- perplexity ----
@@ -621,8 +621,8 @@ static bool ask_passkey(Check *c, Row *row, int length, int depth, Samples *foun
     if (!open_passkeys(c, row, length, err)) return false;
     if (!passkeys_fit(c->long_reading->tasks)) row->verdict = UNABLE;
     if (row->verdict == UNABLE || row->lacks) return true;
-    if (!passkeys_ask(c->long_reading->tasks, c->long_reading->passkeys, found->n, depth,
-                      &is_found, err))
+    if (!passkeys_ask(c->long_reading->tasks, c->long_reading->passkeys, found->n, depth, &is_found,
+                      err))
         return false;
     add_sample(found, is_found);
     return true;

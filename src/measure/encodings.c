@@ -6,6 +6,8 @@
 #include <stdlib.h>
 
 #include "../fast/matmul.h"
+#include "../kinds/encodings.h"
+#include "../kinds/parts.h"
 
 // What an encoding other than RoPE adds, and whether layers and heads differ in that.
 typedef struct {
@@ -39,7 +41,7 @@ static double dot_in_double(const float *a, const float *b, int64_t n) {
 // The product of the vectors added at two positions, averaged over all that are `distance` apart.
 static double product_of_added(const Model *m, int distance, float *x, float *y) {
     int64_t dim = m->config.dim;
-    int64_t n = m->config.extra->encoding.learned ? m->config.extra->encoding.rows - distance : 1;
+    int64_t n = m->config.kinds->encoding->learned ? m->config.kinds->encoding->rows - distance : 1;
     double sum = 0;
     for (int64_t t = 0; t < n; t++) {
         encoding_vector(m, t, x);
@@ -61,16 +63,16 @@ static double value_of_projection(const Model *m, const Layer *l, int head, int 
     for (int64_t i = 0; i < d; i++) {
         matrix_row(encoding_maker(m, l), kv_head * d + i, 0, c->dim, y);
         double r = dot_in_double(x, y, c->dim);
-        sum += l->extra->encoding.v ? (double)l->extra->encoding.v[head * d + i] * r : r * r;
+        sum += l->kinds->encoding->v ? (double)l->kinds->encoding->v[head * d + i] * r : r * r;
     }
-    return (l->extra->encoding.v ? sum : sqrt(sum)) / sqrt((double)d);
+    return (l->kinds->encoding->v ? sum : sqrt(sum)) / sqrt((double)d);
 }
 
 static double value_of(const Model *m, int layer, int head, int distance, float *x) {
     const ModelConfig *c = &m->config;
     const Layer *l = &m->layers[layer];
-    const float *a = l->extra->encoding.a_keys;  // of Shaw's
-    switch (c->extra->encoding.kind) {
+    const float *a = l->kinds->encoding->a_keys;  // of Shaw's
+    switch (c->extra->rope_layers.encoding) {
     case ENCODING_NONE: return 0;
     case ENCODING_ALIBI: return -encoding_slope(head, c->n_heads) * distance;
     case ENCODING_SHAW:
@@ -84,18 +86,18 @@ static double value_of(const Model *m, int layer, int head, int distance, float 
 bool explain_encoding(const Job *job, Error *err) {
     const Model *m = job->model;
     const ModelConfig *c = &m->config;
-    const Explanation *e = &explanations[c->extra->encoding.kind];
-    int reach = model_reach(m);
+    const Explanation *e = &explanations[c->extra->rope_layers.encoding];
+    int reach = m->config.most_positions;
     int length = reach && job->length > reach ? reach : job->length;
     float *x = alloc_array(2 * (uint64_t)c->dim, sizeof *x, "positions", err);
     if (!x) return false;
     Table t = table_open(job->form);
-    table_note(&t, "encoding", "%s", encoding_names[c->extra->encoding.kind]);
+    table_note(&t, "encoding", "%s", encoding_names[c->extra->rope_layers.encoding]);
     table_note(&t, "adds", "%s", e->adds);
     table_note(&t, "source", "%s", e->source);
     table_note(&t, "train_ctx", "%d", m->rope.train_ctx);
     table_note(&t, "length", "%d", length);
-    if (c->extra->encoding.rows) table_note(&t, "encoding_rows", "%d", c->extra->encoding.rows);
+    if (c->kinds->encoding->rows) table_note(&t, "encoding_rows", "%d", c->kinds->encoding->rows);
     note_model(&t, job);
     table_note(&t, "value", "%s", e->value);
     table_columns(&t, "layer\thead\tdistance\tvalue");

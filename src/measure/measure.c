@@ -7,7 +7,6 @@
 
 #include "../fast/kernels.h"
 #include "../fast/kv_cache.h"
-#include "../fast/transformer.h"
 
 void print_heading(const Job *job, Table *t, const char *what) {
     const RopePlan *plan = job->plans;
@@ -57,7 +56,7 @@ void fill_window(const Job *job, int i, int n, int32_t *window) {
 
 // The sum of n floats in double: a float would lose the small ones among those of a large vocabulary.
 // Eight sums side by side, none of which waits for another.
-static double sum_of(const float *x, int n) {
+static double sum_in_double(const float *x, int n) {
     double sums[8] = {0};
     double sum = 0;
     for (int i = 0; i + 8 <= n; i += 8)
@@ -72,7 +71,7 @@ static double negative_log_likelihood(float *logits, int vocab_size, int target)
     float max = max_of(logits, vocab_size);
     float at = logits[target];
     exp_and_sum(logits, vocab_size, max);
-    return log(sum_of(logits, vocab_size)) + (double)max - (double)at;
+    return log(sum_in_double(logits, vocab_size)) + (double)max - (double)at;
 }
 
 // nll[i] = -ln p(next[i]) for the first n tokens of the session's last read.
@@ -125,7 +124,7 @@ bool score_span(Session *s, Span span, double *nll, Error *err) {
 
 // Bytes of a layer's cache of so many positions.
 static uint64_t layer_bytes(const Job *job, const Layer *layer, KvType kv, int positions) {
-    KvCache cache = layer_cache(job->model, layer, kv, positions);
+    KvCache cache = session_layer_cache(job->model, layer, kv, positions);
     Arena count = {0};
     kv_cache_lay_out(&cache, &count);
     return count.used;

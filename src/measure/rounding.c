@@ -16,7 +16,7 @@ static bool may_write_over(const char *path, Error *err) {
     if (stat(path, &info) != 0) return true;
     bool is_file = S_ISREG(info.st_mode);
     bool is_empty = is_file && info.st_size == 0;
-    if (!is_empty && !(is_file && model_open(path, &there, err)))
+    if (!is_empty && !(is_file && model_open(path, &kinds, &there, err)))
         return fail(err, "--quantize: %s exists and is not a model (expected a free name)", path);
     if (!is_empty) model_close(&there);
     return true;

@@ -172,9 +172,10 @@ const Option option_table[] = {
           "time limit of --check; unfinished checks are named; 0: estimate the cost and stop [60]",
           NUMBER, OF_OPTIONS(check.budget), 0, 1e6},
      .jobs = ON_CHECK},
-    {.value = {"--whole", NULL,
-               "--check passes only if it has read a text of N positions whole, not through a window",
-               FLAG, OF_OPTIONS(check.whole)},
+    {.value =
+         {"--whole", NULL,
+          "--check passes only if it has read a text of N positions whole, not through a window",
+          FLAG, OF_OPTIONS(check.whole)},
      .jobs = ON_CHECK},
     {.value = {"--settings", NULL,
                "--check judges the settings alone, without reading a text; needs no tokenizer",

@@ -120,9 +120,6 @@ export default {
             return [...pictures, ...figures].map((one) => `${one.closest('section')?.id}: ${one.outerHTML.slice(0, 60)}`);
         });
         check(nameless.length === 0, 'every picture has a name', nameless);
-        const slider = page.locator('#attention input[type=range]'),
-            said = await slider.getAttribute('aria-valuetext');
-        check(/^position [\d,]+$/.test(said ?? ''), 'a slider says the position, not the row', said);
     },
 
     // What changes is read out where the reader asked for it; a chart speaks while it has the focus.
@@ -168,11 +165,71 @@ export default {
             check(isThere, `chapter ${i + 1}: at most 12 stops to its first control`, stops);
         }
         // And from chapter to chapter.
-        await p.locator('#why .skip-on').focus();
+        await p.locator('#why .skip-on').first().focus();
         await p.keyboard.press('Enter');
         await drawn(p);
         check((await p.evaluate(() => document.activeElement.id)) === 'h-mend', 'a chapter can be skipped');
         await p.close();
+    },
+
+    // By Tab alone, at every width: from a chapter to what it is about, which keys move, and from there back to the chapter.
+    async reached_by_tab() {
+        for (const [width, height] of [
+            [1440, 900],
+            [1024, 768],
+            [768, 1024],
+            [390, 844],
+            [720, 450],
+        ]) {
+            const p = await open(browser, url, { more: false, ready: false, viewport: { width, height } }),
+                focused = (selector) => p.evaluate((name) => document.activeElement.matches(name), selector);
+            for (const [id, target] of [
+                ['turning', '#pull'],
+                ['why', '#pull'],
+                ['mend', '.handles'],
+                ['proof', '.by .chip'],
+            ]) {
+                await p.evaluate((id) => document.querySelector(`#toc a[href="#at=${id}"]`).click(), id);
+                await p.waitForFunction((id) => document.querySelector('.scene-body').dataset.chapter === id, id);
+                if (id === 'proof' && (await p.locator('#key .grid').first().isHidden())) await p.locator('#key .predict button').first().click();
+                await p.locator(`#h-${id}`).evaluate((one) => one.focus());
+                let stops = 0;
+                for (; stops < 5 && !/^to the/.test(await p.evaluate(() => document.activeElement.textContent)); stops++) await p.keyboard.press('Tab');
+                check(stops < 5, `${width}, ${id}: a way to the scene`, stops);
+                const seen = await p.evaluate(() => document.activeElement.getBoundingClientRect().toJSON());
+                check(seen.width > 20 && seen.top >= 0 && seen.bottom <= height, `${width}, ${id}: which is seen`, JSON.stringify(seen));
+                await p.keyboard.press('Enter');
+                await drawn(p);
+                check(await focused(target), `${width}, ${id}: there`, await p.evaluate(() => document.activeElement.outerHTML.slice(0, 80)));
+                await p.waitForTimeout(200);
+                const chapter = await p.evaluate(() => document.querySelector('.scene-body').dataset.chapter);
+                check(chapter === id, `${width}, ${id}: and still in the chapter`, chapter);
+                const value = () => p.evaluate(() => document.activeElement.getAttribute('aria-valuetext') ?? document.activeElement.getAttribute('aria-pressed'));
+                const before = await value();
+                if (id === 'proof') await p.keyboard.press('Tab');
+                await p.keyboard.press(id === 'mend' ? 'ArrowUp' : id === 'proof' ? 'Enter' : 'ArrowRight');
+                await drawn(p);
+                check(id === 'proof' || (await value()) !== before, `${width}, ${id}: keys move it`, [before, await value()]);
+                if (width < 1000) continue; // what is there stands in the text
+                for (stops = 0; stops < 10 && !/^back to/.test(await p.evaluate(() => document.activeElement.textContent)); stops++) await p.keyboard.press('Tab');
+                check(stops < 10, `${width}, ${id}: a way back`, stops);
+                await p.keyboard.press('Enter');
+                await drawn(p);
+                check((await p.evaluate(() => document.activeElement.id)) === `h-${id}`, `${width}, ${id}: to the chapter`);
+            }
+            await p.evaluate(() => rope.state.set('slow', []));
+            await p.evaluate(() => document.querySelector('#toc a[href="#at=mend"]').click());
+            await p.waitForFunction(() => document.querySelector('.scene-body').dataset.chapter === 'mend');
+            await drawn(p);
+            // A row of handles by keys: the last is lifted, and its height taken along to the left.
+            await p.locator('.handles').focus();
+            await p.keyboard.press('End');
+            for (const key of ['PageUp', 'PageUp']) await p.keyboard.press(key);
+            for (let i = 0; i < 15; i++) await p.keyboard.press('Shift+ArrowLeft');
+            const slow = await p.evaluate(() => rope.methodFor('yours').divisors);
+            check(slow.every((s, i) => s === (i < 16 ? 1 : 4)), `${width}: sixteen handles by keys`, slow.join());
+            await p.close();
+        }
     },
 
     // A line of text has a measure that is made for reading, in a serif; what is operated has none.
@@ -211,6 +268,7 @@ export default {
         await p.waitForFunction((n) => Math.abs(+document.querySelector('.pull-words output').innerText.replace(/\D/g, '') - n) > 200, first);
         check(true, 'the first screen moves');
         await p.locator('.pull-words button', { hasText: 'Stop' }).click();
+        await drawn(p);
         const rests = await at();
         await p.waitForTimeout(250);
         check((await at()) === rests, 'and can be stopped', rests);

@@ -191,8 +191,8 @@ export default {
         await p.locator('#key .predict button', { hasText: String(found) }).click();
         await p.waitForTimeout(300);
         check(/^Yes: \d+ times/.test(await text('#key .reply', p)), 'the guess is answered', await text('#key .reply', p));
-        const cells = await p.locator('#key .grid').nth(2).locator('td.yes').count();
-        check(cells === found, 'as the grid has it', [cells, found]);
+        const hits = await p.locator('#key .grid').nth(2).locator('td.yes').count();
+        check(hits === found, 'as the grid has it', [hits, found]);
         check(await p.locator('#key .grid').first().isVisible(), 'which is there');
         check(/does not reach back to the sentence/.test(await text('.told', p)), 'what a window does not see');
         for (const [name, isRight] of [['window', false], ['plain', false], ['YaRN', true]]) {

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { PICTURES, ROOT, check, open, run, table, tableOf } from './browser.mjs';
+import { PICTURES, ROOT, check, run, table, tableOf } from './browser.mjs';
 import * as driver from './driver.mjs';
 
 const { browser, openTool, url } = driver;
@@ -144,7 +144,7 @@ export default {
         await until('#model .status', /rope_local_base_freq/);
         check(/full-attention layers/.test(await text('#model')), 'layers that differ: what would do');
         await example('a bare block');
-        check(/linear/.test(await text('#model .numbers')) && (await text('#model .status')) === '', 'a block alone');
+        check(/does not say head_dim/.test(await text('#model .gaps')) && (await text('#model .status')) === '', 'a block alone');
         await example('Llama 3.1');
     },
 
@@ -369,8 +369,9 @@ export default {
         const area = page.locator('#model textarea'),
             verdict = () => text('#model .verdict');
         const put = async (config, want) => {
-            await area.fill(typeof config === 'string' ? config : JSON.stringify(config));
             await page.evaluate((n) => rope.state.set('want', n), want);
+            await judged();
+            await area.fill(typeof config === 'string' ? config : JSON.stringify(config));
             await judged();
         };
         const qwen = {
@@ -427,7 +428,10 @@ export default {
 
     // On a fresh page a file stands at the length that it promises, and sentence, table and advice agree with one another.
     async promises() {
-        const p = await open(browser, url, { ready: false });
+        const p = await browser.newPage();
+        p.setDefaultTimeout(60000);
+        await p.goto(`${url}config.html`);
+        await p.waitForSelector('#model .verdict');
         const said = async (words) => {
             await p.locator('#model textarea').fill(words);
             await judged(p);

@@ -38,8 +38,7 @@ const number = (words) => +words.replace('−', '-').replace(/[^\d.-]/g, '');
 const back = async (p) => number(await text('.pull-words output', p));
 const digits = (p) => p.locator('.scene-body .digits b').evaluateAll((all) => all.map((one) => one.textContent).join(''));
 const BARS = '.terms rect:not(.near)',
-    squeezed = (words) => words.replace(/\s+/g, ' ').trim(),
-    percent = (share) => `${Math.round(100 * share)} %`;
+    squeezed = (words) => words.replace(/\s+/g, ' ').trim();
 // The rows of --attn: tokens with their distances, scores and weights, and of those the gold sentence's.
 function attended(printed) {
     const rows = tableOf(printed).map((row) => ({ d: +row.distance, score: +row.score, weight: +row.weight, token: row.token ?? '' })),

@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { PICTURES, ROOT, check, close, open, table, tableOf } from './browser.mjs';
+import { PICTURES, ROOT, check, close, open, table } from './browser.mjs';
 import { BOOK, browser, drawn, lookAt, page, runShown, text, url, wish } from './driver.mjs';
 
 const recorded = JSON.parse(readFileSync(join(ROOT, 'page/recorded.json'), 'utf8'));
@@ -212,48 +212,5 @@ export default {
         check(/10,000/.test(await text('#arrows .means')), 'a part of the formula says what it means');
         check((await page.locator('#arrows .pictures').getAttribute('data-lit')) === 'theta', 'and lights up');
         await page.locator('#arrows').screenshot({ path: join(PICTURES, 'arrows.png') });
-    },
-
-    // The recorded rows, and those that are measured here, are --attn's.
-    async where_a_head_looks() {
-        const { bin, length, positions, characters, heads } = recorded.attention;
-        const words = BOOK.slice(0, characters),
-            row = 38;
-        const cut = words.slice(
-            0,
-            words.lastIndexOf(' ', Math.floor((words.length * (row + 1)) / positions.length) - 1),
-        );
-        const file = join(tmpdir(), `rope-looks-${process.pid}.txt`);
-        writeFileSync(file, cut);
-        for (const name of ['none', 'yarn']) {
-            const method = name === 'none' ? name : `yarn:factor=${length / 512}`;
-            const how = ['--attn', '3.0', '--rope', method, '-n', String(length), '--kv', 'f32', '-f', file];
-            const far = table('model.bin', ...how).reduce((sum, r) => sum + (+r.distance >= 512 ? +r.weight : 0), 0);
-            const [digits, beyond] = heads['3.0'][name][row];
-            check(Math.abs(beyond - far) < 0.02, `the recorded share beyond 512, ${name}`, [beyond, far]);
-            check(digits.length === Math.floor(positions[row] / bin) + 1, `as many distances as there are, ${name}`);
-            const { done } = await wish(page, 'scores', { method, text: cut, context: length });
-            const scores = Object.values(done.heads[3][0]),
-                max = Math.max(...scores);
-            const weights = scores.map((score) => Math.exp(score - max)),
-                all = weights.reduce((a, b) => a + b);
-            const here = weights.slice(0, -512).reduce((a, b) => a + b, 0) / all;
-            check(Math.abs(here - far) < 2e-3, `the share that this page measures, ${name}`, [here, far]);
-            await page.evaluate((row) => rope.state.set('row', row), row);
-            await drawn();
-            const shown = await page
-                .locator('#attention figcaption')
-                .nth(name === 'none' ? 0 : 1)
-                .innerText();
-            check(shown.includes(`${Math.round(100 * beyond)} %`), `it is shown, ${name}`, shown);
-            const rows = tableOf(await runShown('attention', name === 'none' ? 0 : 1));
-            const told = rows.reduce((sum, r) => sum + (+r.distance >= 512 ? +r.weight : 0), 0);
-            check(Math.abs(told - far) < 1e-6, `the command shown does it, ${name}`, [told, far]);
-        }
-        await page.locator('#attention button', { hasText: 'Measure it here' }).click();
-        await page.waitForFunction(() => rope.state.get('row') === 46);
-        await page.locator('#attention button', { hasText: 'Stop' }).click();
-        check(/\d %/.test(await text('#attention figcaption >> nth=0')), 'it can be stopped');
-        await page.locator('#attention').screenshot({ path: join(PICTURES, 'attention.png') });
     },
 };

@@ -330,7 +330,6 @@ export default {
                     '.grid td.no',
                     '.formula .n',
                     '.formula sub',
-                    '.axis-words span:nth-child(2)',
                     '.rule text',
                 ].map((selector) => {
                     const one = document.querySelector(selector),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds docs/class.md to what it says: its commands print what stands below them, its sums come out, its links lead
+"""Holds docs/class.md to what it says: its commands print what is below them, its sums come out, its links lead
 somewhere, and its minutes are ninety. `make class`.
 
     tools/class/class.py [--quick] [FILE]    --quick: the commands that cost least alone; FILE: another text
@@ -39,7 +39,7 @@ def is_number(word):
 
 def alike(said, found):
     """Are two words the same, or two numbers within the tolerance?"""
-    if said[-1:] == found[-1:] == '!':  # the mark of a perplexity that stands out
+    if said[-1:] == found[-1:] == '!':  # the mark of a perplexity that is far off
         said, found = said[:-1], found[:-1]
     if not (is_number(said) and is_number(found)):
         return said == found

@@ -108,7 +108,7 @@ def apart(ends):
 
 
 def curves(series, shown, trained=TRAINED):
-    """Perplexity by position. `series`: (label, colour, perplexities); those whose label is in `shown` stand there from
+    """Perplexity by position. `series`: (label, colour, perplexities); those whose label is in `shown` are there from
     the beginning, and the others come with the answer."""
     count = max(len(values) for _, _, values in series)
     last = 32 * 2 ** count
@@ -212,7 +212,7 @@ def keys(length=1024):
 
 
 def engines(text):
-    """A card for each program, and what it makes of the block."""
+    """A card for each program, and how it reads the block."""
     rows = re.findall(r'^([\w.-]+)\t(same|differs|ignored|refused)\t(\S+)$', text, re.M)
     said = {'same': ('as Hugging Face', '#00795a'), 'differs': ('another scale', '#b34f00'),
             'ignored': ('plain RoPE', NEVER), 'refused': ('refuses', SOFT)}

@@ -2,7 +2,7 @@
 """The ranges of docs/class.md: what its commands give on other texts, so that nobody need say one text's digits.
 
     tools/class/class_ranges.py TEXT...    measures each text in three places, and prints the table for docs/class.md
-    tools/class/class_ranges.py --hold     whether book.txt, from two thirds on, lies within the ranges that stand there
+    tools/class/class_ranges.py --hold     whether book.txt, from two thirds on, lies within the ranges given there
 
 A range goes from the least to the largest figure of all places, rounded outward. A place is the beginning of a text,
 a third of it or two thirds, and is read by the commands of the class as they are. A place takes eleven seconds of a

@@ -30,7 +30,7 @@ def read(*names):
 
 
 def section(text, title, level=2):
-    """What stands below a heading, up to the next one of its level or above."""
+    """The text below a heading, up to the next one of its level or above."""
     end = r'(?=^#{1,%d} [A-Z]|\Z)' % level  # a remark in a block of code begins small
     found = re.search('^%s %s$\n(.*?)%s' % ('#' * level, re.escape(title), end), text, re.M | re.S)
     if not found:

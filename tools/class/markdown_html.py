@@ -26,7 +26,7 @@ def cells_of(line):
 
 
 def table(lines):
-    """A table whose columns stand as its second line says."""
+    """A table whose columns are aligned as its second line says."""
     head, marks, *rows = map(cells_of, lines)
     sides = [' class="right"' if mark.endswith(':') else '' for mark in marks]
 

@@ -139,9 +139,9 @@ def last_nll(run, command, ids):
 
 
 def crowd(run, model, text, quick):
-    """The same last 512 tokens of stretches of 8,192, read three ways. By jumps: 1,024 tokens that stand spread over
-    N positions, so that distances grow and the number of keys does not. Whole: all the last N tokens. And whole by the
-    maps, which keep distances below the trained length, so that only the number of keys grows."""
+    """The same last 512 tokens of stretches of 8,192, read three ways. By jumps: 1,024 tokens spread over N positions,
+    so that distances grow and the number of keys does not. Whole: all the last N tokens. And whole by the maps, which
+    keep distances below the trained length, so that only the number of keys grows."""
     far = 2 * NEAR if quick else FAR
     methods = ['none', 'yarn'] if quick else ['none', 'ntk', 'yarn', 'rerope', 'dca']
     methods = ['window'] + [method + logn for method in methods for logn in ('', ':logn=1')]

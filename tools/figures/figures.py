@@ -120,7 +120,7 @@ def of_absent_models(path):
 
 
 def measure(options, name, commands, text, trained):
-    """Runs the commands and keeps what they print as one file of tables. An interrupted one leaves no table behind."""
+    """Runs the commands and keeps what they print as one file of tables. An interrupted one leaves no table."""
     path = os.path.join(options.out, name + '.tsv')
     if kept(options, path, ['# command\t' + text.typed(c) for c in commands], [c[0] for c in commands], text):
         return
@@ -254,6 +254,10 @@ PICTURES = {  # their tables and the other arguments of plot.py
     'dropped-keys': (['dropped-keys'], ['--title', 'Keys found, %: what copied does not copy without RoPE']),
     'layers': (['layers'], ['--title', 'With one full layer of five, little breaks (text: BOOK)']),
     'crowd': (['crowd'], ['--title', 'Large angles cost much, a crowd of keys little, and both together most']),
+    # of tables that released_tables.py measures
+    'released-smollm2': (['released-smollm2'], [
+        '--title', 'SmolLM2 past its 8,192: plain RoPE breaks, maps and YaRN hold']),
+    'released-gemma3': (['released-gemma3'], ['--title', 'Gemma 3: scaling the sliding layers, too, is a mistake']),
     'attention': (['attention'], ['--title', 'Past 512, plain RoPE gives keys scores that no near key has']),
 }
 

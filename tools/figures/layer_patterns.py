@@ -22,7 +22,7 @@ MODELS = {'rope': 'rope', **{name: 'layers-' + name for name in (
 UNTURNED = 'state-nope'  # has no RoPE at all, so that --rope is not for it
 LENGTH, TRAINED = 4096, 256
 FACTOR = LENGTH // TRAINED
-PIECE = 32  # of the tokens that stand spread
+PIECE = 32  # of the tokens that are spread
 READINGS = {  # of the full layers, of the sliding ones
     'untouched': ('none', None), 'yarn in full layers': ('yarn:factor=%d' % FACTOR, None),
     'yarn in all layers': ('yarn:factor=%d' % FACTOR, 'yarn:factor=%d' % FACTOR),
@@ -129,7 +129,7 @@ def causes(name, text, samples=32, run=run_program):
 
 
 def label(name, reading):
-    """A row's name, as the lesson has it."""
+    """A row's name in the lesson."""
     if name == 'nope':
         reading = reading.replace('in all layers', 'in sliding layers')
     return '%s, %s' % (name, {'by parts in full layers': 'yarn, a = 1, in full layers',

@@ -39,10 +39,11 @@ def draw_perplexity(tables, options):
         for method, (*buckets, whole) in table.methods().items():
             if whole['from'] != 1:
                 fail(table.path, 'there is no row over all positions for %s (was ./run interrupted?)' % method)
-            line = points.setdefault((method, table.model), [])
+            scaled = ', sliding layers too' * ('rope_sliding' in table.settings)
+            line = points.setdefault((method + scaled, table.model), [])
             if by_length:
                 line.append((whole['to'], whole['ppl']))
-            else:  # a bucket stands at its geometric mean; the first, as if it were an octave too
+            else:  # a bucket is drawn at its geometric mean; the first, as if it were an octave too
                 line += [(math.sqrt(max(b['from'], b['to'] / 2) * b['to']), b['ppl']) for b in buckets]
     lines = []
     for (method, model), line in points.items():
@@ -164,8 +165,8 @@ def draw_passkey(tables, options):
 
 
 def draw_pairs(tables, options):
-    """Above, the inverse frequency of every pair before (none) and after; below, where it stands
-    between kept and divided by s."""
+    """Above, the inverse frequency of every pair before (none) and after; below, where it lies between kept and divided
+    by s."""
     first, trained = tables[0], trained_length(tables, options)
     subtitle = 'head size %s, theta %s; s = %.4g' % (first.settings.get('head_dim', '?'),
                                                      first.settings.get('theta', '?'),
@@ -273,7 +274,7 @@ def draw_distances(tables, options):
 def draw_divisors(tables, options):
     """How many times slower each pair turns, by method; the pairs right of the line make less than a turn in L."""
     trained = trained_length(tables, options)
-    # What stands in a file of its own was found by --search.
+    # A list in a file of its own was found by --search.
     labels = ['found by --search' if '--rope-config' in t.settings.get('command', '') else method_of(t) for t in tables]
     lines = [(method_of(t), label, [row['pair'] for row in t.rows],
               [row['inv_freq'] / row['scaled_inv_freq'] for row in t.rows], 0) for label, t in zip(labels, tables)]

@@ -54,7 +54,7 @@ def style_of(name, names, pale=0):
 
 
 def contrast(colour):
-    """With white, as WCAG 2 has it: from 1 for white to 21 for black."""
+    """With white, as in WCAG 2: from 1 for white to 21 for black."""
     linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
     return 1.05 / (0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05)
 

@@ -122,7 +122,7 @@ WORDS = {'at', 'is', 'above', 'most', 'from', 'to', 'types', 'needed', 'null', '
 
 
 class Key(NamedTuple):
-    at: Tuple[str, ...]        # where it may stand: beside the blocks, in one, in dual_chunk_attention_config
+    at: Tuple[str, ...]        # where it may be: beside the blocks, in one, in dual_chunk_attention_config
     type: str
     low: float                 # numbers are above it, whole ones from it on
     high: float
@@ -136,7 +136,7 @@ class Key(NamedTuple):
     by_layer: bool             # it gives layers or positions a RoPE of their own; families say whether they read it
     misplaced: bool            # beside the blocks it is a mistake
     misspelled: Tuple[str, ...]  # what it is written like by mistake, in small letters alone
-    also: Tuple[str, ...]      # what families that nobody looked at may call it
+    also: Tuple[str, ...]      # what unverified families may call it
     turns: Tuple[str, ...]     # of these: the values with which layers turn; another one says that none does
     saved: bool                # the library writes it itself, and nobody reads it
 

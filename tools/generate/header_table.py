@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes what is said of model.bin's header from the rows of export/header.json: the tables of fields in src/llama and
-src/kinds, in place, and docs/header.tsv, which docs/format.md refers to.
+"""Writes what is said of model.bin's header from the rows of export/header.json: the tables of fields in src/llama,
+src/decoder and src/kinds, in place, and docs/header.tsv, which docs/format.md refers to.
 
     python3 tools/generate/header_table.py [--check]     --check writes nothing, and fails where a table would change
 """
@@ -17,19 +17,25 @@ from written import write_changed  # noqa: E402
 COLUMNS = 100
 DOCUMENT = 'docs/header.tsv'
 BY_ITSELF = '4',  # the version that C asks for where it looks at the types of weights
-IN_C = {'LAST_METHOD': 'MOST', 'LAST_TOKEN': 'MAX_VOCAB'}  # limits that C holds behind its tables, when all is read
+IN_C = {'LAST_METHOD': 'MOST', 'LAST_TOKEN': 'MAX_VOCAB'}  # limits that C checks after its tables, when all is read
 TABLE = re.compile(r'(static const Field fields_of_(\w+)\[\] = \{\n)(.*?)(\n?\};\n)', re.S)
 TOP = 'offset\ttype\tfield\tmeaning\n'
 
 
-def place_of(member):
-    """The macro that says where a field goes: into a Model's config or its rope, or a kind's into a ModelExtra."""
-    return '%s(%s)' % ('IN_MODEL' if member.split('.')[0] in ('config', 'rope') else 'EXTRA', member)
+def place_of(member, room):
+    """The macro that says where a field goes: into a Model's config or its rope, into what any decoder adds to it
+    (ModelExtra), or into a kind's part, as ExpertsConfig."""
+    part, _, name = member.partition('.')
+    if part in ('config', 'rope'):
+        return 'IN_MODEL(%s)' % member
+    if room == 'src/decoder':
+        return 'IN_DECODER(%s)' % member
+    return 'IN_PART(%sConfig, %s)' % (''.join(word.capitalize() for word in part.split('_')), name)
 
 
-def c_row(name, given):
+def c_row(name, given, room):
     parts = ['"%s"' % name, str(given['at']), given['type'].upper().replace('[', 'X').rstrip(']'),
-             str(given.get('low', 0)), limit(given.get('high', 'ANY')), place_of(given['member'])]
+             str(given.get('low', 0)), limit(given.get('high', 'ANY')), place_of(given['member'], room)]
     parts += ['.version_%s = %s' % each for each in given.get('from', {}).items() if each[0] not in BY_ITSELF]
     text = '    {' + ', '.join(parts) + '},'
     if len(text) <= COLUMNS:
@@ -42,10 +48,10 @@ def limit(high):
     return IN_C.get(high, '1e6' if high == 10 ** 6 else str(high))
 
 
-def with_fields(text):
+def with_fields(text, room):
     """A file in C with its table as the rows of that kind are."""
     def table(found):
-        rows = [c_row(name, given) for name, given in ROWS['fields'].items() if given['kind'] == found[2]]
+        rows = [c_row(name, given, room) for name, given in ROWS['fields'].items() if given['kind'] == found[2]]
         return found[1] + ''.join(rows).rstrip() + '\n};\n'
 
     return TABLE.sub(table, text)
@@ -53,7 +59,7 @@ def with_fields(text):
 
 def files_in_c():
     """The files that have a table of fields."""
-    for room in 'src/llama', 'src/kinds':
+    for room in 'src/llama', 'src/decoder', 'src/kinds':
         for name in sorted(os.listdir(os.path.join(ROOT, room))):
             if name.endswith('.c') and TABLE.search(read(room + '/' + name)):
                 yield room + '/' + name
@@ -104,7 +110,7 @@ def read(path):
 
 def main(arguments):
     status, document = 0, read(DOCUMENT)
-    made = {path: with_fields(read(path)) for path in files_in_c()}
+    made = {path: with_fields(read(path), os.path.dirname(path)) for path in files_in_c()}
     tables = {kind for text in made.values() for _, kind, *_ in TABLE.findall(text)}
     for name, given in ROWS['fields'].items():
         if given['kind'] not in tables:

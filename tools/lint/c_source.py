@@ -44,7 +44,7 @@ def code_of(text):
 
 
 def commas(text):
-    """How many stand outside of all brackets."""
+    """How many are outside of all brackets."""
     depths = [0]
     for c in text:
         depths.append(depths[-1] + (c in '([{') - (c in ')]}'))
@@ -71,7 +71,7 @@ def statements(code):
 
 
 def comma_operator(text):
-    """The statement itself, behind labels and conditions, when commas part its pieces; else ''."""
+    """The statement itself, after labels and conditions, when commas part its pieces; else ''."""
     while True:
         text = text.strip()
         opened = re.match(r'(if|for|while|switch)\s*\(', text)

@@ -1,5 +1,5 @@
-"""Finds the names of families in code. What is known of a family stands in its row of export/families.json, so the
-code asks the rows for facts and compares no model_type, architecture or GGUF architecture. house.py runs this."""
+"""Finds the names of families in code. What is known of a family is in its row of export/families.json, so the code
+asks the rows for facts and compares no model_type, architecture or GGUF architecture. house.py runs this."""
 import ast
 import json
 import os
@@ -14,11 +14,13 @@ ELSEWHERE = {
                             'olmo'],
     'export/out_tokenizer.py': ['llama'], 'export/tokenizer.py': ['llama'],
     'page/src/config/examples.js': ['llama', 'qwen2'], 'page/src/panels/arrows.js': ['phi'],
-    'page/build.mjs': ['llama'], 'tools/lint/arrows.py': ['llama'], 'tools/lint/house.py': ['llama'],
+    'page/build.mjs': ['llama'], 'src/llama/main.c': ['llama'],
+    'tools/lint/arrows.py': ['llama'], 'tools/lint/house.py': ['llama'],
     'tools/lint/kinds.py': ['llama'], 'tools/lint/report.py': ['llama'],
     'tools/measure/bench.py': ['gpt-oss'], 'tools/measure/bench_models.py': ['llama'],
     'tools/generate/header_table.py': ['llama'],
     'tools/training/checkpoints.py': ['llama', 'LlamaForCausalLM', 'qwen3_5_text', 'Qwen3_5ForCausalLM'],
+    'tools/figures/released_tables.py': ['gemma3'],
     'tools/measure/random_models.py': ['gpt-oss'],
     'tools/measure/random_shapes.py': ['gpt-oss', 'qwen3moe', 'qwen2', 'gemma4', 'deepseek2', 'deepseek32',
                                        'qwen35', 'lfm2', 'lfm2moe', 'granitehybrid', 'nemotron_h',

@@ -17,6 +17,7 @@ from c_source import ROOT, c_files, code_of, comma_operator, files, statements
 from family_names import check_family_names
 from kinds import check_kinds, kinds_outside
 from scope import check_scope
+from storey import check_arrows
 
 COLUMNS = 120
 # Words of what other families have: none is in a Llama alone, rope.[ch] and src/llama. A sampler has a state, too.
@@ -110,6 +111,7 @@ def findings(c, python):
     yield from check_core(c)
     yield from check_closed(c)
     yield from check_scope(c)
+    yield from check_arrows(c)
     yield from check_kinds(c)
     for path, text in python.items():
         yield from check_python(path, text)

@@ -1,4 +1,4 @@
-"""Who names a part of a kind of model: in C, the members that src/kinds/kinds.h and src/fast/kinds.h give a model, a
+"""Who names a part of a kind of model: in C, the members that src/kinds/parts.h and src/fast/parts.h give a model, a
 layer and a pass, and the fields of the header that are theirs, as strings. A slice may, which is a file of the kind's
 name (its definition, its fast steps, what --explain shows of it alone), and so may the tables that tie all kinds.
 """
@@ -9,22 +9,19 @@ import re
 from c_source import ROOT
 from family_names import strings_of_c
 
-HEADERS = 'src/kinds/kinds.h', 'src/fast/kinds.h'
-# What every model has, if only as zeros: the general layer, which is no kind.
-GENERAL = {'angles', 'turns', 'layers', 'attention', 'stream', 'feed_forward', 'shape', 'flags', 'config', 'own',
-           'kept', 'n_kept'}
-# Parts of a kind in files of their own: one kind of state, what chooses keys in front of latent attention, what chooses
-# experts. Each may name the kind that it is part of.
-INSIDE = {'states': ['mamba'], 'latent': ['index'], 'experts': ['router']}
+HEADERS = 'src/kinds/parts.h', 'src/fast/parts.h'
+# Parts of a kind in files of their own: one kind of state, and what chooses experts. Each may name the kind that it is
+# part of.
+INSIDE = {'states': ['mamba'], 'experts': ['router']}
 
 
 def parts_of(c):
-    """The kinds, by their members in what is extra of a model, a layer and a pass."""
+    """The kinds, by their members of a model, a layer and a pass."""
     found = set()
     for path in HEADERS:
-        for body in re.findall(r'struct \w*Extra \{(.*?)\n\};', c.get(path, ''), re.S):
-            found.update(re.findall(r'(\w+)(?:\[\w*\])?[;,]', re.sub(r'//.*', '', body)))
-    return found - GENERAL
+        for body in re.findall(r'struct \w*Parts \{(.*?)\n\};', c.get(path, ''), re.S):
+            found.update(re.findall(r'\*(\w+);', body))
+    return found
 
 
 def fields_of(parts):
@@ -36,7 +33,7 @@ def fields_of(parts):
 
 
 def slices_of(part):
-    names = [part, part + 's', 'kinds', *INSIDE.get(part, [])]
+    names = [part, part + 's', 'parts', *INSIDE.get(part, [])]
     return {'src/%s/%s.%s' % (room, name, end)
             for room in ('kinds', 'fast', 'measure') for name in names for end in 'ch'}
 
@@ -47,7 +44,7 @@ def kinds_outside(c):
     parts = parts_of(c)
     if not parts:
         return
-    member, fields = re.compile(r'\bextra(?:->|\.)(%s)\b' % '|'.join(sorted(parts))), fields_of(parts)
+    member, fields = re.compile(r'\bkinds(?:->|\.)(%s)\b' % '|'.join(sorted(parts))), fields_of(parts)
     for path, text in sorted(c.items()):
         rules = [range(text.count('\n', 0, match.start()) + 1, text.count('\n', 0, match.end()) + 2)
                  for match in re.finditer(r'static const Rule \w+\[\] = \{.*?\n\};', text, re.S)]

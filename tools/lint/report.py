@@ -23,12 +23,12 @@ from arrows import CORE, place_of
 from c_source import ROOT, code_of, functions, tokens, without_comments
 from house import GENERATED, is_closed
 from scope import circles, shared_names, uses
+from storey import hooks_of
 
 LONG, BRANCHES, WIDE, BIG = 50, 13, 100, 450  # lines, branches, columns, lines of a file: what is counted as past these
 ROW = re.compile(r'\s*\{.*\},\s*')
 BRANCH = r'\b(?:if|for|while|case)\b|\?|&&'
 TEXTS = '.c', '.h', '.inc', '.py', '.js', '.mjs', '.css', '.html', '.md', '.json', '.mk', 'Makefile'
-HOOKS = {'src/llama/kind.h': 'Kind', 'src/fast/kind.h': 'FastKind'}
 
 
 def git(*words):
@@ -80,13 +80,6 @@ def lines_of(texts, *starts, endings=TEXTS):
     return sum(text.count('\n') for path, text in texts.items() if path.startswith(starts) and path.endswith(endings))
 
 
-def hooks_of(texts):
-    bodies = [re.search(r'typedef struct \{((?:(?!typedef struct).)*?)\n\} %s;' % name, texts.get(path, ''), re.S)
-              for path, name in HOOKS.items()]
-    return sum(len(re.findall(r'\(\*\w+\)\(|\bStep \*', re.sub(r'//.*', '', body[1]))) +
-               len(re.findall(r'\bStep \*[^;]*,', body[1])) for body in bodies if body)
-
-
 def seconds_of_tests(texts):
     files = json.loads(texts.get('tests/times.json', '{"short": {}}'))['short'].values()
     return round(sum(sum(file.values()) for file in files))
@@ -129,7 +122,7 @@ def figures(texts):
     yield 'arrows between files of C', sum(map(len, arrows.values()))
     yield 'circles of files', len(circles(arrows))
     yield 'names that two files have', len(list(shared_names(c)))
-    yield 'hooks of kinds of models', hooks_of(texts)
+    yield 'hooks of kinds of models', sum(map(len, hooks_of(texts).values()))
 
 
 def last_release():

@@ -7,15 +7,13 @@ import re
 
 from c_source import code_of, tokens
 
-# Tables of the kinds of models: each is included by the kinds that it lists.
-TABLES = ['src/llama/kind', 'src/kinds/kinds', 'src/fast/kind', 'src/fast/kinds']
 
 # ---- names at file scope ----
 
 
 def declarations(code):
-    """Every declaration at file scope as a list of tokens; what stands in brackets or braces is a list in it. The body
-    of a function ends one, as a semicolon does."""
+    """Every declaration at file scope as a list of tokens; what is in brackets or braces is a list in it. The body of a
+    function ends one, as a semicolon does."""
     open_lists = [[]]
     for token in tokens(code):
         if token in '([{':
@@ -117,7 +115,7 @@ def shared_names(c):
 
 
 def mentioned(items, in_table):
-    """The names of functions that are called in a body, or stand in a table."""
+    """The names of functions that are called in a body, or are in a table."""
     for at, item in enumerate(items):
         if isinstance(item, list):
             yield from mentioned(item, in_table)
@@ -125,20 +123,37 @@ def mentioned(items, in_table):
             yield item
 
 
-def uses(c):
-    """{file: files that it includes or calls}, by names without ending."""
+def words_of(items):
+    """All names in lists of tokens, but for members of structs."""
+    for at, item in enumerate(items):
+        if isinstance(item, list):
+            yield from words_of(item)
+        elif items[at - 1] not in ('.', '->'):
+            yield item
+
+
+def uses(c, tables=False):
+    """{file: files that it includes, or whose functions it uses}, by names without ending; with `tables` also those
+    whose variables it uses, such as the rows of a table."""
     names = {path: names_of(path, text) for path, text in c.items()}
     defined = {name: owner(path) for path in names for name, kind in names[path].items() if kind == 'function'}
+    declared = {name for text in c.values() for item in declarations(code_of(text)) if item[:1] == ['extern']
+                for part in parts(item) for name in [declared_name(part)] if name}
+    variables = {name: owner(path) for path in names for name, kind in names[path].items()
+                 if tables and kind == 'variable' and name in declared}
     arrows = {owner(path): set() for path in c}
     for path, text in c.items():
         targets = arrows[owner(path)]
         for name in re.findall(r'^\s*#\s*include "(.*)"', text, re.M):
             targets.add(owner(os.path.normpath(os.path.join(os.path.dirname(path), name))))
         for declaration in declarations(code_of(text)):
+            if not is_function(declaration) and '=' not in declaration:
+                continue  # members of a struct are neither functions nor variables
             inside = [item for item in declaration if is_list(item, '{')]
             called = set(mentioned(inside, not is_function(declaration))) - set(names[path])
             targets.update(defined[name] for name in called if name in defined)
-    return {path: {target for target in targets if target in arrows and target != path and target not in TABLES}
+            targets.update(variables[name] for name in set(words_of(inside)) - set(names[path]) if name in variables)
+    return {path: {target for target in targets if target in arrows and target != path}
             for path, targets in arrows.items()}
 
 

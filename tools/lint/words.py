@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 """Plain English, held by make lint: finds sentences of more than 45 words, and words to avoid,
 in the documents and in what --help prints. One line for each finding, `path:line: what (found, expected)`, and exit
-status 1; or one line that says how much was read, and 0.
+status 1; or one line that says how much was read, and 0. Words to avoid in comments are counted, and fail nothing yet.
+
+    python3 tools/lint/words.py [--comments [PATH ...]]     lists those of comments, of paths that begin so
 """
 import glob
 import os
 import re
 import subprocess
 import sys
+
+import comments
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 WORDS = 45  # of a sentence, at most
@@ -114,13 +118,17 @@ def documents():
     return read
 
 
-def main():
+def main(arguments):
+    if arguments[:1] == ['--comments']:
+        print('\n'.join(fault for fault in comments.faults() if fault.startswith(tuple(arguments[1:] or ['']))))
+        return 0
     read = documents()
     found = [fault for path, blocks in read.items() for fault in faults(path, blocks)]
     lengths = [len(words(part)) for blocks in read.values() for _, text in blocks for part in sentences(text)]
     print('\n'.join(found) or 'words: %d sentences in %d documents' % (len(lengths), len(read)))
+    print('comments: %d words to avoid (tools/lint/words.py --comments lists them)' % len(list(comments.faults())))
     return 1 if found else 0
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -183,7 +183,7 @@ def nemotron_h(shape, i, usual, more, down):
 
 
 def slides(shape, i):
-    """Whether a layer is of the first kind, of which `period` - 1 stand before one of the other."""
+    """Whether a layer is of the first kind, of which `period` - 1 come before one of the other."""
     return (i + 1) % shape['period'] != 0
 
 
@@ -221,7 +221,7 @@ def all_tensors(shape, mix):
 # ---- settings ----
 
 def settings(shape):
-    """{key behind the family's name: number, or a list of them}"""
+    """{key after the family's name: number, or a list of them}"""
     head, n = shape.get('head'), shape['layers']
     keys = {'block_count': n, 'context_length': shape['context'], 'embedding_length': shape['dim'],
             'feed_forward_length': shape['hidden'], 'attention.head_count': shape['heads'],

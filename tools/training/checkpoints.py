@@ -46,7 +46,7 @@ def attention_tensors(config, weights, a):
     q, kv = config["num_attention_heads"] * config["head_dim"], config["num_key_value_heads"] * config["head_dim"]
     parts = dict(zip("qkv", weights[a + "qkv.weight"].split([q, kv, kv])))
     tensors = {"self_attn.o_proj.weight": weights[a + "o.weight"]}
-    if a + "gate.weight" in weights:  # whose rows stand behind the queries of each head
+    if a + "gate.weight" in weights:  # whose rows follow the queries of each head
         both = [t.view(config["num_attention_heads"], -1, config["hidden_size"])
                 for t in (parts["q"], weights[a + "gate.weight"])]
         parts["q"] = torch.cat(both, 1).flatten(0, 1)

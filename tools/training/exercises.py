@@ -21,7 +21,7 @@ class Tokenizer:
 
     @functools.cache
     def bare(self, text):
-        """text as it is tokenized glued to what stands before it."""
+        """text as it is tokenized glued to what comes before it."""
         return tuple(self.sp.encode("\n" + text)[2:])
 
 

@@ -1,5 +1,5 @@
-"""A layer that has a state in place of keys and values, in PyTorch: the gated delta rule (arXiv 2412.06464) as Qwen 3.5
-has it, read in chunks. src/kinds/states.c has the same token by token, and its formulas."""
+"""A layer that has a state in place of keys and values, in PyTorch: the gated delta rule (arXiv 2412.06464) as in Qwen
+3.5, read in chunks. src/kinds/states.c has the same token by token, and its formulas."""
 import math
 
 import torch

@@ -238,7 +238,7 @@ def as_varint(value):
 def reorder(path, like):
     """Gives the pieces of a sentencepiece model the order of a tokenizer.bin that has the same ones: releases of
     sentencepiece break ties between pieces otherwise. In the model's protobuf each piece is a message of field 1, with
-    the text as its own field 1, and they stand before all else."""
+    the text as its own field 1, and they come before all else."""
     model, pieces, at = path.read_bytes(), [], 0
     while model[at:at + 1] == b"\x0a":
         size, begin = varint(model, at + 1)
@@ -250,7 +250,7 @@ def reorder(path, like):
         length = struct.unpack_from("<4xi", data, place)[0]
         order.append(data[place + 8:place + 8 + length].replace(b" ", "\u2581".encode()))
         place += 8 + length
-    first = BYTES_END  # unk, bos, eos and the bytes stand where they do
+    first = BYTES_END  # unk, bos, eos and the bytes are where they are
     if set(order[first:]) != {text for text, _ in pieces[first:]}:
         raise SystemExit(f"{like}: other pieces than those that were learned")
     texts = [text for text, _ in pieces[:first]] + order[first:]

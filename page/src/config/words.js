@@ -67,7 +67,7 @@ export const isNothingNew = (notes, trained) => !!notes.full && +notes.window_sl
 
 // What stands on top, a sentence or two: a refusal by all engines; or how far the settings reach, and where the file and
 // engines stop before that. `rows` are those of --check, `engines` those of --engines, `length` is what the reader wants.
-export function verdictOf(rows, length, { notes, told, engines }) {
+export function verdictOf(rows, length, { notes, told, engines, isOwn }) {
     const { trainedContext: trained, maxPositions: promised } = told;
     const failed = rows.filter((row) => row.verdict === 'fail');
     if (engines.length && engines.every((row) => row.verdict === 'refused'))
@@ -83,7 +83,9 @@ export function verdictOf(rows, length, { notes, told, engines }) {
             `These settings reach ${count(length)} positions by their distance map, ${titleOf(notes.map)}: no distance passes ` +
             `${count(trained)}.${engines.some((row) => row.verdict === 'same') ? '' : ' No engine that was examined reads them so.'}`
         );
-    const reach = reachOf(rows) || trained,
+    // Where a model was trained on with its factor, the file's length is what it was made for.
+    const isTuned = isOwn && TUNED.includes(told.method) && promised > 0,
+        reach = Math.min(reachOf(rows) || trained, isTuned ? promised : Infinity),
         others = failed.filter((row) => row.check !== 'reach').map((row) => row.check);
     const wanted = length > reach ? `, not ${count(length)}` : '',
         wrong = others.length ? ` Its settings contradict one another (${others.join(', ')}).` : '';

@@ -26,7 +26,7 @@ export function termBars(pairs) {
         best = meter('best', 'best score elsewhere');
     const totals = h('div.totals', mine.row, best.row),
         box = h('div.bars-of-pairs', svg.node(), totals);
-    let most = 5, // of the axis, which never shrinks
+    let most = 3, // of the axis, which never shrinks
         widest = 30,
         shown = null,
         width = 600,

@@ -208,7 +208,7 @@ function resultsOf(isShort, link) {
                 { alike, engines } = putReadings(plan, length, reach, told.maxPositions > 0);
             yield;
             box.hidden = false;
-            onTop.textContent = verdictOf(rows, length, { notes, told, engines });
+            onTop.textContent = verdictOf(rows, length, { notes, told, engines, isOwn: !chosen });
             onTop.classList.toggle('bad', failed.length > 0 || /^No engine/.test(onTop.textContent));
             facts.replaceChildren(...factsOf(told, method, scaled, pairs, { far, map: notes.map }, !!kinds.sliding));
             const said = remarks({ told, advice, method, scale: scaled.scale, sharp, length, reach, isOwn: !chosen, isOnTop });
@@ -279,7 +279,7 @@ export function yourModel({ small, hasToolBeside, isTool }) {
     function promise(told) {
         if (wished) return;
         isOurs = true;
-        const reach = hasOriginal(pasted) ? told.trainedContext * told.factor : 0;
+        const reach = hasOriginal(pasted) && !TUNED.includes(told.method) ? told.trainedContext * told.factor : 0;
         state.set('want', Math.min(WANT[1], Math.max(WANT[0], reach, promiseOf(pasted, told))));
         isOurs = false;
     }

@@ -66,17 +66,17 @@ export function keyGrid({ engine, recorded, file, shipped }) {
                         key = keyOf(SEED, length, i, 0),
                         hidden = { length, depth, key, context: longest };
                     cell.classList.add('now');
-                    status.say(`${titleOf(name)}, ${count(length)} tokens, the key at ${100 * depth} % …`);
+                    status.say(`${titleOf(name)}, ${count(length)} tokens, the number at ${100 * depth} % …`);
                     try {
                         const { answer } = await run.ask('hide', { model: 'model', method: name, ...hidden });
-                        mark(cell, answer === key, `key ${key}, answer ${answer}`);
+                        mark(cell, answer === key, `${key}, answer ${answer}`);
                         right += +(answer === key);
                         all++;
                     } finally {
                         cell.classList.remove('now');
                     }
                 }
-        status.say(`${right} of ${all} keys found.`);
+        status.say(`${right} of ${all} found.`);
     }
     const how = `-n ${longest} --trials 1 -s ${SEED} --kv f32 --rope ${NAMES.join(',')}`;
     const all = h(
@@ -84,7 +84,7 @@ export function keyGrid({ engine, recorded, file, shipped }) {
         h('h3', 'Five lengths, five depths'),
         h(
             'p.fine',
-            'Rows: length of the text. Columns: how far into it the key is, in percent. Pale cells were recorded; solid ones were run here.',
+            'Rows: length of the text. Columns: how far into it the number is, in percent. Pale cells were recorded; solid ones were run here.',
         ),
         box,
         asking.button(['Run the grid']),

@@ -31,7 +31,8 @@ export function handleBoard({ pairs, slow, past, scale, over, move }) {
         .clamp(true)
         .domain([LOWEST, most])
         .range([HEIGHT - 12, 12]);
-    let width = 0; // not seen
+    let width = 600,
+        isDrawn = false; // once, though it be hidden: then it has its parts and its name
     const step = () => (width - LEFT) / pairs,
         x = (i) => LEFT + (i + 0.5) * step();
 
@@ -78,7 +79,8 @@ export function handleBoard({ pairs, slow, past, scale, over, move }) {
         });
 
     function draw() {
-        if (!width) return;
+        if (!width && isDrawn) return;
+        isDrawn = true;
         const list = slow(),
             isPast = past(),
             shown = Array.from({ length: pairs }, (_, i) => i),

@@ -13,12 +13,12 @@ export function hideAKey({ file, engine, shipped, recorded, own, scene }) {
         found = grid.lengths.flatMap((n) => DEPTHS.filter((depth) => n * (1 - depth) <= L)).length,
         choices = [DEPTHS.length, found, places];
     if (grid.lengths.at(-1) <= L)
-        return { id: 'key', title: 'Hide a key', body: [h('p', 'All that is read here is within its training.'), h('div.scene-slot'), grid.box] };
+        return { id: 'key', title: 'Where is it found?', body: [h('p', 'All that is read here is within its training.'), h('div.scene-slot'), grid.box] };
     grid.box.hidden = true; // it has the answer
     scene.hide(() => (grid.box.hidden = false));
     const guess = predict(
         `The number is hidden in ${places} places: ${lengths} lengths up to ${count(grid.lengths.at(-1))} tokens, ${DEPTHS.length} ` +
-            'depths each. In all of these texts the window reads as well as YaRN. How often does it find the number?',
+            'depths each. By perplexity the window reads all of these about as well as YaRN. How often does it find the number?',
         choices.map(String),
         (i) => {
             scene.unhide('window');
@@ -30,7 +30,7 @@ export function hideAKey({ file, engine, shipped, recorded, own, scene }) {
     );
     return {
         id: 'key',
-        title: 'Hide a key',
+        title: 'Where is it found?',
         body: [guess, h('div.scene-slot'), grid.box],
     };
 }

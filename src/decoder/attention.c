@@ -1,0 +1,218 @@
+// The parts of attention (forward.c), in which models differ from a Llama: norms of heads (Qwen 3), of
+// all heads together (OLMo 2), or after RoPE (Hunyuan); layers that have a window (Mistral) or chunks
+// (Llama 4); scales (Gemma 3) and caps (Gemma 2) of scores, queries that grow with their position
+// (Ministral 3), a gate of the mix (Qwen3-Next).
+#include "attention.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "../llama/arithmetic.h"
+#include "curves.h"
+#include "layers.h"
+#include "rope_layers.h"
+#include "rules.h"
+
+// ---- the header and the tensors ----
+
+static const Field fields_of_attention[] = {
+    {"sliding_window", 52, U32, 0, MOST, IN_DECODER(attention.window)},
+    {"qkv_bias", 208, U32, 0, 1, IN_DECODER(attention.qkv_bias)},
+    {"o_bias", 212, U32, 0, 1, IN_DECODER(attention.o_bias)},
+    {"qk_norm", 216, U32, 0, N_QK_NORMS - 1, IN_DECODER(attention.qk_norm),
+     .version_5 = QK_NORM_WHOLE, .version_6 = QK_NORM_BARE},
+    {"score_scale", 368, F64, 0, MAX_SCALE, IN_DECODER(attention.score_scale)},
+    {"attention_sinks", 408, U32, 0, 1, IN_DECODER(attention.sinks)},
+    {"value_dim", 516, U32, 0, ROPE_MAX_HEAD_DIM, IN_DECODER(attention.value_dim)},
+    {"value_scale", 520, F64, 0, MAX_SCALE, IN_DECODER(attention.value_scale)},
+    {"value_norm", 528, U32, 0, 1, IN_DECODER(attention.value_norm)},
+    {"attention_gate", 532, U32, 0, N_GATES - 1, IN_DECODER(attention.gate)},
+    {"qk_norm_late", 540, U32, 0, 1, IN_DECODER(attention.qk_norm_late)},
+    {"qk_norm_turning", 544, U32, 0, 1, IN_DECODER(attention.qk_norm_turning)},
+    {"score_cap", 576, F64, 0, MAX_SCALE, IN_DECODER(attention.score_cap)},
+    {"attention_chunk", 596, U32, 0, MOST, IN_DECODER(attention.chunk)},
+    {"gate_bias", 716, U32, 0, 1, IN_DECODER(attention.gate_bias)},
+};
+
+static const Rule rules_of_attention[] = {
+    {"gate_bias", NEEDS, "attention_gate"},
+    {"qk_norm_late qk_norm_turning", NEEDS, "qk_norm"},
+};
+
+static bool check_attention(Model *m, Error *err) {
+    const AttentionConfig *a = &m->config.extra->attention;
+    if (!CHECK_RULES(m, rules_of_attention, err)) return false;
+    return a->qk_norm != QK_NORM_WHOLE || !(a->qk_norm_late || a->qk_norm_turning) ||
+           fail(err, "%s with qk_norm %d (expected 1 or 3, a norm of each head)",
+                a->qk_norm_late ? "qk_norm_late" : "qk_norm_turning", a->qk_norm);
+}
+
+static void list_attention(Model *m, Layer *w, Tensors *t) {
+    const AttentionConfig *a = &m->config.extra->attention;
+    AttentionTensors *to = &w->extra->attention;
+    const LayerShape *of = &w->extra->shape;
+    int64_t q = tensor_at(t, &w->wq)->rows, k = tensor_at(t, &w->wk)->rows;
+    int64_t v = tensor_at(t, &w->wv)->rows, mixed = tensor_at(t, &w->wo)->cols;
+    int64_t dim = m->config.dim, head = of->head_dim;
+    bool is_whole = a->qk_norm == QK_NORM_WHOLE;
+    bool has_norms = is_whole || a->qk_norm == QK_NORM_HEAD;
+    bool has_sinks = a->sinks && !(w->extra->flags & LAYER_WITHOUT_SINKS);
+    int64_t gates = a->gate == GATE_SOFTPLUS_HEAD ? of->n_heads : a->gate ? mixed : 0;
+    const Tensor rows[] = {
+        {171, &to->bq, FLOATS, .rows = a->qkv_bias, .cols = q},
+        {172, &to->bk, FLOATS, .rows = a->qkv_bias && k, .cols = k},
+        {173, &to->bv, FLOATS, .rows = a->qkv_bias && v, .cols = v},
+        {174, &to->q_norm, FLOATS, .rows = has_norms, .cols = is_whole ? q : head},
+        {175, &to->k_norm, FLOATS, .rows = has_norms && k, .cols = is_whole ? k : head},
+        {190, &to->wg, ATTENTION, .rows = gates, .cols = dim},
+        {191, &to->bg, FLOATS, .rows = a->gate_bias && gates, .cols = gates},
+        {201, &to->bo, FLOATS, .rows = a->o_bias, .cols = dim},
+        {202, &to->sinks, FLOATS, .rows = has_sinks, .cols = of->n_heads},
+    };
+    if (w->extra->flags & LAYER_STATE) return;
+    insert_tensors(t, rows, sizeof rows / sizeof rows[0]);
+}
+
+bool layer_norms_heads(const Layer *layer, const ModelConfig *c) {
+    const AttentionConfig *a = &c->extra->attention;
+    bool by_head = a->qk_norm == QK_NORM_HEAD || a->qk_norm == QK_NORM_BARE;
+    return by_head && !(a->qk_norm_turning && layer->extra->flags & LAYER_NOPE);
+}
+
+int layer_chunk(const Layer *layer, const ModelConfig *c) {
+    return layer->extra->flags & LAYER_SEES_ALL ? 0 : c->extra->attention.chunk;
+}
+
+int64_t model_value_dim(const ModelConfig *c) {
+    int value_dim = c->extra->attention.value_dim;
+    return value_dim ? value_dim : c->head_dim;
+}
+
+float layer_score_scale(const ModelConfig *c, const Layer *layer) {
+    double scale = c->extra->attention.score_scale;
+    return scale > 0 ? (float)scale : 1 / sqrtf((float)layer->extra->shape.head_dim);
+}
+
+// ---- queries, keys and values ----
+
+float *key_row(const Plain *p, float *keys, int i) {
+    const ModelConfig *m = &p->model->config;
+    int64_t row = (int64_t)p->w->extra->shape.kv_layer * p->context + i;
+    return keys + row * m->n_kv_heads * m->head_dim;
+}
+
+float *value_row(const Plain *p, int i) {
+    int64_t row = (int64_t)p->w->extra->shape.kv_layer * p->context + i;
+    return p->values + row * p->value_width;
+}
+
+const float *key_head(const Plain *p, float *keys, int i, int h) {
+    const LayerShape *of = &p->w->extra->shape;
+    int sharing = of->n_heads / of->n_kv_heads;
+    return key_row(p, keys, i) + h / sharing * of->head_dim;
+}
+
+const float *value_head(const Plain *p, int i, int h) {
+    const LayerShape *of = &p->w->extra->shape;
+    int sharing = of->n_heads / of->n_kv_heads;
+    return value_row(p, i) + h / sharing * layer_value_dim(&p->model->config, p->w);
+}
+
+void norm_heads(const Plain *p, float *x, int n, const float *weight) {
+    const ModelConfig *m = &p->model->config;
+    int64_t d = p->w->extra->shape.head_dim;
+    int64_t all = n * d;
+    bool is_whole = m->extra->attention.qk_norm == QK_NORM_WHOLE;
+    int64_t width = is_whole ? all : d;
+    if (!is_whole && !layer_norms_heads(p->w, m)) return;
+    rotate_before_norm(p, x, n);
+    for (int64_t at = 0; at < all; at += width) {
+        rmsnorm(x + at, x + at, weight, width, m->norm_eps);
+    }
+}
+
+// k (n_kv_heads * head_dim) and v (n_kv_heads * value_dim). In some layers of Gemma 4 the values are
+// the keys, before these are normed.
+void project_keys(Plain *p) {
+    const ModelConfig *m = &p->model->config;
+    const Layer *w = p->w;
+    const AttentionTensors *own = &w->extra->attention;
+    int n = w->extra->shape.n_kv_heads;
+    int64_t value_dim = layer_value_dim(m, w);
+    float *k = key_row(p, p->keys, p->i);
+    float *v = value_row(p, p->i);
+    matmul_biased(k, &w->wk, p->normed, own->bk, p->row);
+    if (w->extra->flags & LAYER_KEYS_ARE_VALUES) memcpy(v, k, n * value_dim * sizeof(float));
+    else matmul_biased(v, &w->wv, p->normed, own->bv, p->row);
+    for (int h = 0; m->extra->attention.value_norm && h < n; h++) {
+        rmsnorm(v + h * value_dim, v + h * value_dim, NULL, value_dim, m->norm_eps);
+    }
+    norm_heads(p, k, n, own->k_norm);
+}
+
+// ---- scores ----
+
+bool query_sees(const Plain *p, int j) {
+    const RopeConfig *c = layer_angles(p)->rope;
+    bool has_window = c->all_slide || !(p->w->extra->flags & LAYER_SEES_ALL);
+    int query = layer_position(p, p->i);
+    int key = layer_position(p, j);
+    int chunk = layer_chunk(p->w, &p->model->config);
+    if (chunk && key < query / chunk * chunk) return false;
+    return !has_window || rope_sees(c, query, key);
+}
+
+float present_score_scale(const Plain *p) {
+    const RopeConfig *rope = layer_angles(p)->rope;
+    int position = layer_position(p, p->i);
+    double grown =
+        rope_logn(rope, position) * layer_temperature(p->w, rope, position) * score_growth(rope);
+    return (float)grown * layer_score_scale(&p->model->config, p->w);
+}
+
+// After a jump a key counts as many: a crowd of n keys adds ln n.
+void finish_scores(Plain *p, int h) {
+    const Spread *spread = layer_angles(p)->spread;
+    const Watch *watch = &p->extra->config->watch;
+    float cap = (float)p->model->config.extra->attention.score_cap;
+    for (int j = 0; j <= p->i; j++) {
+        float *score = &p->scores[j];
+        if (cap > 0) *score = capped(*score, cap);
+        if (!query_sees(p, j)) *score = -INFINITY;
+        double crowd = spread->crowd ? spread_crowd(spread, p->i, j) : 1;
+        if (crowd != 1) *score += (float)log(crowd);
+    }
+    bool is_watched = watch->scores && p->layer == watch->layer && h == watch->head;
+    if (is_watched) memcpy(watch->scores, p->scores, (p->i + 1) * sizeof(float));
+}
+
+// ---- what is mixed ----
+
+// wg @ normed has a number for each element, or one for each head.
+void gate_mixed(Plain *p) {
+    const AttentionConfig *a = &p->model->config.extra->attention;
+    const AttentionTensors *own = &p->w->extra->attention;
+    float *gates = p->extra->attention.gates;
+    int64_t n = p->w->wo.cols;
+    if (a->value_scale > 0) scale_all(p->mixed, (float)a->value_scale, n);
+    if (!a->gate) return;
+    int64_t shared = n / own->wg.rows;  // elements of a head that one number multiplies
+    matmul_biased(gates, &own->wg, p->normed, own->bg, p->row);
+    for (int64_t i = 0; i < n; i++) {
+        float gate = gates[i / shared];
+        p->mixed[i] *= a->gate == GATE_SIGMOID ? sigmoid(gate) : softplus(gate);
+    }
+}
+
+static void describe_attention(const Model *m, Teller *tell, void *whose) {
+    if (m->config.extra->attention.sinks)
+        tell(whose, "learned_sinks", "one in each head's softmax", false);
+}
+
+const Kind attention_kind = {
+    .fields = fields_of_attention,
+    .n_fields = sizeof fields_of_attention / sizeof fields_of_attention[0],
+    .check = check_attention,
+    .add_tensors = list_attention,
+    .describe = describe_attention,
+};

@@ -1,0 +1,36 @@
+// What kinds of models add to a model, a layer and a forward pass: a pointer for each kind to a struct of
+// its own, which its header has. NULL: nothing.
+#pragma once
+
+#include "../decoder/decoder.h"
+#include "../decoder/rules.h"
+
+struct ModelParts {
+    struct ExpertsConfig *experts;
+    struct GaussianTopkConfig *gaussian_topk;
+    struct LatentConfig *latent;
+    struct StatesConfig *states;
+    struct MambaConfig *mamba;
+    struct AltupConfig *altup;
+    struct PerLayerConfig *per_layer;
+    struct EncodingConfig *encoding;
+};
+
+struct LayerParts {
+    struct ExpertsTensors *experts;
+    struct LatentTensors *latent;
+    struct StatesTensors *states;
+    struct MambaTensors *mamba;
+    struct AltupTensors *altup;
+    struct PerLayerTensors *per_layer;
+    struct EncodingTensors *encoding;
+};
+
+struct PlainParts {
+    struct PlainExperts *experts;
+    struct PlainLatent *latent;
+    struct PlainStates *states;
+    struct PlainAltup *altup;
+    struct PlainPerLayer *per_layer;
+    struct PlainEncoding *encoding;
+};

@@ -1,0 +1,84 @@
+// Files of llama2.c, versions 0, 1 and 2, and the note that older versions of this program wrote after
+// the tensors. Their models are plain Llamas; only the file is another one: a header of seven numbers, and
+// one tensor of all layers, then the next.
+#include <stdlib.h>
+#include <string.h>
+
+#include "model.h"
+
+enum { V0_BYTES = 28, V2_BYTES = 256 };  // of a header: of version 0, and of 1 and 2
+
+// ---- the header ----
+
+// Seven int32, from version 1 on a byte, in 2 an int32. The rest is Llama 2's.
+static void take_header(Model *m, const uint8_t *p, int version) {
+    int32_t n[7];  // dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab_size, seq_len
+    memcpy(n, p, sizeof n);
+    // In version 0 the vocabulary is negative when the classifier is not shared.
+    int vocab_size = version == 0 && n[5] >= -MAX_VOCAB ? abs(n[5]) : n[5];
+    ModelConfig *c = &m->config;
+    c->magic = MAGIC;
+    c->version = 1;  // which has no fields of later versions
+    c->dim = n[0];
+    c->hidden_dim = n[1];
+    c->n_layers = n[2];
+    c->n_heads = n[3];
+    c->n_kv_heads = n[4];
+    c->head_dim = n[3] > 0 ? n[0] / n[3] : 0;
+    c->vocab_size = vocab_size;
+    c->seq_len = n[6];
+    c->shared_classifier = version > 0 ? p[28] : n[5] > 0;
+    c->weight_type = version == 2 ? WEIGHT_Q8 : WEIGHT_F32;
+    if (version == 2) memcpy(&c->group_size, p + 29, sizeof c->group_size);
+    c->norm_eps = 1e-5;
+    c->n_eos = vocab_size > 2;
+    c->bos_id = vocab_size > 2 ? 1 : -1;
+    c->eos_ids[0] = 2;
+    m->rope = (RopeConfig){.theta = 10000, .train_ctx = n[6], .truncate = true};
+}
+
+const char *old_header(Model *m, int *version, uint64_t *bytes) {
+    const uint8_t *file = m->file.data;
+    int32_t start[2];
+    memcpy(start, file, sizeof start);
+    bool has_magic = start[0] == MAGIC;  // version 0 has none
+    if (has_magic && start[1] != 1 && start[1] != 2) return NULL;
+    *version = has_magic ? start[1] : 0;
+    *bytes = has_magic ? V2_BYTES : V0_BYTES;
+    if (m->file.size >= *bytes) take_header(m, has_magic ? file + 8 : file, *version);
+    return has_magic ? "" : "not a model file: no ak42 magic, and as llama2.c's version 0 an ";
+}
+
+// Heads fill the model, and version 2's groups every tensor exactly, as in what llama2.c exports.
+bool old_header_holds(const Model *m, Error *err) {
+    const ModelConfig *c = &m->config;
+    int64_t d = c->dim;
+    int64_t kv_rows = c->n_kv_heads * c->head_dim;
+    int64_t group = c->version == 2 ? c->group_size : 1;
+    if (c->version < 3 && c->dim % c->n_heads)
+        return fail(err, "dim %d is not a multiple of %d heads", (int)c->dim, c->n_heads);
+    if (d * d % group || d * kv_rows % group || d * c->hidden_dim % group ||
+        d * c->vocab_size % group)
+        return fail(err, "group_size %d does not divide the tensors", c->group_size);
+    return true;
+}
+
+// ---- tensors ----
+
+// Tensors in the order of version 0, and of versions 1 and 2, by their places in later ones (tensors.c).
+enum { N_PLACES = 14 };
+static const int orders[2][N_PLACES] = {
+    {10, 100, 130, 160, 170, 200, 300, 310, 350, 330, 900, 910, 920, 0},
+    {100, 300, 900, 10, 130, 160, 170, 200, 310, 350, 330, 920, 0},
+};
+
+const int *old_order(const Model *m) {
+    int version = m->config.version;
+    return version < 3 ? orders[version > 0] : NULL;
+}
+
+// 32 bytes, which nothing reads.
+bool old_note_follows(const Model *m, uint64_t offset) {
+    return m->config.version >= 3 && m->file.size == offset + 32 &&
+           memcmp(m->file.data + offset, "ANCR", 4) == 0;
+}
