@@ -113,11 +113,11 @@ def test_tasks_that_say_nothing():
         told = probe(server.url, *TASKS)
         words = 'does not hold to 2,048: passkey, 2,048 tokens: accuracy 0.000, and 1.000 at 512'
         check(told.status == 1 and told.last.startswith(words), 'right when short only', told)
-    with Fake('llama', fault='dies 11') as server:  # five short texts, then five
+    with Fake('llama', fault='dies 15') as server:  # what it counts, five short texts, then five
         told = probe(server.url, *TASKS, '--retries', 0)
         check(told.status == 2 and 'holds' not in told.out and told.last == 'unfinished: 5 of 15 answers' and
               'does not answer' in told.err, 'it dies on the way', told)
-    with Fake('llama', fault='fails 11') as server:
+    with Fake('llama', fault='fails 15') as server:
         told = probe(server.url, *TASKS, '--retries', 0)
         check(told.status == 1 and 'failed\tasked 1,024 (status 500' in told.out, 'it fails on the way', told)
 
@@ -128,7 +128,9 @@ def test_judging():
     one = tasks.Trial(line)
     several = tasks.Trial(line.replace('"12345"', '"12345", "67890"'))
     for trial, said, chat, right in (
-            (one, ' 12345. And', False, True), (one, '\n12345', False, True), (one, 'It is 12345', False, False),
+            (one, ' 12345. And', False, True), (one, '\n12345', False, True), (one, 'It is 12345', False, True),
+            (one, 'The key is **12345**.', False, True), (one, '1 2 3 4 5', False, True),
+            (one, '12 345', True, True), (one, '99999 is it, or 12345', False, False), (one, '3 12345', True, True),
             (one, '1234', False, False), (one, 'The key is **12345**.', True, True), (one, '12,345', True, True),
             (one, '99999, or 12345', True, False), (one, '<think>99999?</think> 12345', True, True),
             (one, '123456', True, False), (several, '67890 and 12345', False, True), (several, '67890', False, False),
