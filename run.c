@@ -149,6 +149,15 @@ static bool find_tokenizer(Program *p, Error *err) {
     return p->job.tokenizer;
 }
 
+// Adds to the reason why the FILE of --check cannot be read what `--check 32k` most likely means.
+static void hint_at_length(const char *path, Error *err) {
+    const size_t digits = strspn(path, "0123456789");
+    const bool is_length =
+        digits > 0 && (!path[digits] || (strchr("kKmM", path[digits]) && !path[digits + 1]));
+    const Error why = *err;
+    if (is_length) fail(err, "%s (did you mean --check -n %s?)", why.text, path);
+}
+
 // The ids of the text that is measured, if one is given, or of the prompt.
 static bool read_ids(Program *p, bool prompted, Error *err) {
     const Options *o = &p->options;
@@ -167,6 +176,7 @@ static bool read_ids(Program *p, bool prompted, Error *err) {
     };
     if (!measured && !prompted) return true;
     job->ids = text_ids(&source, job->tokenizer, &job->n_ids, err);
+    if (!job->ids && o->check.text_path) hint_at_length(o->check.text_path, err);
     if (measured || !job->ids) return job->ids;
     bool is_given = o->text.prompt || o->prompt_file;
     bool is_empty = job->n_ids == (tokenizer_bos(job->tokenizer) >= 0);

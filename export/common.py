@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from contextlib import contextmanager
 from typing import Any, BinaryIO, Callable, Dict, Iterator, List, NoReturn, Set
 
@@ -186,44 +185,10 @@ def parse_json(path: str, data: bytes) -> Dict[str, Any]:
     try:
         values = json.loads(data.decode('utf-8-sig'), object_pairs_hook=unique, parse_int=integer)
     except (ValueError, RecursionError) as error:
-        raise Problem(path, 'is not valid JSON (%s)' % (pasted(data, error) or error))
+        raise Problem(path, 'is not valid JSON (%s)' % error)
     if not isinstance(values, dict):
         raise Problem(path, 'is not a JSON object')
     return values
-
-
-BEGINS_AS_JSON = rb'-?[0-9]|-?Infinity|true|false|null|NaN|True|False|None'  # or as Python's
-
-
-def pasted(data: bytes, error: Any) -> str:
-    """What editors and web pages put into a text in place of another character, if that is what is wrong; the words are
-    those of src/configs/json.c."""
-    if data.startswith((b'\xff\xfe', b'\xfe\xff')):
-        return 'line 1: found a byte order mark of UTF-16, expected UTF-8 without one'
-    found = error.doc[error.pos:error.pos + 1] if isinstance(error, json.JSONDecodeError) else ''
-    named = re.match(rb'\s*([A-Za-z0-9_]+)\s*([{=:])', data)
-    from_brace = 'JSON, from the { on' if b'{' in data else 'JSON'
-    if named:
-        how, expected = {b'{': (', as print shows a config', from_brace),
-                         b'=': (' =, as Python has it', from_brace),
-                         b':': (' without quotes, as YAML has it', 'JSON')}[named.group(2)]
-        line = 1 + data[:named.start(1)].count(b'\n')
-        return 'line %d: found %s%s, expected %s' % (line, named.group(1).decode()[:40], how, expected)
-    if data.startswith(b'GGUF'):
-        return 'this is a GGUF file'
-    strange = re.match(rb'\s*(?!%s)([-A-Za-z+@~$<>%%][ -~]{0,39})' % BEGINS_AS_JSON, data)
-    if strange:
-        line = 1 + data[:strange.start(1)].count(b'\n')
-        return 'line %d: found %s, expected %s' % (line, strange.group(1).decode().rstrip(), from_brace)
-    word = re.match('True|False|None', error.doc[error.pos:]) if found else None
-    if found and re.match('#|//|/[*]', error.doc[error.pos:]):
-        return 'line %d: found a comment, which JSON has not' % error.lineno
-    if found == "'" or word:
-        return 'line %d: found %s, as Python has it, expected JSON, which json.dumps writes' % (
-            error.lineno, word.group(0) if word else 'a single quote')
-    if '\u2018' <= found <= '\u201f':
-        return 'line %d: found a curly quote, %s, expected a straight one, "' % (error.lineno, found)
-    return 'line %d: found a no-break space' % error.lineno if found == '\xa0' else ''
 
 
 def read_json(job: Job, path: str) -> Keys:

@@ -9,9 +9,8 @@ from math import sqrt
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from .common import (ENCODINGS, MAX_EOS, MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_PER_LAYER, MAX_SEQ,
-                     MAX_VOCAB, MAX_WIDTH, REFUSED, Job, Keys, Problem, is_number, not_used, parse_json, read_json,
-                     read_small)
-from .families import FAMILIES, GATES, WRAPPERS, Family, named
+                     MAX_VOCAB, MAX_WIDTH, REFUSED, Job, Keys, Problem, not_used, parse_json, read_json, read_small)
+from .families import FAMILIES, GATES, Family
 from .kinds import altup, experts, gaussian_topk, latent, layers, shapes, states, steps
 from .model import FIELDS_OF, Feature, Model
 from .rope import ask, read_ropes
@@ -36,10 +35,11 @@ def read_config(job: Job, folder: str) -> Read:
     data = read_small(job, path)
     said = ask(job, path)
     whole = Keys(job, path, parse_json(path, data))
-    config, family = text_config(whole)
+    config, family = text_config(whole, said)
     for spelling in family.keys.also.keys() & config.values.keys():
         config.values[family.keys.also[spelling]] = config.values[spelling]
-    check_keys(config, family)
+    # A wrapper, whose keys may be the text model's own, has a class of its own name.
+    check_keys(config, family, 'wrapper' in said and config is whole)
     dim = config.integer('hidden_size', MAX_WIDTH, family.default('hidden_size', REFUSED))
     n_heads = config.integer('num_attention_heads', MAX_HEADS, family.default('num_attention_heads', REFUSED))
     widths = latent.from_config(config, family) if family.latent else {}
@@ -56,7 +56,7 @@ def read_config(job: Job, folder: str) -> Read:
         dim=dim, n_heads=n_heads, n_kv_heads=n_kv_heads, head_dim=head_dim, vocab_size=vocab_size, n_layers=n_layers,
         seq_len=config.integer('max_position_embeddings', MAX_SEQ, family.default('max_position_embeddings')),
         hidden_dim=max(widths_of) if widths_of else states.read_hidden_dim(config, family),
-        tied=read_tied(whole, config, family),
+        tied=read_tied(whole, config, family, 'wrapper' in said),
         norm_eps=config.number(eps_key, family.default(eps_key, 1e-6), high=MAX_EPS),
         norms_lack_one=bool(family.adds_one), last_is_whole=family.adds_one == 'but_last')
     model.set(**widths)
@@ -91,7 +91,7 @@ def read_config(job: Job, folder: str) -> Read:
     if model.qk_norm_late and (model.rope_dynamic or model.short_factor != model.long_factor):
         name = 'rope_scaling' if config.values.get('rope_scaling') else 'rope_parameters'
         config.refuse(name, 'a scale of all lengths, since norms of heads come after RoPE')
-    is_wrapped = config is not whole or wrapper_named(whole) is not None
+    is_wrapped = config is not whole or 'wrapper' in said
     return Read(model, family, is_wrapped, not family.latent or latent.is_interleaved(config, family), table_rows)
 
 
@@ -116,10 +116,10 @@ def check_class(config: Keys, names: List[str]) -> None:
     config.refuse('architectures', expected)
 
 
-def check_keys(config: Keys, family: Family) -> None:
+def check_keys(config: Keys, family: Family, is_wrapper: bool) -> None:
     """Refuses what the family does not compute, and tells what its class does not look at."""
-    # Aliases and wrappers have classes of their own names.
-    if config.values.get('model_type') not in family.aliases and not wrapper_named(config):
+    # Aliases have classes of their own names, too.
+    if config.values.get('model_type') not in family.aliases and not is_wrapper:
         check_class(config, family.architectures)
     if family.activation:
         for key, value in family.activation.items():
@@ -142,80 +142,23 @@ def check_keys(config: Keys, family: Family) -> None:
         config.only('attention_bias', False)
 
 
-# Where a model of text and something else has the config of its text model.
-CONTAINERS = 'text_config', 'llm_config', 'language_config', 'thinker_config'
-SIZES = 'hidden_size', 'n_embd', 'd_model', 'head_dim'  # one of which a text model's config says
-
-
-def text_config(config: Keys) -> Tuple[Keys, Family]:
-    """The config of the text model, and its family, by its model_type or else its architecture. A text model may be
-    inside any other model. What it is where it does not say that is in the rows of families."""
-    text, wrapper = inner_config(config), wrapper_named(config)
-    family = text_family(text)
-    if wrapper and (text is config or 'model_type' not in text.values):
-        family = family or wrapper[1][0]
-        if text is config and not family.wrapped_flat:
-            config.refuse('text_config', 'the config of a text model')
+def text_config(config: Keys, said: Dict[str, Any]) -> Tuple[Keys, Family]:
+    """The config of the text model, which may be inside others, and its family, as ./run finds them."""
+    text, family = config, FAMILIES.get(said.get('family', ''))
+    for place in said['inside'].split('/') if said['inside'] else ():
+        text = text.within(text.get(place, lambda v: isinstance(v, dict), 'the config of a text model'))
+    if not any(keys.values.get(key) for keys in (config, text) for key in ('model_type', 'architectures')):
+        family = None  # a Llama, to ./run
     for keys in (config, text) if not family or family.runs else ():
         refuse_not_computed(keys, family)
     if not family or not family.runs:
         (text if 'model_type' in text.values else config).refuse('model_type', way_out(config, family))
-    if wrapper:
-        check_class(config, [wrapper[0]])
+    if 'wrapper' in said:
+        check_class(config, [said['wrapper']])
     if text is not config:
         text.values.update({key: size for key, size in family.sizes.items() if key not in text.values})
         config.only('quantization_config', None)
     return text, family
-
-
-def wrapper_named(config: Keys) -> Optional[Tuple[str, List[Family]]]:
-    """The row of a model that has a text model inside; None: no row names it."""
-    kind, architectures = config.values.get('model_type'), config.values.get('architectures')
-    if kind not in (None, ''):
-        return WRAPPERS.get(kind) if isinstance(kind, str) else None
-    return next((row for row in WRAPPERS.values() if [row[0]] == architectures), None)
-
-
-def text_family(config: Keys) -> Optional[Family]:
-    """The family that a config names itself; None: it names none, or that of a wrapper."""
-    kind, architectures = config.values.get('model_type'), config.values.get('architectures')
-    if wrapper_named(config):
-        return None
-    if kind not in (None, ''):  # which say nothing
-        return named(kind) if isinstance(kind, str) else None
-    return next((family for family in FAMILIES.values() if architectures in (
-        [name] for name in family.architectures)), None)
-
-
-def inner_config(config: Keys) -> Keys:
-    """The config of the text model inside, or the config itself, where it names a text model or there is none."""
-    text = config
-    while True:
-        place = container_of(text)
-        if not place:
-            return text
-        text = config.within(text.values[place])
-
-
-def container_of(config: Keys) -> str:
-    """The key of the config of a text model inside: a name that says so, or the only member that names a family; '':
-    there is none, or the config is a text model's itself."""
-    has_sizes = any(is_number(config.values.get(key), float('-inf')) for key in SIZES)
-    if text_family(config) and has_sizes:
-        return ''
-    inside = {key: value for key, value in config.values.items() if isinstance(value, dict)}
-    named_so = next((key for key in CONTAINERS if key in inside), '')
-    if named_so or has_sizes:
-        return named_so
-    models = [key for key, value in inside.items() if value.get('model_type') and is_text_model(config.within(value))]
-    return models[0] if len(models) == 1 else ''
-
-
-def is_text_model(config: Keys) -> bool:
-    """Whether a config names a family whose layers turn."""
-    kind = config.values['model_type']
-    family = named(kind) if isinstance(kind, str) else None
-    return bool(family and not family.rope.none)
 
 
 def way_out(config: Keys, family: Optional[Family]) -> str:
@@ -255,14 +198,14 @@ def read_head_dim(config: Keys, family: Family, dim: int, n_heads: int) -> int:
     return head_dim
 
 
-def read_tied(whole: Keys, config: Keys, family: Family) -> bool:
+def read_tied(whole: Keys, config: Keys, family: Family, is_known: bool) -> bool:
     """Whether the classifier is the embedding: a model of pictures and text says that itself, true by default."""
     inside = config.flag('tie_word_embeddings', family.default('tie_word_embeddings', False))
     if config.values.get(family.keys.of('shared_classifier')) is not None:
         inside = config.flag(family.keys.of('shared_classifier'), inside)
     if config is whole:
         return inside
-    has_default = family.wrapped_tied and not family.states and wrapper_named(whole)
+    has_default = family.wrapped_tied and not family.states and is_known
     tied = whole.flag('tie_word_embeddings', True if has_default else inside)
     if 'tie_word_embeddings' in config.values and inside != tied:
         config.job.note('warning: %s: tie_word_embeddings is %s beside text_config and %s in it: %s counts' % (

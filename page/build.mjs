@@ -123,7 +123,7 @@ async function split(entry, define) {
     return files.sort(([a], [b]) => +(b === name) - +(a === name));
 }
 
-// The lines of rope.c behind each method and distance map, with the comment above them, by name.
+// The lines of rope.c for each method and distance map, with the comment above them, by name.
 function formulas() {
     const source = readFileSync(join(root, 'rope.c'), 'utf8'),
         found = {};

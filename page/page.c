@@ -232,7 +232,7 @@ FOR_PAGE bool page_check(Page *page, int length) {
 
 // ---- text ----
 
-// The ids of a text, behind BOS if asked for: how many, -1: it cannot be. They are at page_ids
+// The ids of a text, after BOS if asked for: how many, -1: it cannot be. They are at page_ids
 // until the next text.
 FOR_PAGE int page_encode(Page *page, const char *text, int length, bool with_bos) {
     free(page->ids);
@@ -244,7 +244,7 @@ FOR_PAGE int page_encode(Page *page, const char *text, int length, bool with_bos
 
 FOR_PAGE const int32_t *page_ids(const Page *page) { return page->ids; }
 
-// The bytes of a token behind another one (-1: none): their number; they are at page_text.
+// The bytes of a token after another one (-1: none): their number; they are at page_text.
 FOR_PAGE int page_piece(Page *page, int previous, int id) {
     size_t length;
     const char *piece = tokenizer_decode(page->tokenizer, previous, id, &length);

@@ -60,7 +60,7 @@ FOR_PAGE bool page_reader_read(PageReader *r, const int32_t *ids, int n, int len
     return session_read(r->session, ids, n, length, n_logits, &r->page->err);
 }
 
-// -ln p of the n - 1 ids behind the first, which come behind what was read, in a text of `length`
+// -ln p of the n - 1 ids after the first, which follow what was read, in a text of `length`
 // tokens.
 FOR_PAGE bool page_reader_score(PageReader *r, const int32_t *ids, int n, int length, double *nll) {
     const Span all = {.ids = ids, .from = 1, .to = n, .length = length};

@@ -43,7 +43,7 @@ def per_token(model, text, length, methods):
 
 
 def moving(nlls, span, step):
-    """exp of the mean of the last `span` values at every step-th place, as page/src/numbers.js has it."""
+    """exp of the mean of the last `span` values at every step-th place, as page/src/numbers.js computes it."""
     out = []
     for i in range(len(nlls)):
         if i >= span / 2 and (i % step == 0 or i == len(nlls) - 1):

@@ -54,7 +54,8 @@ for (const name of [FIRST, ...CHIPS]) {
         const found = await measure(asRun(name), length);
         into[length] = packed(found, name === 'none' || name === 'yarn');
         scene.text ??= partsOf(found.tokens);
-        if (textOf(scene.text, found.n).join('|') !== found.tokens.join('|')) throw new Error('the text is not its parts');
+        if (textOf(scene.text, found.n).join('|') !== found.tokens.join('|'))
+            throw new Error('the text is not its parts');
         console.log(`page: ${name} at ${length}: ${found.answer}, ${(100 * found.share).toFixed(0)} % on the key`);
     }
 }

@@ -10,7 +10,7 @@ enum { MAX_METHOD_NAME = 160 };
 // int[2] (3.5).
 typedef enum { NOTHING, FLAG, WHOLE, NUMBER, WORD, TEXT, SEED, PAIR } ValueType;
 
-// A value that can be set. One of RoPE can stand on the command line, in a list of methods, and in
+// A value that can be set. One of RoPE can be on the command line, in a list of methods, and in
 // a block of JSON.
 typedef struct {
     const char *option, *argument, *help;  // on the command line; option NULL: it is none

@@ -483,6 +483,14 @@ Q4_GROUP, PACK = 32, 64
 PACKED_TYPE = 128  # more than the type of a matrix whose rows lie side by side
 METHODS = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3', 'longrope', 'proportional']
 
+
+def n_methods():
+    """How many rows rope.c has: these methods, and any that somebody has added."""
+    with open(os.path.join(ROOT, 'rope.c'), encoding='utf-8') as file:
+        rows = re.search(r'rope_methods\[\] = \{\n(.*?)\n\};', file.read(), re.S)[1]
+    return len(re.findall(r'^    \{"', rows, re.M))
+
+
 # The header of versions 3 to 5, field by field: name, offset, type, value unless said.
 FIELDS = [
     ('magic', 0, 'I', 0x616b3432), ('version', 4, 'I', 3), ('weight_type', 8, 'I', F32), ('group_size', 12, 'I', 0),

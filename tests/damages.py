@@ -20,7 +20,7 @@ def layers_of(weights, names, layers=None):
 
 
 def moved(values, n_rows, place):
-    """A matrix, or a vector, whose row number i stands in row place(i)."""
+    """A matrix, or a vector, whose row number i is in row place(i)."""
     size, out = len(values) // n_rows, array.array('f', values)
     for i in range(n_rows):
         out[place(i) * size:(place(i) + 1) * size] = values[i * size:(i + 1) * size]

@@ -29,7 +29,7 @@ def run(*arguments):
 
 @functools.lru_cache(None)
 def likeliest(ids, hidden, top, model=MODEL):
-    """[(id, log-probability)] behind these ids."""
+    """[(id, log-probability)] after these ids."""
     key = remembered.key('likeliest', ids, hidden, top, model)
     said = remembered.recall(key)
     if said is not None:

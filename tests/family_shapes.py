@@ -1,12 +1,12 @@
-"""What test_family_formats.py asks of families whose layers differ in their heads and widths, whose experts stand beside a dense
-layer, or whose full layers have another RoPE than sliding ones in blocks of their own: what config.json says of it, the
-fields that this means, and the tensors by the names of Hugging Face."""
+"""What test_family_formats.py asks of families whose layers differ in their heads and widths, whose experts are beside
+a dense layer, or whose full layers have another RoPE than sliding ones in blocks of their own: what config.json says of
+it, the fields that this means, and the tensors by the names of Hugging Face."""
 
 from common import shape_of
 
 FULL, SLIDING = 'full_attention', 'sliding_attention'
 SEES_ALL, TURNS_AS_SLIDING, DENSE, KEYS_ARE_VALUES, WITHOUT_SINKS = 1, 4, 8, 16, 32
-TOGETHER = {'experts', 'shared_expert', 'experts_beside'}  # where a dense layer is what stands beside experts
+TOGETHER = {'experts', 'shared_expert', 'experts_beside'}  # where a dense layer is beside experts
 FIELDS = dict(
     value_norms=dict(value_norm=1), layer_scales=dict(layer_scale=1), experts_beside=dict(experts_beside=1),
     logit_cap=dict(logit_cap=5.0), score_cap=dict(score_cap=3.0), value_scale=dict(value_scale=0.75),

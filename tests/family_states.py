@@ -62,7 +62,7 @@ def cut(values, columns):
 
 
 def by_head(parts, n):
-    """Rows of several parts, those of each of n heads behind those of the one before."""
+    """Rows of several parts, those of each of n heads after those of the one before."""
     return [x for h in range(n) for rows in parts for row in rows[h * len(rows) // n:(h + 1) * len(rows) // n]
             for x in row]
 

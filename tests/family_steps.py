@@ -205,7 +205,7 @@ def scales_of(architecture, c):
 
 
 def divisors(c, turning):
-    """By what llama3 divides the frequency of each pair: by its wavelength, as the published rule has it."""
+    """By what llama3 divides the frequency of each pair: by its wavelength, as in the published rule."""
     low, high, out = c['train_ctx'] / c['low_freq_factor'], c['train_ctx'] / c['high_freq_factor'], []
     for i in range(0, turning, 2):
         wavelength = 2 * pi * c['theta'] ** (i / turning)

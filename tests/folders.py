@@ -127,7 +127,7 @@ def in_halves(values, head_dim, turning):
 
 
 def hf_tensors(c, weights, lacks_one=None, fused=False):
-    """{name: (shape, values)} as Hugging Face has them. lacks_one: norms are without their 1, as they are in Gemma.
+    """{name: (shape, values)} as in Hugging Face. lacks_one: norms are without their 1, as they are in Gemma.
     fused: queries, keys and values are one matrix, and so are gate and up, as in Phi-3."""
     out, turning = {}, c['rotary_dim'] or c['head_dim']
     lacks_one = c['activation'] == 1 if lacks_one is None else lacks_one
@@ -169,7 +169,7 @@ def with_experts(c):
 
 
 def expert_tensors(c, weights, layer, layout):
-    """{name: (shape, values)} of a layer's router and experts, as folders have them."""
+    """{name: (shape, values)} of a layer's router and experts, as in folders."""
     n, dim, hidden = c['n_experts'], c['dim'], c['expert_hidden_dim']
     own = {part: weights.get('%s.%d' % (part, layer)) for part in EXPERT_PARTS}
     place = 'model.layers.%d.%s.' % (layer, 'block_sparse_moe' if layout == 'mixtral' else 'mlp')
@@ -262,7 +262,7 @@ KINDS = {'u32': source_writers.U32, 'f32': source_writers.GF32, 'string': source
 
 def gguf_of(family, c, weights, keys=()):
     """As llama.cpp's converter writes it: heads in halves, but in two families in pairs, as in our own files. keys:
-    {key behind the family's name: (type, value)}."""
+    {key after the family's name: (type, value)}."""
     in_pairs = dict(c, rotary_dim=2) if family in ('smollm3', 'ernie4_5') else c
     tensors = {}
     for name, (shape, values) in hf_tensors(in_pairs, weights, fused=family == 'phi3').items():

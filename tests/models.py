@@ -36,7 +36,7 @@ class Row:
         return config(**dict(self.fields, **changes))
 
     def made(self, **changes):
-        """The path of the model, its fields, and its weights as the file has them."""
+        """The path of the model, its fields, and its weights as in the file."""
         c = self.config(**changes)
         weights = random_weights(c, self.seed)
         for name in weights:

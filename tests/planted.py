@@ -13,7 +13,8 @@ printed for each, with the test that caught it, or `missed`.
 planted.json has the errors: what is wrong, a text and what becomes of it, and the tests of make test that may catch it,
 the cheapest first. The text is there once in the sources, in whichever file: code moves. A test counts that passes
 without the error. The matrix asks the cheapest files first, and stops when three have caught an error: hours of a
-processor, where the first catch of each error takes a quarter of one. """
+processor, where the first catch of each error takes a quarter of one.
+"""
 import functools
 import json
 import os
@@ -179,7 +180,7 @@ def caught_by(plant, whole=False):
         for test in plant['tests']:
             failure = passes(test, COPY)
             if failure and passes_without(test):
-                return '%s: %s' % (test, failure[5:90])
+                return '%s: %s' % (test, failure[:90])
     finally:
         put(path, text_of(path))
         os.utime(os.path.join(COPY, path))
@@ -200,7 +201,7 @@ def found_before():
 
 
 def caught_so_far(plants):
-    """{what is wrong: tests that catch it}: as the last runs found, and where none did, as planted.json has it."""
+    """{what is wrong: tests that catch it}: as the last runs found, and where none did, as in planted.json."""
     found, caught = found_before(), {}
     for plant in plants:
         whole, first = (found.get(key_of(plant, kind)) or '' for kind in (True, False))

@@ -128,8 +128,8 @@ def distance(m, i, j):
 
 
 def spread(n, length, piece):
-    """Where n tokens stand that are spread over `length` positions: the room that is left, length - n, is shared out
-    among the gaps between pieces, as evenly as whole numbers allow."""
+    """The positions of n tokens that are spread over `length` positions: the room that is left, length - n, is shared
+    out among the gaps between pieces, as evenly as whole numbers allow."""
     gaps = (n - 1) // piece
     return [i + (length - n) * (i // piece) // gaps if gaps else i for i in range(n)]
 
@@ -190,7 +190,7 @@ def embedded(c, weights, x, p):
 
 
 def meeting(c, weights, layer):
-    """score(h, q, k, d): what head h makes of a query and a key at distance d, before score_scale."""
+    """score(h, q, k, d): what head h computes from a query and a key at distance d, before score_scale."""
     kind, d, share = ENCODINGS[c['encoding']], c['head_dim'], c['n_heads'] // c['n_kv_heads']
     matrix = functools.lru_cache(None)(lambda name, columns: rows_of(weights, '%s.%d' % (name, layer), columns))
 
@@ -260,7 +260,7 @@ def of_layer(c, layer):
 
 
 def pairs(x, turning):
-    """A head as RoFormer has it: each pair that turns is a complex number. And the rest of the head."""
+    """A head as in RoFormer: each pair that turns is a complex number. And the rest of the head."""
     return [complex(a, b) for a, b in zip(x[:turning:2], x[1:turning:2])], x[turning:]
 
 
@@ -327,18 +327,18 @@ def silu(x):
 
 
 def gelu(x):
-    """By tanh, as Gemma has it."""
+    """By tanh, as in Gemma."""
     return x / 2 * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))
 
 
 def clamped(gate, up):
-    """SwiGLU as gpt-oss has it."""
+    """SwiGLU as in gpt-oss."""
     gate, up = min(gate, 7.0), min(max(up, -7.0), 7.0)
     return (up + 1) * gate / (1 + math.exp(-1.702 * gate))
 
 
 def gated(c, gate, up):
-    """What the activation makes of what a row of w1 and one of w3 say."""
+    """What the activation computes from what a row of w1 and one of w3 say."""
     return clamped(gate, up) if c['activation'] == 2 else (gelu if c['activation'] else silu)(gate) * up
 
 
@@ -410,13 +410,14 @@ def chosen(c, router, bias, choice_bias, x):
 
 
 def part_of(all_rows, number, n):
-    """The rows of one of n experts, which stand one below the other; None of None."""
+    """The rows of one of n experts, which lie one below the other; None of None."""
     size = len(all_rows or []) // n
     return all_rows and all_rows[number * size:number * size + size]
 
 
 def feed_forward_of(c, weights, layer, flags, seen):
-    """say(x): what the feed-forward layer makes of x. That of a layer with experts is the sum of the chosen ones."""
+    """say(x): what the feed-forward layer computes from x. That of a layer with experts is the sum of the chosen
+    ones."""
     DENSE, dim = 8, c['dim']
     with_experts = c['n_experts'] and not flags & DENSE
     hidden = c['expert_hidden_dim'] if with_experts else c['hidden_dim']
@@ -458,8 +459,8 @@ def feed_forward_of(c, weights, layer, flags, seen):
 
 
 def beside(c, weights, layer, mixed):
-    """say(x) of x itself: a dense layer and the experts beside it, each behind norms of its own. mixed(x, routed): the
-    sum of what experts make of x, chosen by `routed`."""
+    """say(x) of x itself: a dense layer and the experts beside it, each after norms of its own. mixed(x, routed): the
+    sum of what experts compute from x, chosen by `routed`."""
     eps, own = c['norm_eps'], {name: weights['%s.%d' % (name, layer)] for name in (
         'ffn_norm', 'shared_after', 'router_norm', 'experts_norm', 'experts_after')}
     shared = [rows_of(weights, 'shared_%s.%d' % (name, layer), columns) for name, columns in (
@@ -557,7 +558,7 @@ class Streams:
         return [[x / math.sqrt(2) for x in row] for row in both(stream, self.learned)] if self.n else stream
 
     def corrected(self, layer, stream, own):
-        """The residual stream behind a layer: all are corrected, and all but the first hear of the layer's own
+        """The residual stream after a layer: all are corrected, and all but the first hear of the layer's own
         embedding, which reads the first."""
         if not self.n:
             return layer_end(self.c, self.weights, layer, stream, own)
@@ -571,7 +572,7 @@ class Streams:
         return self.all[0]
 
     def merged(self, stream):
-        """Their mean, behind the last layer, all as large as the first."""
+        """Their mean, after the last layer, all as large as the first."""
         sums = stream
         for i in range(self.n - 1):
             matrix = rows_of(self.weights, 'altup_out_%d' % i, self.c['dim'])
@@ -697,7 +698,7 @@ def norms_heads(c, layer):
 
 
 def norms_late(c):
-    """Whether norms of heads come behind RoPE. Llama 4's do, without weights: for an attention factor of 1 the order
+    """Whether norms of heads come after RoPE. Llama 4's do, without weights: for an attention factor of 1 the order
     makes no difference, and only then keys may turn again."""
     by_factor = c['qk_norm'] == 3 and c['qk_norm_turning'] and rope(c, 1)[1] != 1
     return c['qk_norm_late'] or by_factor
@@ -731,7 +732,8 @@ def both(stream, rows):
 
 
 def latent_of(c, weights, name, layer, seen):
-    """The same of latent attention: a narrow vector, and what all keys share and turn, are of wkv_a @ x."""
+    """Queries, keys and values of latent attention: a narrow vector, and what all keys share and turn, are of wkv_a @
+    x."""
     eps, rank, turned = c['latent_norm_eps'], c['kv_rank'], turning(c)
     inner, width = rank, c['value_dim'] or c['head_dim']
     if name == 'q':
@@ -754,15 +756,15 @@ def latent_of(c, weights, name, layer, seen):
 
 
 def added(c, stream, rows, after):
-    """The residual stream with what attention or the feed-forward layer says, behind its norm if there is one."""
+    """The residual stream with what attention or the feed-forward layer says, after its norm if there is one."""
     return both(stream, [[x * (c['residual_scale'] or 1) for x in row] for row in after(rows)])
 
 
 def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn=False, stale=False, piece=0):
-    """Logits of every position of one pass over ids. They stand at 0, 1, 2 and so on, or at `positions`: what a query
+    """Logits of every position of one pass over ids. They are at 0, 1, 2 and so on, or at `positions`: what a query
     sees of a longer text is enough for a model of one layer. map: of distance_map, for full layers; logn: scores grow
-    past L; stale: every position turns at the scale of a text that ends with it; piece: keys of earlier pieces count
-    as a crowd. Layers that turn as sliding ones read in place."""
+    past L; stale: every position turns at the scale of a text that ends with it; piece: keys of earlier pieces count as
+    a crowd. Layers that turn as sliding ones read in place."""
     in_place = list(range(len(ids)))
     of_text = positions or in_place
     dim, eps, after_eps = c['dim'], c['norm_eps'], c['after_norm_eps'] or c['norm_eps']
@@ -780,7 +782,7 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
     streams = Streams(c, weights, stream)
 
     def normed(place, layer, rows):
-        """The rows behind one of the layer's norms, if the model has that one."""
+        """The rows after one of the layer's norms, if the model has that one."""
         weight, own_eps = weights.get('%s.%d' % (place, layer)), after_eps if 'after' in place else eps
         return [norm(x, weight, own_eps, c['layer_norm']) for x in rows] if weight else rows
 
@@ -814,7 +816,7 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
         shares = c['kv_layer'] != layer
 
         def own_late(name, rows):
-            """Behind a norm that comes behind RoPE, in models that have one."""
+            """After a norm that comes after RoPE, in models that have one."""
             if not is_late or name == 'v':
                 return rows
             by, length = sliding(c) if flags & TURNS_AS_SLIDING else c, positions[-1] + 1 if turned else 0

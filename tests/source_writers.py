@@ -1,5 +1,5 @@
 """Writers of checkpoints in every layout that model_export.py reads, made from each layout's own description,
-and a place to export them. They take a model as common.py has it: its settings c and {name: array of
+and a place to export them. They take a model as in common.py: its settings c and {name: array of
 float32}, rows in our order."""
 
 import array
@@ -211,8 +211,8 @@ def torch_zip(data, storages, compression=zipfile.ZIP_STORED, folder='archive', 
 
 
 def torch_file(tensors, protocol=2, shared=False, parameters=False, **options):
-    """What torch.save makes of {name: (dtype, shape, bytes)}. shared: all tensors of a
-    type are views of one storage."""
+    """The file of torch.save for {name: (dtype, shape, bytes)}. shared: all tensors of a type are views of one
+    storage."""
     size, storages, table = {'F32': 4, 'F16': 2, 'BF16': 2, 'I64': 8}, {}, collections.OrderedDict()
     for i, (name, (dtype, shape, values)) in enumerate(tensors.items()):
         key = dtype if shared else str(i)

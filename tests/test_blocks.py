@@ -103,7 +103,7 @@ def random_row(kind, count):
 
 def test_coded():
     """A row of each type that is decoded to whole numbers, each entry of each grid in it: golden/coded.json has the
-    SHA-256 of what llama.cpp v0.5.0 makes of it, and of IQ5_K ik_llama.cpp (commit 8337e4cd)."""
+    SHA-256 of llama.cpp v0.5.0's values, and of IQ5_K ik_llama.cpp (commit 8337e4cd)."""
     with open(os.path.join(GOLDEN, 'coded.json')) as file:
         golden = json.load(file)
     check(list(golden) == blocks.CODED, 'types that are decoded', list(golden))

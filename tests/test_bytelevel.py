@@ -78,7 +78,7 @@ def code_points():
 
 @functools.lru_cache(None)
 def class_of(name, less=''):
-    """What stands between brackets for a class of characters, without those of another class."""
+    """What is between brackets for a class of characters, without those of another class."""
     gone, runs = set(code_points()[less]) if less else (), []
     for code in code_points()[name]:
         if code in gone:
@@ -92,7 +92,7 @@ def class_of(name, less=''):
 
 @functools.lru_cache(None)
 def regex_of(text):
-    """A published pattern as Python's re has it, which knows no \\p{...}, no [...&&[^\\p{Han}]], and other spaces."""
+    """A published pattern as in Python's re, which knows no \\p{...}, no [...&&[^\\p{Han}]], and other spaces."""
     def brackets(found):
         inner, less = re.fullmatch(r'\[(.*?)(?:&&\[\^\\p\{Han\}\])?\]', found.group(0), re.S).group(1), ''
         if '&&' in found.group(0):
@@ -154,7 +154,7 @@ def nfc(text):
 
 
 class Reference:
-    """What the library makes of a tokenizer.json, when it takes special tokens for text."""
+    """What the library reads in a tokenizer.json, when it takes special tokens for text."""
 
     def __init__(self, spec, pattern):
         model = spec['model']
@@ -351,7 +351,7 @@ def family_spec(name, tokens, merges, **changes):
 
 
 def cased_texts(rng, count):
-    """Capitals, small letters, letters without case, marks, and what may stand before and behind them."""
+    """Capitals, small letters, letters without case, marks, and what may come before and after them."""
     few = list("AB\u00c9\u01c5\u0416\U00010400") + list("ab\u00e9\u00df\u0436\U00010428") + list(
         '\u02b0\u4e2d\u05d0\u00aa\u6f22\u3005\u3007\u2f00\u3042\U00020000\ufa0e') + list('\u0301\u0308\u093f\u20dd') + list(" .!'/\n\r\t1\u00b2\u3000_") + [
             "'s", "'LL", "'\u017f", ' A', 'Ab', 'AB\u0301c', '/\n/', '.\n/x']
@@ -360,7 +360,7 @@ def cased_texts(rng, count):
 
 
 def nfc_texts(rng, count):
-    """Characters that compose, and what may stand in the way."""
+    """Characters that compose, and what may be in the way."""
     marks = list('\u0301\u0300\u0308\u0323\u0327\u0338\u0345\u0334\u3099\u094d\u05bc\u1dce\u0f71\u0f72\u0315\u0653')
     others = list('aeoAEOsd<=> \xe9\u1ec7\u0344\u03b9\u1f82\u212b\u2126\u0958\u0929\u1100\u1161\u11a8\uac00\uac01\ud7a3'
                   '\u11a7\ufb2c\u2adc\u0f73\u0f76\u304b\u30ab\uf900\ufa30\U0002f800\U0001d15e\U0001109a\U000110ba\u200d'
@@ -724,8 +724,8 @@ def by_characters(spec, always=True):
 
 
 def runs_both_ways(spec, longest, halves, at=None):
-    """Gives a tokenizer runs of spaces as published ones have them: not all merges of a token in a row, but all with
-    the same left half. `halves` says in which order their lengths come, `at` where they all stand (None: last)."""
+    """Gives a tokenizer runs of spaces as in published ones: not all merges of a token in a row, but all with
+    the same left half. `halves` says in which order their lengths come, `at` where they all are (None: last)."""
     merges, vocab = spec['model']['merges'], spec['model']['vocab']
     spelled = ['\u2581' * n for n in halves]
     runs = ['%s %s' % (a, b) for a in spelled for b in spelled if len(a + b) <= longest]
@@ -843,7 +843,7 @@ def test_llama2(rng, texts):
           'a token that nothing makes is decoded')
     refused('a merge of bytes', changed(lambda m, s: (s['model']['vocab'].update({'<0x41><0x42>': len(vocab)}),
                                                       m.append('<0x41> <0x42>'))), 'merges')
-    # Phi-3: a token that is sought in text, and the spaces behind it; each part has a space put in front.
+    # Phi-3: a token that is sought in text, and the spaces after it; each part has a space put in front.
     phi = changed(lambda m, s: (s['added_tokens'].pop(), add(s, '</s>', special=False, rstrip=True),
                                 add(s, '<|end|>', '<|user|>', rstrip=True), add(s, 'xyz', '[PAD]', special=False)))
 
@@ -909,7 +909,7 @@ def gemma_spec(rng, texts):
         merges[2 * i:2 * i] = [' '.join((line[:i], line[i:])) for line in lines if line[i:]]
     add(spec, *lines, '<unused0>', '<table>', '\u2581' * 2, '\u2581' * 4, special=False)
     add(spec, '<start_of_turn>', '<image>')
-    spec['model']['merges'] = [merge.split(' ') for merge in merges]  # as newer files have them
+    spec['model']['merges'] = [merge.split(' ') for merge in merges]  # as in newer files
     return spec
 
 

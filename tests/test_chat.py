@@ -143,13 +143,13 @@ def test_old_families():
 
 # ---- families told by their special tokens ----
 
-# What the published templates make of a conversation is one string, cut at the special tokens as the library cuts it.
+# A published template turns a conversation into one string, cut at the special tokens as the library cuts it.
 
 PREFIX, FALLBACK = 1, 2  # flags of sentencepiece's tokenizers: a space in front of texts, and bytes
 
 
 def special_tokenizer(name, specials, sentencepiece, stripping=(), split=1):
-    """Tokens of one byte each, then the special ones; those of `stripping` take the spaces behind them, and those of
+    """Tokens of one byte each, then the special ones; those of `stripping` take the spaces after them, and those of
     IN_TEXT are found in texts. sentencepiece: its flags, or 0. split: the pattern of others."""
     tokens = [b'<0x%02X>' % b if sentencepiece else bytes([b]) for b in range(256)] + [s.encode() for s in specials]
     tokens += [b'<unk>'] * bool(sentencepiece)
@@ -200,7 +200,7 @@ def phi3(system, user):
 
 
 def mistral(system, user):
-    return '[INST]%s%s[/INST]' % (system + '\n\n' * (system != ''), user)  # the space behind [INST] is the dummy prefix
+    return '[INST]%s%s[/INST]' % (system + '\n\n' * (system != ''), user)  # the space after [INST] is the dummy prefix
 
 
 def mistral7(system, user):
@@ -307,7 +307,7 @@ NANO = ['<SPECIAL_10>', '<SPECIAL_11>', '<SPECIAL_12>']
 NEMOTRON = [*CHATML, '<SPECIAL_30>', *IN_TEXT]
 KIMI = ['<|im_system|>', '<|im_user|>', '<|im_assistant|>', '<|im_middle|>', '<|im_end|>']
 GRANITE = ['<|start_of_role|>', '<|end_of_role|>', '<|end_of_text|>']
-# name, special tokens, the system turn (%s: the prompt), that of none, the user's, behind an answer, thoughts, none
+# name, special tokens, the system turn (%s: the prompt), that of none, the user's, after an answer, thoughts, none
 NEWEST = [
     ('Nemotron 3', NEMOTRON, '<|im_start|>system\n%s<|im_end|>\n', '<|im_start|>system\n<|im_end|>\n',
      '<|im_start|>user\n%s<|im_end|>\n<|im_start|>assistant\n', '<|im_end|>\n', '<think>\n', '<think></think>'),
@@ -358,7 +358,7 @@ def test_harmony():
 
 
 def parrot(name, vocab_size, length, script):
-    """A model that says script[p] behind position p, whatever it reads: its embeddings are 0, its positions unit
+    """A model that says script[p] after position p, whatever it reads: its embeddings are 0, its positions unit
     vectors, of which the classifier reads one each."""
     c = config(dim=length, hidden_dim=4, n_layers=1, n_heads=1, n_kv_heads=1, head_dim=2, vocab_size=vocab_size,
                seq_len=length, train_ctx=length, encoding='learned', encoding_rows=length, n_eos=0)

@@ -21,7 +21,7 @@ def judge(model, *options):
 
 
 def log_probabilities(ids, kv):
-    """{token: ln p} behind these ids, from --next."""
+    """{token: ln p} after these ids, from --next."""
     rows = table(good(MODEL, '--ids', '-f', write(in_work('ids'), ' '.join(map(str, ids))), '-n', 512, '--next', 4096, '--kv', kv,
                       '--activations', 'f32', '--rope', 'none').out)[2]
     return {row['token']: float(row['logprob']) for row in rows}
@@ -53,7 +53,7 @@ def test_a_rounded_cache_as_condition():
     """The cache in force passes or fails, and its own parts alone are told."""
     status, last, rows = judge(SIBLING, '-n', 512, '--kv', 'q4', '--max-cache', 0.002)
     check(status == NO and rows['cache-q4']['verdict'] == 'fail' and not set(rows) & set(PARTS[:3]) and re.search(
-        r'fails at 512: --kv q4 changes 0\.0\d+ \+- 0\.0\d+ nats for each token \(0\.002 at most\)$', last),
+        r'fails at 512: --kv q4 changes 0\.0\d+ \+- 0\.0\d+ nats for each token \(at most 0\.002\)$', last),
         'a cache of 4 bits', last)
     one_line(run(SIBLING, '--check', '--max-cache', -1), TROUBLE, 'less than nothing', '--max-cache')
 

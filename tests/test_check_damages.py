@@ -55,8 +55,8 @@ def mistakes_of_converters(wanted):
         if not any(word in what for word in wanted):
             continue
         status, last, rows = judge(write_damaged('damaged.bin', c_of, damaged))
-        words = (r'# fails at 512: short texts: \S+ (?:\+- \S+|\(\S+ to \S+\)) times their perplexity with %s \(limit 1\.02\)\. '
-                 r'Wrongly converted\?' % re.escape(what))
+        words = (r'# fails at 512: with %s it reads short texts better: as it is, their perplexity is \S+ '
+                 r'(?:\+- \S+|\(\S+ to \S+\)) times as high \(at most 1\.02\)\. Wrongly converted\?' % re.escape(what))
         check(status == NO and re.fullmatch(words, last) and rows['conversion']['verdict'] == 'fail', what, last)
 
 
@@ -108,8 +108,8 @@ def test_a_model_that_knows_nothing():
         result = run(in_work('random.bin'), '--check', '-n', n)
         last = result.out.splitlines()[-1]
         check(result.status == NO and re.fullmatch(
-            r'# fails at 64: perplexity \d+ \+- \d+ in a short text \(limit 26\): it knows next to nothing of the '
-            r'text\. Wrongly converted\?', last), 'random weights at %d' % n, last)
+            r'# fails at 64: it knows next to nothing of a short text \(perplexity \d+ \+- \d+, at most 26\)\. '
+            r'Wrongly converted\?', last), 'random weights at %d' % n, last)
 
 
 @takes_long
@@ -129,7 +129,7 @@ def test_like():
         status, last, rows = judge(path, '-n', 512, '--like', original)
         check(alone[2]['conversion']['verdict'] == 'ok', 'no mistake of the list: ' + what, alone[1])
         check(status == NO and rows['like']['verdict'] == 'fail' and re.search(
-            r'short texts: 1\.\d\d \+- 0\.\d\d times their perplexity by \S+ \(limit 1\.05\)$', last), what, last)
+            r'the perplexity of short texts is 1\.\d\d \+- 0\.\d\d times that by \S+ \(at most 1\.05\)$', last), what, last)
     program = compiled('tests/test_check.c', 'same', '-Wl,--wrap=now_seconds,--wrap=transformer_forward')
     result = run(0.001, 1e9, 1, path, '--check', '-z', TOKENIZER, '-n', 512, '--like', original, '--budget', 10,
                  program=program)

@@ -20,7 +20,7 @@ FAULTS = {
     'a sum': ('# 174970', '# 174971'),
     'a minute': ('| 79 to 83 |', '| 80 to 83 |'),
     'a link': ('(engines.md)', '(engine.md)'),
-    'a chapter of the page': ('| The proof: Hide a key | answer', '| The truth: Hide a key | answer'),
+    'a chapter of the page': ('| The proof: Where is it found? | answer', '| The truth: Where is it found? | answer'),
     'a command that fails': ('none --theta 160000', 'nothing --theta 160000'),
 }
 

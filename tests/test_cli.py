@@ -151,7 +151,7 @@ def test_words_that_miss_something():
 
 
 def test_names_of_other_programs():
-    """What llama.cpp, Hugging Face, vLLM and others call an option is told by its name here."""
+    """What llama.cpp, Hugging Face, vLLM and others call an option is answered with its name here."""
     m, ours = tiny_model('tiny.bin'), good('--help', 'all').out
     for theirs, said in (('--chat', '-m chat'), ('-cnv', '-m chat'), ('--temperature', '-t'), ('-temp', '-t'),
                          ('--temperature=0.5', '-t'), ('--top_k', '-k'), ('-c', '-n'), ('--ctx-size', '-n'),
@@ -313,7 +313,7 @@ def test_text():
     check(text(m, '-i', 'd') == b'defghijklmnopqrstuvwxyz\n', 'text up to the end token', text(m, '-i', 'd'))
     check(text(m, '-i', 'dog') == b'doghijklmnopqrstuvwxyz\n', 'text after a prompt')
     check(text(m) == text(m, '-i', '') == b'qrstuvwxyz\n', 'text without a prompt', text(m))
-    # As in llama2.c, -n counts the positions behind BOS: here the dummy space and nine letters.
+    # As in llama2.c, -n counts the positions after BOS: here the dummy space and nine letters.
     check(text(m, '-i', 'a', '-n', 10) == b'abcdefghi\n', '-n 10', text(m, '-i', 'a', '-n', 10))
     check(text(m, '-i', 'x', '-n', 9, '--ignore-eos') == b'xyzcdef\n', '--ignore-eos',
           text(m, '-i', 'x', '-n', 9, '--ignore-eos'))
@@ -587,7 +587,8 @@ def test_options_without_effect():
              {'--piece': 'without --spread'}),
             (('--ppl', ids, '--ids', '-n', 30), {**TEXT_ONLY, '-f': 'none.txt', '-z': 'none.bin', '--stale-keys': None},
              {'-z': 'with --ids', '--stale-keys': 'without --stepwise'}),
-            (('--passkey', '-n', 800, '--trials', 1), {**TEXT_ONLY, '-i': 'a', '--budget': 3}, {}),
+            (('--passkey', '-n', 800, '--trials', 1),
+             {**{name: value for name, value in TEXT_ONLY.items() if name != '-m'}, '-i': 'a', '--budget': 3}, {}),
             (('--explain', '-n', 30), {**TEXT_ONLY, **SESSION_RUNS, '-f': 'none.txt', '--spread': 999, '--threads': 1,
                                        '-z': 'none.bin', '--samples': 3}, {}),
             (('--attn', '0.0', '-i', 'abc'), {**TEXT_ONLY, '-s': 2, '--per-token': None}, {}),

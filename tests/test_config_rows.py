@@ -20,7 +20,7 @@ from family_table import KEYS  # noqa: E402
 ORIGINAL = 'original_max_position_embeddings'
 ABSENT, TWICE, NESTED = object(), object(), object()
 HUGE = '9' * 400
-# As they stand in the file.
+# In the order of the file.
 VALUES = [ABSENT, 'null', '""', '"8"', '0', '-1', '-0.0', '0.5', '1', '8', '64', '4096.0', '4096.5', '2147483648',
           '1e300', '1e999', 'true', 'false', '[]', '[1]', '{}', NESTED, TWICE, 'NaN', '-Infinity', HUGE]
 LLAMA = {'model_type': 'llama', 'architectures': ['LlamaForCausalLM'], 'hidden_size': 64, 'num_attention_heads': 4,

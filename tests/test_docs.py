@@ -1,4 +1,4 @@
-"""The documents do not rot: their commands run (shorter, where they say how long), the README's print what stands below
+"""The documents do not rot: their commands run (shorter, where they say how long), the README's print what is below
 them, links lead somewhere, the manual has every option and makes the man page, and the method that the lesson adds is
 added to a copy and run."""
 
@@ -142,7 +142,7 @@ def test_make_commands():
 # ---- the README ----
 
 def shown(released=False):
-    """{command: the lines that stand below it} of the README, of the models that ship or of released ones."""
+    """{command: the lines below it} of the README, of the models that ship or of released ones."""
     found, command = {}, None
     for line in document('README.md').split('\n'):
         match = re.fullmatch(COMMAND, line)
@@ -422,8 +422,9 @@ def test_method_of_your_own():
             check(status == 0, 'with a method of your own: %s' % command, 'status %s: %s' % (status, err))
 
 
-if not os.path.exists(os.path.join(ROOT, 'model.bin')):
-    skip('the shipped model is not there')
-    for name in [name for name in globals() if name.startswith('test_')]:
-        del globals()[name]
-main(globals())
+if __name__ == '__main__':
+    if not os.path.exists(os.path.join(ROOT, 'model.bin')):
+        skip('the shipped model is not there')
+        for name in [name for name in globals() if name.startswith('test_')]:
+            del globals()[name]
+    main(globals())

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""--engines and --reading: tests/engines and tests/engines_layers have what nine engines make of 24 configs whose layers
-are alike and 17 whose layers or positions differ, most of it computed by their own code. What no case of theirs has
-stands in tests/readings/engines.json (test_readings.py). Besides: readings in force, blocks that most engines read
-alike, hostile configs."""
+"""--engines and --reading: tests/engines has what engines make of configs, most of it computed by their own code. What no
+case of theirs has is in tests/readings/engines.json (test_readings.py). Besides: readings in force, blocks that
+most engines read alike, hostile configs."""
 
 import collections
 import glob
@@ -14,6 +13,7 @@ import re
 import sys
 import tempfile
 
+from engine_cases import differences, read_cases, read_found, says, told
 from common import (ROOT, SHARED, at_terminal, case, check, close, config, export, exports, good, in_work, lacks, main,
                     one_line, perplexity, random_ids, random_weights, run, screen, skip, table, takes_long, tiny_model,
                     write, write_model, write_tokenizer)
@@ -25,20 +25,13 @@ from probe.numbers.candidates import engine_readings  # noqa: E402
 from probe.numbers.ours import Model  # noqa: E402
 
 
-def read_cases(folder):
-    found = []
-    for path in sorted(glob.glob(os.path.join(ROOT, 'tests', folder, '*.json'))):
-        with open(path, encoding='utf-8') as file:
-            found.append(json.load(file))
-    return found
-
-
-ALIKE, LAYERED = read_cases('engines'), read_cases('engines_layers')
-CASES = ALIKE + LAYERED
+CASES = read_cases()
+LAYERED = [one for one in CASES if 'layers' in one]  # whose layers or positions differ, with what is known of them
+ALIKE = CASES[:CASES.index(LAYERED[0])]
 ENGINES = ['hf5', 'hf4', 'vllm', 'sglang', 'llama.cpp', 'ik_llama.cpp', 'mlx-lm', 'exllamav3', 'exllamav2']
 UNSEEN = 'not looked at'
 KINDS = {FULL: 'full', SLIDING: 'sliding'}
-COLUMNS = ['engine', 'version', 'verdict', 'layers', 'method', 'scale', 'train_ctx', 'attention_factor', 'max_len',
+COLUMNS = ['engine', 'version', 'facts', 'verdict', 'layers', 'method', 'scale', 'train_ctx', 'attention_factor', 'max_len',
            'worst_pair', 'worst_ratio', 'note']
 LLAMA, PHI3 = base('engines_llama'), base('engines_phi3')
 SHORT, LONG = [1.0 + i / 8 for i in range(8)], [2.0 + i for i in range(8)]
@@ -56,15 +49,6 @@ def block(**keys):
 
 def layered(model_type, **changes):
     return base('layered', model_type=model_type, **changes)
-
-
-def variant(name):
-    """A case's name of a variant, as --engines spells it."""
-    engine, rest = name.split(' ', 1)
-    if rest.startswith('with transformers'):
-        return '%s:transformers=%s' % (engine, rest.split()[-1])
-    return ('hf5@' if rest.startswith('5') else 'hf4@') + rest if engine == 'hf' else '%s:max_len=%s' % (
-        engine, rest.split('=')[1])
 
 
 def engines(path, length, *names):
@@ -101,125 +85,103 @@ def noted(notes, key, kind):
     return notes.get('%s_%s' % (key, kind), notes.get(key))
 
 
-# ---- what their own code makes of configs ----
-
-def same_numbers(found, expected):
-    return len(found) == len(expected) and all(
-        x == y or (x and y and abs(x / y - 1) <= 1e-5) for x, y in zip(found, expected))
-
-
-def ropes_of(one, expected):
-    """{kind: (frequencies, a) or None} of an engine's reading."""
-    if 'inv_freq' in expected:
-        return {'full': (expected['inv_freq'], expected['attention_factor'])}
-    return {KINDS[kind]: rope and (one['frequencies'][rope['inv_freq']], rope['attention_factor'])
-            for kind, rope in expected['rope'].items() if kind in KINDS}
-
-
-def same_ropes(here, there):
-    return all(x == y or (x and y and same_numbers(x[0], y[0]) and abs(x[1] / y[1] - 1) <= 1e-5)
-               for x, y in ((here[kind], there[kind]) for kind in here))
-
-
-def check_temperature(what, expected, beta, path, name):
-    """Of the queries, at each position that the case names; the last position of a text is explained."""
-    grows = expected.get('temperature')
-    if not grows:
-        check(beta is None, what + ': queries do not grow', beta)
-        return
-    for position, value in zip(grows['positions'], grows['values']):
-        notes = explained(name, path, position + 1)[1]
-        close([float(notes['temperature'])], [value], 1e-5, '%s: growth at %d' % (what, position))
-
-
-def check_worst_pair(what, row, here, there):
-    """Where two readings of all layers are furthest apart."""
-    if same_ropes({'full': here}, {'full': there}):
-        check(row['worst_pair'] == '-' and float(row['worst_ratio']) == 1, what + ': no worst pair', row)
-    elif row['worst_pair'] != '-':
-        ratios = [x / y for x, y in zip(here[0], there[0])]
-        worst = max(range(len(ratios)), key=lambda i: abs(math.log(ratios[i])))
-        pair, ratio = int(row['worst_pair']), float(row['worst_ratio'])
-        check(abs(ratio / ratios[worst] - 1) < 1e-4 and abs(ratio / ratios[pair] - 1) < 1e-4, what + ': worst pair',
-              row)
-
-
-def check_engine(one, name, rows, expected, first):
-    """One engine of one case; `first` is what it is measured by, None: there is nothing."""
-    what, path, length = '%s, %s' % (one['name'], name), in_work('case.json'), one['length']
-    found, notes = explained(name, path, length)
-    if not check((found is None) == (not expected['accepted']), what + ' is accepted or refused', rows):
-        return
-    if found is None:
-        refused = [row['verdict'] == 'refused' and row['note'] != '-' for row in rows.values()]
-        check(all(refused), what + ': refused, with a reason', rows)
-        return
-    ropes = ropes_of(one, expected)
-    check(set(found) == {kind for kind in ropes if ropes[kind]}, what + ': kinds that turn', list(found))
-    for kind, rope in ropes.items():
-        if not rope:
-            check(kind in notes and kind not in rows, what + ': no RoPE is a note and no row', notes)
-            continue
-        check(same_numbers(found[kind], rope[0]), '%s: frequencies, %s' % (what, kind), rows)
-        for a in noted(notes, 'attention_factor', kind), rows[kind]['attention_factor']:
-            close([float(a)], [rope[1]], 1e-5 * rope[1], '%s: attention factor, %s' % (what, kind))
-    if 'window' in expected:  # SGLang counts the keys before the query
-        window = str(expected['window'] + (name == 'sglang'))
-        check(noted(notes, 'window', 'sliding') == window, what + ': window', notes)
-    check_temperature(what, expected, notes.get('temperature_beta'), path, name)
-    check('max_len' not in expected or rows['full']['max_len'] == str(expected['max_len']), what + ': max_len', rows)
-    if first:
-        theirs, grows = ropes_of(one, first), [each.get('temperature') for each in (expected, first)]
-        alike = same_ropes(ropes, theirs) and grows[0] == grows[1]
-        check(all(row['verdict'] in ('same', 'taken') for row in rows.values()) == alike, what + ': verdict', rows)
-        check(alike or any(row['note'] != '-' for row in rows.values()), what + ': a note says why', rows)
-        if list(ropes) == ['full'] and ropes['full'] and theirs.get('full'):
-            check_worst_pair(what, rows['full'], ropes['full'], theirs['full'])
-
+# ---- how their own code reads configs ----
 
 def test_cases():
+    """What is said of each release is what its own code computed."""
+    recorded = read_found()
     for one in CASES:
         with case(one['name']):
-            check_case(one)
+            found = recorded[one['name']]
+            said = says([told(name, one) for name in found], one)
+            for name, true in found.items():
+                check(not differences(said[told(name, one)], true), '%s, %s' % (one['name'], name),
+                      differences(said[told(name, one)], true))
 
 
-def check_case(one):
-    path, is_layered = saved(one['config'], 'case.json'), one in LAYERED
-    rows, notes = engines(path, one['length'])
-    check(list(rows) == ENGINES, 'a row for each', rows)
-    unseen = {name for name in ENGINES if any(row['verdict'] == UNSEEN for row in rows[name].values())}
-    if is_layered:
-        check(not unseen & set(one['engines']), 'all that was looked at has a reading', unseen)
-    else:
-        check(notes['facts_of'].count('-') == 2 and unseen == set(ENGINES) - set(known(one['config']['model_type'])),
-              'who was looked at', unseen)
-    cells = {row[key] for name in unseen for row in rows[name].values() for key in COLUMNS[4:]}
-    check(cells <= {'-'} and all(len(rows[name]) == len(rows['hf5']) for name in unseen),
-          'the others have a row without a reading', rows)
-    firsts = [one['engines'][name] for name in ('hf5', 'hf4')[:2 - is_layered] if one['engines'][name]['accepted']]
-    first = firsts[0] if firsts else None
-    for name, expected in one['engines'].items():
-        check_engine(one, name, rows[name], expected, first)
-    if not is_layered:  # a note names the key and what happens, and only where it makes a difference
-        for name, (row, *_) in ((name, list(found.values())) for name, found in rows.items()):
-            check(all(word in row['note'] for word in one.get('notes', {}).get(name, ())), 'the note on ' + name, row)
-            check(row['verdict'] != 'same' or name == 'hf5' or row['note'] == '-', 'nothing to note on ' + name, row)
-    variants = {variant(name): expected for name, expected in one.get('variants', {}).items()}
-    if variants:
-        rows, _ = engines(path, one['length'], *variants)
-    for name, expected in variants.items():
-        check_engine(one, name, rows[name], expected, first)
+def test_difference_is_noticed():
+    """The comparison by itself: another frequency, factor, length, number of pairs, or refusal."""
+    one, found = CASES[0], read_found()[CASES[0]['name']]['vllm@0.33']
+    said = says(['vllm@0.33'], one)['vllm@0.33']
+    values, a = found['layers']['all']
+    for what, wrong in (('a frequency', {'layers': {'all': [[values[0] * 1.001] + values[1:], a]}}),
+                        ('a factor', {'layers': {'all': [values, a * 1.001]}}), ('a length', {'max_len': 4097}),
+                        ('pairs', {'layers': {'all': [values[:-1], a]}}), ('a refusal', {'error': 'KeyError: factor'}),
+                        ('no RoPE', {'layers': {'all': None}})):
+        check(len(differences(said, dict(found, **wrong))) > 0, what + ' that differs is noticed')
+    check(not differences(said, found), 'and nothing else', differences(said, found))
 
 
-def spelled(numbers):
-    """Layers as the notes have them: '0-4 6-10'."""
-    out = []
-    for n in numbers:
-        if out and out[-1][1] == n - 1:
-            out[-1][1] = n
-        else:
-            out.append([n, n])
-    return ' '.join('%d-%d' % (a, b) if b > a else str(a) for a, b in out)
+def test_notes():
+    """A note names the key and what happens, and only where it makes a difference."""
+    for name, words in NOTES.items():
+        one = next(one for one in CASES if one['name'] == name)
+        rows, _ = engines(saved(one['config'], 'case.json'), one['length'])
+        for engine, expected in words.items():
+            check(all(word in rows[engine]['full']['note'] for word in expected), '%s: the note on %s' % (name, engine),
+                  rows[engine])
+        for engine, found in rows.items():
+            row = found['full']
+            check(row['verdict'] != 'same' or engine == 'hf5' or row['note'] == '-',
+                  '%s: nothing to note on %s' % (name, engine), row)
+            if row['worst_pair'] != '-':
+                check(float(row['worst_ratio']) != 1, '%s: the worst pair of %s' % (name, engine), row)
+
+
+NOTES = {
+    'llama3_v5': {'hf4': ['rope_parameters is not read', 'rope_theta 10000, not 500000']},
+    'longrope_llama': {'llama.cpp': ['plain RoPE']}, 'longrope_short': {'mlx-lm': ['long_factor, not short_factor']},
+    'longrope_su': {'exllamav3': ['long_factor, not short_factor']},
+    'partial_llama': {'mlx-lm': ['partial_rotary_factor']}, 'text_config': {'llama.cpp': ['text_config']},
+    'unknown_type': {'exllamav2': ['plain RoPE', 'rope_type']},
+    'yarn_attention1': {'sglang': ['attention_factor is not read', 'a 1.13863, not 1']},
+    'yarn_betas': {'llama.cpp': ['beta_fast and beta_slow are not read']},
+    'yarn_mscale': {'exllamav3': ['mscale is not read']}, 'yarn_no_original': {'mlx-lm': ['L 4096, not 8192']},
+    'yarn_qwen': {'exllamav3': ['factor is not read', 's 1, not 4']},
+    'yarn_truncate': {'mlx-lm': ['truncate is not read']},
+    'yarn with mrope_section': {'vllm': ['L 32768, not 8192', 'the ramp is placed by 4 L']},
+    'yarn, extrapolation_factor 0.5': {'sglang': ['extrapolation_factor is read']},
+}
+# What queries of Ministral 3 grow by, at positions, by engines' own code.
+GROWTH = {0: 1, 16383: 1, 16384: 1.069315, 32767: 1.069315, 32768: 1.109861, 65536: 1.160944}
+GROWS = 'hf5', 'llama.cpp', 'mlx-lm', 'exllamav3', 'sglang', 'ik_llama.cpp'
+
+
+def test_growth():
+    one = next(one for one in CASES if one['name'] == 'ministral3')
+    path = saved(one['config'], 'case.json')
+    for name in GROWS:
+        for position, value in GROWTH.items():
+            early = name == 'ik_llama.cpp'  # by one position
+            notes = explained(name, path, position + 1 - early or 1)[1]
+            close([float(notes['temperature'])], [value], 1e-5, '%s: growth at %d' % (name, position))
+    check('temperature_beta' not in explained('vllm', path, one['length'])[1], 'vllm: queries do not grow')
+
+
+def test_facts():
+    """How each engine's facts were found, and when."""
+    rows, notes = engines(saved(CASES[0]['config']), 100)
+    check(all(re.match(r'(run|read) 2026-\d\d-\d\d$', found['full']['facts']) for found in rows.values()), 'facts', rows)
+    newest = max(found['full']['facts'].split()[1] for found in rows.values())
+    check(notes['facts_of'] == newest, 'the newest of them is the date of the table', notes)
+    read = [name for name, found in rows.items() if found['full']['facts'].startswith('read')]
+    check(read == ['ik_llama.cpp', 'exllamav2'], 'two were read alone', read)
+
+
+def test_raised():
+    """What a card's YaRN lacks where servers end texts at max_position_embeddings."""
+    card = next(one for one in CASES if one['name'] == 'Qwen 3, card')['config']
+    rows, notes = engines(saved(card), 131072)
+    served = [name for name, found in rows.items() if found['full']['verdict'] == 'same' and found['full']['max_len'] in
+              ('-', '131072')]
+    check(notes.get('raise') == 'max_position_embeddings 131072: 8 engines then serve 131072 positions, now %d' %
+          len(served), 'what to change', notes)
+    check(rows['vllm']['full']['max_len'] == '40960', 'vLLM ends texts at max_position_embeddings', rows['vllm'])
+    one_line(run('--explain', '--rope-config', saved(card), '--reading', 'vllm:max_len=131072'), 2, 'more is refused',
+             'User-specified max_model_len (131072) is greater than the derived max_model_len')
+    for config, n in (dict(card, max_position_embeddings=131072), 131072), (card, 131073), (card, 4096):
+        rows, notes = engines(saved(config), n)
+        check('raise' not in notes, 'nothing to change at %d' % n, notes)
 
 
 def test_layers():
@@ -231,8 +193,8 @@ def test_layers():
             for job in '--explain', '--engines':
                 notes = table(run(job, '--rope-config', saved(one['config'])).out)[0]
                 for kind, numbers in one['layers'].items():
-                    key = 'layers_' + {**KINDS, 'linear_attention': 'linear'}.get(kind, kind)
-                    check(notes.get(key) == spelled(numbers), '%s: %s by %s' % (one['name'], key, job), notes)
+                    key = 'layers_' + kind
+                    check(notes.get(key) == numbers, '%s: %s by %s' % (one['name'], key, job), notes)
 
 
 # ---- readings in force ----

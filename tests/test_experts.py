@@ -81,7 +81,7 @@ def test_what_counts():
 
 
 def test_ties():
-    """Of equal logits the expert of the smaller number is chosen: experts behind the chosen ones may be anything."""
+    """Of equal logits the expert of the smaller number is chosen: experts after the chosen ones may be anything."""
     c = mixture(6, 2, 8)
     weights = random_weights(c, 2)
     for layer in range(3):

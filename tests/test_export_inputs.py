@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What people give model_export.py in another thing's place: one line says what it is, and the command in it brings it
-in, for it is run here as it stands."""
+in: it is run here as it is."""
 
 import ast
 import os

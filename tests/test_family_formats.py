@@ -487,7 +487,7 @@ def folder_tensors(facts, c, weights):
 
 
 def latent_rows(c, part, values):
-    """Queries with what turns behind, keys transposed head by head."""
+    """Queries with what turns last, keys transposed head by head."""
     n, d, turns, rank = c['n_heads'], c['head_dim'], c['rotary_dim'], c['kv_rank']
     if part == 'wq':
         rows = cut(values, c['q_rank'] or c['dim'])
@@ -875,7 +875,7 @@ TWO_BLOCKS = {'full_attention': {'rope_type': 'default', 'rope_theta': 5e5, 'par
 
 
 def silent_error(name, **more):
-    """Why the exporter refuses it, behind the path."""
+    """Why the exporter refuses it, after the path."""
     try:
         silent_config(name, **more)
     except export_common.Problem as problem:
@@ -988,7 +988,7 @@ def other_rows(rows):
 
 GONE = object()
 Q, K, V = 'wq', 'wk', 'wv'
-PLANTS = [  # family, where in its row, what stands there instead
+PLANTS = [  # family, where in its row, what is there instead
     ('qwen3_5_text', 'adds_one', False), ('qwen3_5_text', 'names.gate_in_queries', GONE),
     ('qwen3_5_text', 'always', ['head_norms', 'delta_rule']), ('qwen3_next', 'states.joined', GONE),
     ('qwen3_5_text', 'gguf.tiled', GONE), ('qwen3_5_text', 'gguf.names', GONE), ('lfm2', 'gguf.names', GONE),

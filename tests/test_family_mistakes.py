@@ -54,7 +54,7 @@ def full_layers_shifted(c):
     return dict(c, layers=c['layers'][-1:] + c['layers'][:-1])
 
 
-# What a mistake makes of a model: its fields and its weights.
+# A model with a mistake: its fields and its weights.
 PLANTED = {
     'scaling in sliding layers too': lambda c, w: (scaled(c, True, True), w),
     'scaling in sliding layers only': lambda c, w: (scaled(c, False, True), w),

@@ -27,7 +27,7 @@ def figures(*arguments):
 @takes_long
 def test_no_matplotlib():
     of_pairs = 'pairs-16x.png, decay-16x.png, clocks.png, llama3.png, searched-16x.png'
-    for table, pictures in ('again', 'again.png'), ('shares', 'shares.png'), ('stale', 'stale.png'), (
+    for table, pictures in ('again', 'again.png'), ('stale', 'stale.png'), (
             'sweep', 'sweep.png'), ('crowd', 'crowd.png'), ('explain-16x', of_pairs):
         out = in_work('figures ' + table)
         done = figures('--only', table, '--quick', '--text', STORY, '--out', out)

@@ -16,7 +16,7 @@ from common import (FIELDS, ROOT, check, export, good, in_work, main, one_line, 
                     write)
 
 HEADER_BYTES = 1024
-TYPES = {'U32': 'u32', 'I32': 'i32', 'I32X8': 'i32[8]', 'F64': 'f64'}  # of the tables in C, as the document has them
+TYPES = {'U32': 'u32', 'I32': 'i32', 'I32X8': 'i32[8]', 'F64': 'f64'}  # of the tables in C, as in the document
 CODES = {'I': 'u32', 'i': 'i32', '8i': 'i32[8]', 'd': 'f64'}           # of Python's struct
 BYTES = {'u32': 4, 'i32': 4, 'i32[8]': 32, 'f64': 8, 'u32[2]': 8, 'u32[25]': 100}
 
@@ -52,7 +52,7 @@ def in_c():
 
 
 def same(found, expected, what):
-    """Two tables, both ways and in order; a difference is told by the fields that it is in."""
+    """Two tables, both ways and in order; a difference is reported by its fields."""
     for field in expected:
         check(field in found, '%s: %s as documented' % (what, field[0]), [row for row in found if row[0] == field[0]])
     check([row[0] for row in found] == [row[0] for row in expected], '%s: the same fields in the same order' % what,
@@ -105,7 +105,7 @@ def test_every_byte_has_one_meaning():
 
 
 def test_note():
-    """What version 3.0 could write behind the tensors, 32 bytes, changes nothing; anything else there is too much."""
+    """What version 3.0 could write after the tensors, 32 bytes, changes nothing; anything else there is too much."""
     plain = read(tiny_model('m.bin'))
     note = struct.pack('<4s3I2d', b'ANCR', 512, 7, 0, 3.25, 0)
     write(in_work('ids'), ' '.join(map(str, random_ids(40, 20, 1))))

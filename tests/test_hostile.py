@@ -11,8 +11,8 @@ import subprocess
 import time
 
 from common import (BLOCK_MODELS, FIELDS, HEADER_BYTES, METHODS, Q4, Q8, RUN, block_weights, check, compiled, config,
-                    fuzzer, header, in_work, main, one_line, random_weights, read, run, shapes, skip, takes_long,
-                    write, write_model, write_tokenizer)
+                    fuzzer, header, in_work, main, n_methods, one_line, random_weights, read, run, shapes, skip,
+                    takes_long, write, write_model, write_tokenizer)
 
 SMALL = dict(dim=6, hidden_dim=5, n_layers=2, n_heads=2, n_kv_heads=1, head_dim=4, vocab_size=9, seq_len=32,
              train_ctx=32)
@@ -24,7 +24,7 @@ KINDS = dict(sliding_rope=1, layers=[4, 1], sliding_window=5, sliding_theta=20.0
 EXPERTS = dict(n_experts=5, n_experts_used=2, expert_hidden_dim=3, router_bias=1, expert_bias=1, attention_sinks=1,
                activation=2, layers=[0, 8])
 SIGMOIDS = dict(n_experts=4, n_experts_used=2, expert_hidden_dim=3, router=2, shared_hidden_dim=3)
-# What version 6 has, in models as families have it.
+# Models with what version 6 added, in the combinations of families.
 NEWEST = {
     'one norm of both': dict(norm_place=3, layer_norm=1, residual_scale=0.5, logit_scale=0.25, ffn_bias=1,
                              logit_cap=5.0, score_cap=3.0, activation=3),
@@ -139,7 +139,7 @@ def test_impossible_headers():
               'n_layers': (0, *huge), 'n_heads': (0, *huge), 'n_kv_heads': (0, *huge), 'head_dim': (0, 3, 1026, *huge),
               'vocab_size': (0, *huge), 'seq_len': (0, *huge), 'shared_classifier': (2, *huge),
               'sliding_window': huge, 'norm_eps': (*numbers, 2.0), 'bos_id': (-2, 9, 1 << 30), 'n_eos': (9, *huge),
-              'eos_ids': ((9, 0, 0, 0, 0, 0, 0, 0), (-1, 0, 0, 0, 0, 0, 0, 0)), 'rope_method': (len(METHODS), *huge),
+              'eos_ids': ((9, 0, 0, 0, 0, 0, 0, 0), (-1, 0, 0, 0, 0, 0, 0, 0)), 'rope_method': (n_methods(), *huge),
               'rope_dynamic': (2, *huge), 'theta': (*numbers, 0.0, 1.0), 'factor': numbers, 'train_ctx': (0, *huge),
               'ramp': (2, *huge), 'truncate': (2, *huge), 'beta_fast': numbers, 'beta_slow': numbers,
               'attention_factor': numbers, 'mscale': numbers, 'mscale_all_dim': numbers, 'low_freq_factor': numbers,
@@ -171,7 +171,7 @@ def test_impossible_kinds():
     c, data = next((c, data) for name, c, data in models() if name == 'kinds of layers')
     huge, numbers = (0xffffffff, 0x80000000, 0x7fffffff), (float('nan'), float('inf'), -1.0, 1e7)
     names = [name for name, at, _, _ in FIELDS if at >= 256 and name.startswith('sliding_')]
-    values = {'sliding_rope': (2, *huge), 'sliding_method': (len(METHODS), *huge), 'sliding_theta': (numbers[0], 0.5),
+    values = {'sliding_rope': (2, *huge), 'sliding_method': (n_methods(), *huge), 'sliding_theta': (numbers[0], 0.5),
               'sliding_factor': numbers[:3], 'sliding_train_ctx': (0, *huge), 'sliding_ramp': (2, *huge),
               'sliding_truncate': (2, *huge), 'sliding_rotary_dim': (3, 6, *huge), 'temperature_beta': numbers,
               'embedding_scale': numbers, 'score_scale': numbers, 'norm_place': (3, *huge), 'activation': (3, *huge),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What model_export.py makes of sources that are hostile or damaged: one line, status 2, and nothing left behind; no
+"""What model_export.py does with sources that are hostile or damaged: one line, status 2, and nothing left behind; no
 code of theirs runs. The writers are in source_writers.py."""
 
 import json

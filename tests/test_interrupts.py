@@ -138,8 +138,8 @@ def method_by_method(read, process, methods, what):
 
 @takes_long
 def test_rows_appear():
-    """Methods that are finished stand there while the next one is measured, in a pipe and at a terminal, and Ctrl-C
-    leaves them: status 130. A window of 8 is quick, and so many positions without one never end."""
+    """Finished methods are there while the next one is measured, in a pipe and at a terminal, and Ctrl-C leaves them:
+    status 130. A window of 8 is quick, and so many positions without one never end."""
     ids = write(in_work('many.txt'), '1 2 3 4 ' * 15000)
     model, methods = talker(), ('none:window=8', 'none:window=9')
     asked = ','.join([*methods, 'none', 'yarn'])
@@ -167,8 +167,8 @@ def test_rows_appear():
 
 
 def test_measurements():
-    """Ctrl-C and SIGTERM alike end what would take hours: status 130, what was finished stands there, and JSON is
-    whole and says `interrupted`."""
+    """Ctrl-C and SIGTERM alike end what would take hours: status 130, what was finished is there, and JSON is whole and
+    says `interrupted`."""
     ids, text = write(in_work('ids.txt'), '1 2 3 4 ' * 50000), write(in_work('long.txt'), 'abcdefg ' * 50000)
     model = talker()
     for job in (('--ppl', ids, '--ids', '-n', 200000), ('--passkey', '-n', 200000), ('--tasks', 'copy', '-n', 200000),

@@ -80,7 +80,7 @@ def with_tools(*tools):
 
 
 def assembled(path, *flags):
-    """What the compiler makes of a file of C; '' when it does not know the flags."""
+    """The assembly of a file of C; '' when it does not know the flags."""
     return subprocess.run(['cc', '-std=c11', '-O3', '-Wno-unknown-pragmas', *flags, '-S', '-o', '-', path], cwd=ROOT,
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, universal_newlines=True).stdout
 

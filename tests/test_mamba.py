@@ -111,7 +111,7 @@ def copy_with(name, copy, change):
 def by_words(words):
     def change(settings):
         settings['layers_block_type'] = [words[letter] for letter in settings.pop('hybrid_override_pattern')]
-        settings['num_hidden_layers'] = 3  # which is not read where a list stands
+        settings['num_hidden_layers'] = 3  # which is not read where there is a list
     return change
 
 

@@ -226,7 +226,7 @@ def write_induction(name, train_ctx):
         sizes.update({'%s.%d' % (key, layer): d * dim if key[1] in 'qkvo' else dim
                       for key in ('wq', 'wk', 'wv', 'wo', 'attention_norm', 'ffn_norm', 'w1', 'w2', 'w3')})
     w = {key: array.array('f', [1.0 if 'norm' in key else 0.0]) * size for key, size in sizes.items()}
-    one, before, after = 3 * v, v, 2 * v  # where the constant, the token before and the prediction stand
+    one, before, after = 3 * v, v, 2 * v  # where the constant, the token before and the prediction are
     for i in range(24):
         f = 1e18 ** (-2 * i / d)
         w['wq.0'][2 * i * dim + one] = 2
@@ -355,8 +355,8 @@ def test_prompts():
 
 
 def test_latest_values_and_links():
-    """Of updates the last one in the text is asked for, and stands at the depth. Of links the question names the one,
-    and the other has the value."""
+    """Of updates the last one in the text is asked for, and is at the depth. Of links the question names the one, and
+    the other has the value."""
     def places(pattern, text):
         return [(*found.groups(), found.start() / len(text)) for found in re.finditer(pattern, text)]
     lines = good('--tasks', 'updates,hops', '--prompts', '-n', 2048, '--trials', 3, cwd=ROOT).out.splitlines()
@@ -409,7 +409,7 @@ OTHER = ('Старый мельник спустился к реке на рас
 
 
 def test_what_is_no_text():
-    """Every script is text. What is none is refused, before a perplexity of it is printed."""
+    """Every script is text. Anything else is refused, before a perplexity of it is printed."""
     shipped = os.path.join(ROOT, 'model.bin')
 
     def of(data, *options):

@@ -88,12 +88,12 @@ def test_weights():
                     refused(result, '%s in %s of %s, %s cache' % (value, tensor, name, kv), where, 0)
 
 
-# ---- one token alone is bad: the position where it stands is the one that is named ----
+# ---- one token alone is bad: its position is the one that is named ----
 
 def bad_token(name, bad, where):
     """A model of three layers in which one token's embedding is NaN ('embedding'), or in which a weight is so large
-    that the product overflows where that token stands, and only there: a channel that no other token has and no layer
-    writes to is what the weight is for."""
+    that the product overflows at that token, and only there: a channel that no other token has and no layer writes to
+    is what the weight is for."""
     c = config(**SHAPE)
     weights = random_weights(c, 9)
     dim, hidden = SHAPE['dim'], SHAPE['hidden_dim']
@@ -135,7 +135,7 @@ def test_positions_of_a_prompt():
             refused(run(model, '-f', '-', '-t', 0, '-n', 700, stdin=long.encode()), 'a long prompt, ' + where,
                     where, 602)
             refused(run(model, '-m', 'chat', '-y', '', '-t', 0, '-n', 100, stdin=b'x\n'), 'a chat, ' + where, where,
-                    2 + len('[INST] '))  # behind BOS and the prefix
+                    2 + len('[INST] '))  # after BOS and the prefix
         result = run(model, '--passkey', '-n', 600, '--trials', 1)
         if where not in ('layer 2', 'logits'):
             last = result.err.splitlines()[-1]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Rows of rope.c: those that stand there keep what they promise, those that somebody adds are computed alike by both
-engines, and whoever adds a wrong one is told what is wrong with it, in one line."""
+"""Rows of rope.c: those that ship keep what they promise, those that somebody adds are computed alike by both engines,
+and a wrong one gets a message about what is wrong with it, in one line."""
 import math
 import os
 import re
@@ -119,7 +119,7 @@ def nll(program, model, text, *options):
 
 
 def test_rows():
-    """Each row that stands in rope.c keeps its promises."""
+    """Each row of rope.c keeps its promises."""
     for name in names():
         done = run('--explain', '--head-dim', 64, '--theta', 10000, '--train-ctx', 512, '-n', 4096, '--rope', name)
         lacks_lists = 'needs the model\'s short and long factor lists' in done.err

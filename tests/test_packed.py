@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Rows that lie side by side: products by test_packed.c; models of them beside the same ones with rows one behind the
+"""Rows that lie side by side: products by test_packed.c; models of them beside the same ones with rows one after the
 other, by both engines; what the exporter packs, and the way back; headers that cannot be."""
 
 import os
@@ -19,7 +19,7 @@ WIDE = dict(dim=256, hidden_dim=288, n_layers=1, n_heads=2, n_kv_heads=1, head_d
 
 
 def both_ways(name, kind, **changes):
-    """The paths of a model of one type with rows one behind the other, and side by side."""
+    """The paths of a model of one type with rows one after the other, and side by side."""
     number, wide = blocks.NUMBERS[kind], dict(WIDE, **changes)
     if blocks.HALVES[kind][0] == 256:
         wide['hidden_dim'] = 256
@@ -49,7 +49,7 @@ def test_sanitized():
 
 
 def test_models():
-    """45 rows of the vocabulary: five behind the last whole group. Prompts add up in one order, tokens one by one in
+    """45 rows of the vocabulary: five after the last whole group. Prompts add up in one order, tokens one by one in
     another."""
     for kind in blocks.PACKED:
         apart, together = both_ways('model', kind)
@@ -71,7 +71,7 @@ def test_quantized():
 
 
 def test_order():
-    """The exporter's order against byte by byte, with rows behind the last group."""
+    """The exporter's order against byte by byte, with rows after the last group."""
     for kind in blocks.PACKED:
         values, size, _ = blocks.HALVES[kind]
         for rows, columns in ((8, values), (19, 3 * values), (24, 2 * values)):
@@ -82,7 +82,7 @@ def test_order():
 
 
 def test_stretches():
-    """Any bytes of a packed matrix, as if its rows lay one behind the other."""
+    """Any bytes of a packed matrix, as if its rows lay one after the other."""
     rng = random.Random(4)
     for kind in ('Q4_0', 'Q4_K'):
         data = rng.randbytes(27 * 512 // blocks.HALVES[kind][0] * blocks.HALVES[kind][1])

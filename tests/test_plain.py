@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The fast engine against the forward pass as its definition (src/llama/forward.c, --plain): -ln p of every token of a
+"""The fast engine against the forward pass as its definition (src/decoder/forward.c, --plain): -ln p of every token of a
 random text, for small random models of all families, encodings, methods, maps, caches and weight types; then the other
 jobs, the session's functions, and what is said of weights that are not numbers. That the definition is right,
 test_golden.py, test_folders.py, test_encodings.py, test_blocks.py, test_distances.py and test_forward.py hold against

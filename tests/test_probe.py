@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """server_probe.py: each form of server, each verdict on listed readings, and values that no reading has where none is
-solved for. Behind it is a server of the tests' own (fake_server.py)."""
+solved for. The server is the tests' own (fake_server.py)."""
 
 import json
 import math
@@ -143,7 +143,7 @@ def test_rope_config():
 
 
 def test_dynamic():
-    """What only prompts past the trained context part is named beforehand; with them it is told."""
+    """What only prompts past the trained context part is named beforehand; with them it is reported."""
     config = write(in_work('dynamic.json'), json.dumps(dict(
         model_type='llama', hidden_size=256, num_attention_heads=4, head_dim=64, max_position_embeddings=128,
         rope_theta=10000.0, rope_scaling=dict(rope_type='dynamic', factor=4.0))))

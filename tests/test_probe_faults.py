@@ -166,7 +166,7 @@ def test_vocabulary_first():
 
 
 def test_failing_servers():
-    """What fails is told as that, and what may pass is tried again."""
+    """Failures are reported as such, and what may pass is tried again."""
     with Fake('vllm', fault='no top') as server:
         refused(probe(server.url, MODEL, *SMALL, '--api', 'vllm'), 'gives no log-probabilities', 'status 500',
                 'logits processor failed')
@@ -207,7 +207,7 @@ def test_other_weights():
 
 
 def test_cut_and_level():
-    """What a cut prompt read is told where all log-probabilities are off alike, too."""
+    """What a cut prompt read is reported where all log-probabilities are off alike, too."""
     with Fake('vllm', limit=64, fault='tail twice') as server:
         told = probe(server.url, MODEL, '-n', 96, '--prompts', 5)
         check(told.status == 1 and 'what it read is the last 64' in told.out and 'do not add up' in told.out,
@@ -317,7 +317,7 @@ def test_ways_out():
 
 
 def test_time_beforehand():
-    """What takes longer than ten seconds is told before it begins."""
+    """What takes longer than ten seconds is announced before it begins."""
     model = ours_of(96, 4)[0]
     groups = [[Candidate('a', [])]] * 9
     for seconds, words in ((0.01, ''), (2.0, '9 readings of about 3.0 s: our side takes about 27 s, and up to 75 s'),

@@ -73,7 +73,7 @@ def test_random_settings():
 
 
 def test_a_cache_of_few_bits():
-    """It is told apart from a wrong reading, with every reading."""
+    """It is distinguished from a wrong reading, with every reading."""
     for hidden, words in (((), 'hf5'), (('--rope', 'none'), 'plain RoPE')):
         with Fake('vllm', hidden + ('--kv', 'q4'), noise=0.005) as server:
             told = probe(server.url, MODEL, *MORE)

@@ -51,7 +51,7 @@ def solved(cases):
                   'each value within its bounds, and no other: %s' % (hidden,), (known, told))
 
 
-# The same of servers whose arithmetic is exact, by longer prompts: steps of a ramp, far values, and ramps' both ends.
+# Values of servers whose arithmetic is exact, by longer prompts: steps of a ramp, far values, and ramps' both ends.
 EXACT = [
     (('--theta', '5000'), {'theta': 5000}),
     (('--factor', '12', '--theta', '50000', '--train-ctx', '1024'), {'s': 12, 'theta': 50000, 'L': 1024}),
@@ -142,7 +142,7 @@ def test_untold():
 
 
 def test_nothing_is_solved():
-    """A budget that is too short is told; what no value explains is not named; a listed reading stays."""
+    """A budget that is too short is reported; what no value explains is not named; a listed reading stays."""
     with Fake('vllm', ('--theta', '300')) as server:
         told = probe(server.url, MODEL, *SMALL, '--budget', 1)
         check(told.status == 1 and ('not all tried in 1 s (--budget)' in told.out or 'theta 300' in told.last),

@@ -153,7 +153,7 @@ def ask(row):
         told = {door: lines for door, lines in told.items() if lines is not None}
         if 'warned' in row:
             check(all(lines == row['warned'] for lines in told.values()), 'the warnings: ' + row['name'], told)
-        elif 'explain' in told:  # of what stands there twice, and of nothing else
+        elif 'explain' in told:  # of what is there twice, and of nothing else
             lines = [line for line in told['explain'] if not line.endswith('is explained, and not run yet') and
                      'nor is there one beside it' not in line]
             check('remarks' in row or len(lines) == row.get('warnings', 0), 'warnings: ' + row['name'], lines)
@@ -295,7 +295,7 @@ def test_padded_numbers():
 
 
 def test_unseen():
-    """Nobody looked at what engines make of the families that are explained alone."""
+    """Nobody has verified how engines read the families that are explained alone."""
     folder = os.path.join('tests', 'configs', 'explained')
     check({row['file'] for row in rows('explained') if 'file' in row} | {folder + '/granite-hybrid-tiny.json'} == {
         os.path.join(folder, name) for name in os.listdir(os.path.join(ROOT, folder))}, 'a row for each file')
@@ -373,7 +373,7 @@ def check_card(row, block, cells):
 
 
 def test_cards_of_layers():
-    """The same of those whose layers differ."""
+    """Readings of configs whose layers differ."""
     check({row['file'] for row in rows('by_layer')} == {'tests/configs/by_layer/' + name for name in os.listdir(
         os.path.join(ROOT, 'tests', 'configs', 'by_layer'))}, 'a row for each config')
     for row in rows('by_layer'):

@@ -91,7 +91,7 @@ ROWS = {
                                says=[UNSEEN % ('newest_encoder', 64, 64, '10000 (no key says it)')]),
     'fraction.json': dict(head=64, means=plain(2048, 1000, turns=32), engines=NOBODY,
                           says=[UNSEEN % ('newest_bert', 32, 64, '1000')]),
-    # families that nobody looked at
+    # unverified families
     'strange-keys.json': dict(head=128, means=plain(8192, 1e4), engines=NOBODY, says=[
         UNSEEN % ('newest_glm', 128, 128, '10000 (no key says it)'),
         'what is not read, and may change how it turns: rope_ratio, attn_config.rope_theta']),

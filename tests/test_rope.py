@@ -106,7 +106,7 @@ def test_limits():
             kept = explained(*base, '--rope', 'ntk-by-parts', '--factor', 8, '--ramp', form, '--beta-fast',
                              slowest * 0.98, '--beta-slow', slowest * 0.97)
             same(kept, plain, 'by parts (%s) with every pair past the fast end is none, %s' % (form, size), 1e-11)
-            # The dims ramp keeps pair 0 whatever happens: it stands at or before the ramp's first pair.
+            # The dims ramp keeps pair 0 whatever happens: it is at or before the ramp's first pair.
             skipped = 1 if form == 'dims' else 0
             divided = explained(*base, '--rope', 'ntk-by-parts', '--factor', 8, '--ramp', form, '--beta-fast', L * 1.02,
                                 '--beta-slow', L / 6.2)

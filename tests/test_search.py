@@ -61,7 +61,7 @@ def test_windows():
     out = search('-s', 3)
     nll = said(out)
     path = write(in_work('block.json'), out)
-    # Every token of this text is one letter behind a space that is put in front of all.
+    # Every token of this text is one letter after a space that is put in front of all.
     spelled = ' ' + open(text).read()
     ids = [259 + LETTERS.index(c) for c in spelled]
     given, last = N - 1, 5

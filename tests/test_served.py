@@ -17,7 +17,7 @@ from common import EXPORT, ROOT, check, in_work, main, skip, table
 SERVER = os.environ.get('LLAMA_SERVER')
 MODEL = os.path.join(ROOT, 'model-8k.bin')
 PORT = int(os.environ.get('LLAMA_PORT', '8137'))
-# What each option makes of the block: words of the verdict, and the status; None: a value in no list.
+# How each option changes the block: words of the verdict, and the status; None: a value in no list.
 CASES = [
     ('its own settings', [], 'llama.cpp', 0),
     ('none', ['--rope-scaling', 'none'], 'as plain RoPE', 0),

@@ -64,7 +64,7 @@ def test_dynamic_is_none_up_to_the_trained_length():
 @takes_long
 def test_text_does_not_repeat_itself():
     def variety(text):
-        """The share of its runs of four words that stand in it once."""
+        """The share of its runs of four words that are in it once."""
         words = text.split()
         runs = [tuple(words[i:i + 4]) for i in range(len(words) - 3)]
         return len(set(runs)) / len(runs)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Texts that stand spread over more positions than they have tokens (--spread, --piece): against cases by definition
-(tests/spread) and reference.py, which is told every token's position; sessions against themselves; then tables, and
-what is refused. That position(i) is the formula is tested in test_units.c."""
+"""Texts that are spread over more positions than they have tokens (--spread, --piece): against cases by definition
+(tests/spread) and reference.py, which gets every token's position; sessions against themselves; then tables, and what
+is refused. That position(i) is the formula is tested in test_units.c."""
 
 import glob
 import json
@@ -143,7 +143,7 @@ def test_encodings():
 
 
 def test_sessions():
-    """In pieces of every size, in one call, rewound, behind a text of another length, and as a prompt that grows."""
+    """In pieces of every size, in one call, rewound, after a text of another length, and as a prompt that grows."""
     sessions('same', 200)
 
 
@@ -172,7 +172,7 @@ def talking(name, **changes):
 
 
 def test_tables():
-    """Both numbers are in every table: tokens that were read, and positions where they stand."""
+    """Both numbers are in every table: tokens that were read, and their positions."""
     model, text = talking('talking'), write(in_work('text.txt'), 'The cat sat on the mat. ' * 60)
     where = reference.spread(200, 5000, 32)
     said = ('--tsv', '--spread', 5000, '--piece', 32)

@@ -1,5 +1,5 @@
 """Latent attention: keys and values come from one narrow vector. Hugging Face and llama.cpp have a head's still part
-first and what turns of it behind that, and keys and values of a head in one matrix; model.bin has what turns first, and
+first and its turning part after that, and keys and values of a head in one matrix; model.bin has what turns first, and
 a matrix of each. Newer GGUF files have keys and values apart, the keys' matrices transposed, and call what a token
 takes in the cache the length of a key."""
 

@@ -2,7 +2,7 @@
 
 In folders some families have several of our matrices in one, key head by key head; and those whose attention has a gate
 have its rows in q_proj, after the queries of each head. GGUF files have -exp(A_log) for the decay of the delta rule,
-and those of Qwen 3.5 have its value heads in tiles: one of each key head behind the other, over and over."""
+and those of Qwen 3.5 have its value heads in tiles: one of each key head after the other, over and over."""
 
 from __future__ import annotations
 

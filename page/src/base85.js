@@ -1,4 +1,4 @@
-// Bytes as text, four of them in five letters, for files that stand inside rope.html. The letters are the printable
+// Bytes as text, four of them in five letters, for files inside rope.html. The letters are the printable
 // ones of ASCII but for nine that mean something in HTML or in JavaScript.
 const NOT = '"&\'-/<>\\`';
 const LETTERS = Array.from({ length: 94 }, (_, i) => String.fromCharCode(33 + i)).filter((c) => !NOT.includes(c));

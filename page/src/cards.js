@@ -109,7 +109,7 @@ export function methodCard(name) {
     ];
 }
 
-// Below a row of chips stands the card of the method that was pressed last; a panel has one.
+// Below a row of chips is the card of the method that was pressed last; a panel has one.
 const shown = new WeakMap(); // cards by panel
 export function cardsBelowChips(root) {
     root.addEventListener('click', (event) => {

@@ -1,4 +1,4 @@
-// A line chart: series that grow, faint recorded ones behind them, a rule where training ended, and values under the
+// A line chart: series that grow, faint recorded ones below them, a rule where training ended, and values under the
 // pointer or, with the arrow keys, under a cursor.
 import { axisBottom, axisLeft } from 'd3-axis';
 import { scaleLinear, scaleLog } from 'd3-scale';
@@ -6,11 +6,11 @@ import { pointer } from 'd3-selection';
 import { line } from 'd3-shape';
 import { attrs, count, drawing, elements, h, onceAFrame, short } from './dom.js';
 
-const MARGIN = { top: 26, right: 20, bottom: 40, left: 46 }; // the title of y stands above the highest tick
+const MARGIN = { top: 26, right: 20, bottom: 40, left: 46 }; // the title of y is above the highest tick
 
 const LINE = 15; // pixels of a tick's label
 
-// A filter for ticks: those that stand so many pixels from the last one that was kept.
+// A filter for ticks: those so many pixels from the last one that was kept.
 function apartBy(pixels, scale) {
     let last = Infinity;
     return (tick) => {
@@ -46,7 +46,7 @@ export function chart(options) {
     const yLabel = svg.append('text').attr('class', 'axis-label').attr('x', 4).attr('y', 10);
 
     const recordedText = svg.append('text').attr('class', 'axis-label').attr('text-anchor', 'end').attr('y', 10);
-    // A recorded line stands for what has not been measured yet.
+    // A recorded line is in the place of what has not been measured yet.
     const isAlone = (s) => s.ghost && s.title && !series.has(s.name.slice(1));
 
     function yDomain() {

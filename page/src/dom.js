@@ -7,7 +7,7 @@ import { state } from './state.js';
 
 export { h };
 
-// A picture to draw in, as d3 has it.
+// A picture to draw in, a selection of d3.
 export const drawing = (name, height) =>
     select(document.createElementNS('http://www.w3.org/2000/svg', 'svg')).attr('class', name).attr('height', height);
 
@@ -65,7 +65,7 @@ export const short = (x, digits = 3) =>
 
 export const percent = (share) => `${Math.round(100 * share)} %`;
 
-// With so many digits behind the point, and a minus as long as a plus.
+// With so many digits after the point, and a minus as long as a plus.
 export const fixed = (x, digits) => x.toFixed(digits).replace('-', '−');
 
 // A button; `primary` for the one that a panel is about.
@@ -220,7 +220,7 @@ function commandLine(line, files) {
     return h('div.command', h('span.sign', { ariaHidden: 'true' }, '$'), code, saves, copy);
 }
 
-// Commands that do the same at a terminal, complete as they stand. `put` shows others: each is a line, or [line, files]
+// Commands that do the same at a terminal, complete as they are. `put` shows others: each is a line, or [line, files]
 // with the files that it reads and that are not in the repository, [name, contents] as for saveFile.
 export function command(...first) {
     const box = h('div.commands', { role: 'group', ariaLabel: 'what does this at a terminal' });

@@ -17,7 +17,7 @@ const whole = new Promise((resolve) => {
     else document.addEventListener('DOMContentLoaded', resolve);
 });
 
-// An answer's bytes; `hear` is told what share of them is there. A server that packs them does not say how many they are.
+// An answer's bytes; `hear` gets the share of them that is there. A server that packs them does not say how many they are.
 async function counted(answer, hear) {
     const all = +answer.headers.get('content-length');
     if (!all || !answer.body) return answer.arrayBuffer();
@@ -32,14 +32,14 @@ async function counted(answer, hear) {
     return new Blob(parts).arrayBuffer();
 }
 
-// The bytes of a file that stands beside the page, or in it.
+// The bytes of a file beside the page, or in it.
 async function bytesOf(name, hear) {
     if (!isOneFile) {
         const answer = await fetch(name);
         if (!answer.ok) throw new Refusal(`${name} is not beside the page (the server says ${answer.status})`);
         return hear ? counted(answer, hear) : answer.arrayBuffer();
     }
-    if (!['rope.wasm', 'book.txt'].includes(name)) await whole; // what stands behind this script may be there in part
+    if (!['rope.wasm', 'book.txt'].includes(name)) await whole; // what follows this script may be there in part
     const stored = document.getElementById(`file-${name}`);
     if (!stored) throw new Refusal(`${name} is not in this file: give it in the field above (it is in the repository)`);
     const packed = fromBase85(stored.textContent);
@@ -93,7 +93,7 @@ export class Engine {
         return (this.files[name] ??= bytesOf(name, name === 'model.bin' && ((share) => this.hears?.(share))));
     }
 
-    // A file that the reader of the page has picked stands for a model's, and another one for its tokenizer's. `refuse`
+    // A file that the reader of the page has picked takes the place of a model's, and another one of its tokenizer's. `refuse`
     // gets the facts of it and says why it will not do; empty: it does. Resolves to the facts. An engine of its own tries
     // the file first: what cannot be had leaves everything as it was, and what runs goes on. A newer file ends the trial.
     /** @param {string} model @param {File} file @param {{ tokenizer?: File, refuse?: (facts: any) => string }} [more] */

@@ -9,7 +9,7 @@ const MOST_TEXT = 8e6, // bytes of a config or a text
 
 export const mb = (bytes) => `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`;
 
-// Who takes what: functions of the panels that stand. model(file, tokenizer), config(text, name), text(text, name).
+// Who takes what: functions of the panels that are there. model(file, tokenizer), config(text, name), text(text, name).
 /** @type {Record<string, (...given: any[]) => any>} */
 const takers = {};
 export const takes = (kind, taker) => {

@@ -14,7 +14,7 @@ export const DEPTHS = [0, 0.25, 0.5, 0.75, 1];
 
 export const needle = (key) => ` The pass key is ${key}. Remember it. ${key} is the pass key.`;
 
-// A reader's own sentence with a number of five digits: { key, needle, question }; null: it is none. It is asked for by
+// A reader's own sentence with a number of five digits: { key, needle, question }, or null without one. It is asked for by
 // the words before the digits, or, where it begins with them (12345 is my number), by the words that follow.
 export function ownNeedle(sentence) {
     const words = sentence.trim().replace(/\s+/g, ' '),
@@ -25,7 +25,7 @@ export function ownNeedle(sentence) {
     return asks ? { key, needle: ` ${words}${/[.!?]$/.test(words) ? '' : '.'}`, question: ` ${asks}` } : null;
 }
 
-// A text with so many sentences of filler, of which the share `before` stands before the key. In parts: what is before
+// A text with so many sentences of filler, of which the share `before` comes before the key. In parts: what is before
 // the needle, the needle, what follows it.
 /** @param {number} sentences @param {number} before @param {{ needle: string, question: string, filler: string[] }} what */
 export function build(sentences, before, { needle: hidden, question, filler }) {

@@ -11,7 +11,7 @@ const addressOf = (id) => {
     return `#at=${id}${rest ? `&${rest}` : ''}`;
 };
 
-// Opens what a part of the page stands in, and shows it.
+// Opens what a part of the page is folded into, and shows it.
 function show(id) {
     const part = id && document.getElementById(id);
     if (!part) return;

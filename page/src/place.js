@@ -1,9 +1,9 @@
-// Where a panel stands. What a panel throws, while it is made or later while it draws, is said in its own place, and
+// The place of a panel. What a panel throws, while it is made or later while it draws, is said in its own place, and
 // the other panels go on.
 import { h } from './element.js';
 
 let here = null; // the place of the panel that is being made
-const places = new Set(); // of panels that stand: { fail, isGone }
+const places = new Set(); // of panels that are there: { fail, isGone }
 
 // A panel by its function (context) => { title, id, body }. Where that fails, a panel in its place says why.
 export function panelOf(make, context, index = 0) {

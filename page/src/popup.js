@@ -36,7 +36,7 @@ function showPopup(button, content) {
     card.focus({ preventScroll: true });
 }
 
-// A word that shows a card when it is pressed. `content` makes what stands on it.
+// A word that shows a card when it is pressed. `content` makes its contents.
 export function popupButton(name, label, content) {
     return h(
         `button.${name}`,

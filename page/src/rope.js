@@ -77,7 +77,7 @@ export class Rope {
         return page;
     }
 
-    // A page that stands for a model of which only these numbers are known.
+    // A page in the place of a model of which only these numbers are known.
     describe(headDim, theta, trainedContext) {
         const page = new Page(this);
         try {
@@ -89,7 +89,7 @@ export class Rope {
         return page;
     }
 
-    // A page that stands for the model of a config.json or of its rope block, with these numbers where it says nothing.
+    // A page in the place of the model of a config.json or of its rope block, with these numbers where it says nothing.
     configure(text, headDim, theta, trainedContext) {
         const page = new Page(this);
         try {
@@ -208,7 +208,7 @@ function rowsOf(lines) {
     return rows.map((cells) => Object.fromEntries(names.map((name, i) => [name, cells[i]])));
 }
 
-// What a page makes of a method. The C holds one plan at a time; a plan that is asked puts itself in force first.
+// A method as a page plans it. The C holds one plan at a time; a plan that is asked puts itself in force first.
 class Plan {
     constructor(page, method, context) {
         this.page = page;
@@ -249,7 +249,7 @@ class Plan {
         return this.wasm._page_distance(this.use(), i, j);
     }
 
-    // What it makes of `length` positions: { scale, attention, frequencies, plain } in radians per position.
+    // The plan for `length` positions: { scale, attention, frequencies, plain } in radians per position.
     frequencies(length) {
         const at = this.wasm._page_frequencies(this.use(), length);
         const [pairs, scale, attention] = this.rope.doubles(at, 3);
@@ -335,7 +335,7 @@ class Reader {
         );
     }
 
-    // -ln p of ids[1], ids[2], ...: reads them, all but the last, behind what was read, at a current length.
+    // -ln p of ids[1], ids[2], ...: reads them, all but the last, after what was read, at a current length.
     score(ids, length) {
         const n = ids.length;
         return this.page.rope.with(new Uint8Array(12 * n), (at) => {

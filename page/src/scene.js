@@ -3,7 +3,19 @@
 // with what each pair gives to the score, in chapter 4 with a handle for each pair. It begins without the program: `attach`
 // gives it one.
 import { onChapter } from './contents.js';
-import { afterPause, button, chips, command, count, folded, h, onceAFrame, percent, reducedMotion, statusLine } from './dom.js';
+import {
+    afterPause,
+    button,
+    chips,
+    command,
+    count,
+    folded,
+    h,
+    onceAFrame,
+    percent,
+    reducedMotion,
+    statusLine,
+} from './dom.js';
 import { needle, ownNeedle } from './haystack.js';
 import { runs } from './job.js';
 import { answerBox } from './panels/answer.js';
@@ -17,13 +29,19 @@ import { choice, number, state, text } from './state.js';
 import { wordAt } from './words.js';
 
 const FILM_MS = 6000, // there and back
-    BAR = 46, // pixels of the contents above it, as style.css has it
+    BAR = 46, // pixels of the contents above it, as in style.css
     LOST = 0.1, // share of a head's attention below which it has lost the key
     HELPED = 3, // digits that are right all the same
     BEFORE = 70, // tokens of a text that are not between the number and the question, where nothing is known
     TIMES = 4, // the trained context: the longest text, and the factor of methods
     OWN = 'own'; // the reader's sentence
-const NARROW = matchMedia('(max-width: 999px)'), // as style.css has it
+// A head of the reader's choice, as --attn writes it; empty: the one that searches.
+const HEAD = {
+    read: (written) => (/^(\d{1,2}\.\d{1,2})?$/.test(written) ? written : undefined),
+    write: String,
+    expects: 'a head, such as 4.1',
+};
+const NARROW = matchMedia('(max-width: 999px)'), // as in style.css
     SHORT = matchMedia('(max-width: 999px) and (max-height: 700px)');
 
 // What a chapter begins with, until the reader moves something: the length, in trained contexts. Where nothing moves, the
@@ -46,7 +64,7 @@ export function makeScene({ shipped, recorded, parts }) {
         asRunOf = (name) => (['none', 'window'].includes(name) ? name : `${name}:factor=${TIMES}`);
     state.add('far', number(0, MOST), 0);
     state.add('by', choice(['', 'none', 'yarn', 'window', 'yours']), '');
-    state.add('looker', text(8), '');
+    state.add('looker', HEAD, '');
     state.add(OWN, text(160), '');
     let chapter = 'breaks',
         shown = 0, // the length while the scene moves by itself; 0: the reader's, or the chapter's
@@ -75,12 +93,14 @@ export function makeScene({ shipped, recorded, parts }) {
     const own = () => ownNeedle(state.get(OWN)),
         key = () => own()?.key ?? KEY,
         hidden = () => ({ depth: DEPTH, key: key(), ...(own() ? { sentence: state.get(OWN) } : { hills: true }) }),
+        // Another head is drawn in chapter 3, where it is chosen.
+        pressed = () => (chapter === 'why' ? state.get('looker') : ''),
         looker = () => {
-            const [layer, head] = state.get('looker').split('.').map(Number);
-            return state.get('looker') ? { layer, head } : undefined;
+            const [layer, head] = pressed().split('.').map(Number);
+            return pressed() ? { layer, head } : undefined;
         };
     const known = new Map(); // by sentence, head, method and length
-    const nameOf = (as, n) => JSON.stringify([own() && state.get(OWN), state.get('looker'), as, n]);
+    const nameOf = (as, n) => JSON.stringify([own() && state.get(OWN), pressed(), as, n]);
     // What is recorded, by method and length.
     function learn(methods) {
         for (const [name, lengths] of Object.entries(methods))
@@ -103,7 +123,11 @@ export function makeScene({ shipped, recorded, parts }) {
         if (!last) return { found: null, d: length() - BEFORE };
         const base = last.found,
             d = base.d + length() - last.at;
-        return { found: found && d === base.d ? base : { ...base, ...turned(base, last.as, as, d), of: base, isStale: !found }, d };
+        return {
+            found:
+                found && d === base.d ? base : { ...base, ...turned(base, last.as, as, d), of: base, isStale: !found },
+            d,
+        };
     }
     function turned({ terms, crosses, d }, before, as, to) {
         if (!terms || !crosses) return {};
@@ -172,7 +196,8 @@ export function makeScene({ shipped, recorded, parts }) {
             word = rivalOf(found),
             says = (one) => one === word || (one[0] === '…' && word.endsWith(one.slice(1))),
             isEcho = word && found.everywhere >= LOST && found.answer.split(' ').some(says);
-        if (['breaks', 'turning'].includes(chapter)) // where no head has been heard of
+        if (['breaks', 'turning'].includes(chapter))
+            // where no head has been heard of
             return isRight
                 ? 'Right: it found the number.'
                 : isEcho || !/^\d/.test(found.answer)
@@ -184,7 +209,9 @@ export function makeScene({ shipped, recorded, parts }) {
             return `Diluted, not beaten: no other token scores as high, but all together they have ${percent(1 - found.share)}.`;
         if (found.share < LOST && right >= HELPED)
             return `This head gives the sentence ${share}. Others still know ${right} of ${key().length} digits.`;
-        return isEcho ? `Lost: it looks at “${word}”, and says so. The sentence has ${share}.` : `Lost: the sentence has ${share}.`;
+        return isEcho
+            ? `Lost: it looks at “${word}”, and says so. The sentence has ${share}.`
+            : `Lost: the sentence has ${share}.`;
     }
     function draw() {
         const { found, d } = now(),
@@ -204,7 +231,11 @@ export function makeScene({ shipped, recorded, parts }) {
         const tokens = found && tokensOf(found);
         light.put(isHidden() ? null : found, tokens, found ? goldIn(tokens) : [0, 0], d);
         const near = found?.d > L && known.get(nameOf('none', NEAR));
-        bars.put(found && seen && !isHidden() ? { ...found, past, word: rivalOf(found), near: near ? near.terms : null } : null);
+        bars.put(
+            found && seen && !isHidden()
+                ? { ...found, past, word: rivalOf(found), near: near ? near.terms : null }
+                : null,
+        );
         told.textContent = tell(found, d);
         if (box.isConnected) handles?.draw(); // not those of a model that another one has replaced
         drawChips();
@@ -216,11 +247,16 @@ export function makeScene({ shipped, recorded, parts }) {
         const { found } = now(),
             n = stop(),
             [[options, files]] = typeof asRun() === 'string' ? [[`--rope ${asRun()}`, []]] : program.options(MOST),
-            contents = async () => (await program.engine.ask('haystack', { model: 'model', length: n, ...hidden() }).promise).text,
+            contents = async () =>
+                (await program.engine.ask('haystack', { model: 'model', length: n, ...hidden() }).promise).text,
             how = `-n ${n} --kv f32 ${options} -f key.txt`,
             saved = [['key.txt', contents], ...files],
             answers = [`./run ${program.file} -t 0 ${how}`, saved];
-        line.put(...(found ? [[`./run ${program.file} --attn ${found.layer}.${found.head} ${how}`, saved], answers] : [answers]));
+        line.put(
+            ...(found
+                ? [[`./run ${program.file} --attn ${found.layer}.${found.head} ${how}`, saved], answers]
+                : [answers]),
+        );
     }, 200);
     const redraw = onceAFrame(draw);
 
@@ -331,21 +367,35 @@ export function makeScene({ shipped, recorded, parts }) {
     }
 
     // For those who go by Tab: what is operated here, and back to the text. Each shows while it has the focus.
-    const back = button('back to the chapter', () => document.getElementById(`h-${chapter}`).focus(), { className: 'skip-on' });
+    const back = button('back to the chapter', () => document.getElementById(`h-${chapter}`).focus(), {
+        className: 'skip-on',
+    });
     function focusFirst() {
         const first = { mend: handles?.box, proof: by.querySelector('button') }[chapter] ?? pull;
         /** @type {HTMLElement} */ (first).focus({ preventScroll: !NARROW.matches });
     }
 
     charts.append(
-        h('p.fine.of-bars', `What each of the ${pairs} pairs adds to the number’s score. Outlines: close by. Red: past its arc.`),
+        h(
+            'p.fine.of-bars',
+            `What each of the ${pairs} pairs adds to the number’s score. Outlines: close by. Red: past its arc.`,
+        ),
         bars.box,
     );
-    const stays = h('div.stays', h('div.pull', light.track), h('div.answer', h('span', 'It answers'), digits.box, told));
+    const stays = h(
+        'div.stays',
+        h('div.pull', light.track),
+        h('div.answer', h('span', 'It answers'), digits.box, told),
+    );
     const box = h(
         'div.scene-body',
         { 'data-chapter': chapter },
-        h('div.pull-words', output, h('span.trained', `trained up to ${count(L)}${MOST < TIMES * L ? `; read here up to ${count(MOST)}` : ''}`), play),
+        h(
+            'div.pull-words',
+            output,
+            h('span.trained', `trained up to ${count(L)}${MOST < TIMES * L ? `; read here up to ${count(MOST)}` : ''}`),
+            play,
+        ),
         stays,
         light.words,
         h('div.of-clocks', dials.box, h('div.row.clock-words', h('span', 'fast'), hands, h('span', 'slow'))),
@@ -390,10 +440,9 @@ export function makeScene({ shipped, recorded, parts }) {
                 work: async (run) => {
                     const wish = { model: 'model', ...hidden(), looker: looker() };
                     // Close by, too, where bars are compared with it.
-                    const places = [
-                        [asRun(), stop()],
-                        ...(chapter === 'breaks' ? [] : [['none', NEAR]]),
-                    ].filter(([as, n]) => !known.has(nameOf(as, n)));
+                    const places = [[asRun(), stop()], ...(chapter === 'breaks' ? [] : [['none', NEAR]])].filter(
+                        ([as, n]) => !known.has(nameOf(as, n)),
+                    );
                     for (const [as, n] of places) {
                         const its = nameOf(as, n);
                         const hear = ({ read, of }) => status.say(`Reading ${count(read)} of ${count(of)} tokens …`);

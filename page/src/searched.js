@@ -26,7 +26,7 @@ export const packed = (found, crosses) => ({
 
 const shares = (list, parts) => list?.map((x) => x / parts);
 
-/** The same as the worker has it, but for the text. @param {any} kept */
+/** The worker's answer again, without the text. @param {any} kept */
 export function unpacked({ n, d, a, f, s, r, w, l, h, t, c }) {
     const [layer, head] = f,
         [score, rival] = shares(s, PARTS.cents),

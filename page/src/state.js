@@ -1,7 +1,7 @@
-// What the page shows, as its address has it: #method=yarn&n=2048 ... What is as at the beginning is left out.
+// What the page shows, as in its address: #method=yarn&n=2048 ... What is as at the beginning is left out.
 import { kept } from './place.js';
 
-// A kind of value: from the address's text to a value, undefined when it is none; and what is expected, in words.
+// A kind of value: from the address's text to a value, undefined for any other text; and what is expected, in words.
 // `only` narrows a number: { is, words }.
 export const number = (low, high, whole = true, only) => ({
     read: (written) => {
@@ -78,7 +78,7 @@ function addressNow() {
 let timer,
     lastStep = -Infinity, // when the reader last changed something
     isFollowing = false; // the address, which then is written already
-// What the reader changes is a step to come back from; what follows from it, or loads, is none.
+// What the reader changes is a step to come back from; what follows from it, or loads, is not.
 function writeAddress(isStep) {
     clearTimeout(timer);
     timer = setTimeout(() => {

@@ -38,7 +38,7 @@ const PICTURES = {
         ),
 };
 
-/** The recorded picture of a chapter, or what stands for it. @param {string} id @param {any} recorded */
+/** The recorded picture of a chapter, or a line in its place. @param {string} id @param {any} recorded */
 export const still = (id, recorded) =>
     h(
         'div.still',

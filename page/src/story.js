@@ -64,8 +64,7 @@ export const CHAPTERS = [
         goes: 'the slider',
         panels: [otherHeads, countTheTurns],
         more: [],
-        on:
-            'Nothing in the weights says what these new angles mean. So bring the slow hands back to angles that the model knows.',
+        on: 'Nothing in the weights says what these new angles mean. So bring the slow hands back to angles that the model knows.',
     },
     {
         id: 'mend',
@@ -78,8 +77,7 @@ export const CHAPTERS = [
         panels: [fixIt],
         more: [distances],
         what: 'changing distances instead of speeds',
-        on:
-            'The model finds the number, and its text reads well. But a text can read well even if its beginning has been forgotten.',
+        on: 'The model finds the number, and its text reads well. But a text can read well even if its beginning has been forgotten.',
     },
     {
         id: 'proof',

@@ -5,7 +5,7 @@ import { popupButton } from './popup.js';
 
 const TERMS = {
     token: 'A word, or a piece of one. A model reads and writes tokens. 512 of these are about 350 words.',
-    position: 'The number of a token in its text: the first stands at 0, the next at 1.',
+    position: 'The number of a token in its text: the first is at 0, the next at 1.',
     attention:
         'How a model looks back. Each token gives every token before it a score, and takes most from the highest.',
     query: 'The numbers with which a token asks: what am I looking for?',

@@ -7,10 +7,18 @@ export function wordAt(tokens, i) {
         to = i + 1;
     while (from > 0 && !/^\s/.test(tokens[from])) from--;
     while (to < tokens.length && !/^\s/.test(tokens[to])) to++;
-    return { from, to, word: tokens.slice(from, to).join('').replace(/^\W+|\W+$/g, '') };
+    return {
+        from,
+        to,
+        word: tokens
+            .slice(from, to)
+            .join('')
+            .replace(/^\W+|\W+$/g, ''),
+    };
 }
 
-const begun = (text) => text.replace(/^[^\p{L}\p{N}]+/u, '').replace(/\s+/g, (blank) => (blank.includes('\n') ? '\n' : ' ')),
+const begun = (text) =>
+        text.replace(/^[^\p{L}\p{N}]+/u, '').replace(/\s+/g, (blank) => (blank.includes('\n') ? '\n' : ' ')),
     isNumber = (line, letters) => new RegExp(`^\\d{${letters}}`).test(line);
 
 // Of what a model writes, its answer: as many digits as asked for, or else its first words, whole ones, up to a stop: no
@@ -19,7 +27,10 @@ export function said(text, letters) {
     const line = begun(text);
     if (isNumber(line, letters)) return line.slice(0, letters);
     let answer = '';
-    for (const word of line.match(/^[^\n.,;:!?"]*/)[0].trim().split(' ')) {
+    for (const word of line
+        .match(/^[^\n.,;:!?"]*/)[0]
+        .trim()
+        .split(' ')) {
         answer = answer ? `${answer} ${word}` : word;
         if (answer.length >= letters) break;
     }
@@ -30,5 +41,7 @@ export function said(text, letters) {
 export function isSaid(text, letters) {
     const line = begun(text),
         answer = said(text, letters);
-    return isNumber(line, letters) || /[\n.,;:!?"]/.test(line) || (answer.length >= letters && line.length > answer.length);
+    return (
+        isNumber(line, letters) || /[\n.,;:!?"]/.test(line) || (answer.length >= letters && line.length > answer.length)
+    );
 }

@@ -10,7 +10,7 @@ const STEP_MS = 12; // work between two looks at the messages
 const CHUNK = 64; // positions that are read at a time
 const JUDGED = 128; // the same, where they are judged
 const TOLD_MS = 40; // between two messages of a text that is written
-const LOOKED_AT = 0.005, // weight from which on a token is told of
+const LOOKED_AT = 0.005, // weight from which on a token is listed
     MOST_LOOKS = 40,
     SEARCHED = 512; // positions in which the head that searches is looked for
 
@@ -46,7 +46,7 @@ function page(name) {
     return pages[name];
 }
 
-// Tokens as the text they stand for: the pieces of a stream, whole characters at a time.
+// The text of tokens: the pieces of a stream, whole characters at a time.
 function speller(m) {
     const decoder = new TextDecoder();
     let previous = -1;
@@ -57,7 +57,7 @@ function speller(m) {
     };
 }
 
-// Reads ids behind what was read, the last of them with its logits, a chunk at a time.
+// Reads ids after what was read, the last of them with its logits, a chunk at a time.
 async function readPrompt(job, reader, ids, length, report) {
     for (let at = 0; at < ids.length; at += CHUNK) {
         const chunk = ids.subarray(at, at + CHUNK);
@@ -281,7 +281,10 @@ const wishes = {
                     ...{ n, d: n - 1 - at, layer, head, share, shares, score: scores[at], tokens },
                     ...{ rival: scores[rivalAt], rivalAt: n - 1 - rivalAt, itsWord: weightOf(word), everywhere },
                     near: total(weights.subarray(-m.facts().trainedContext)),
-                    looks: far.filter(([, weight]) => weight >= LOOKED_AT).sort(([, a], [, b]) => b - a).slice(0, MOST_LOOKS),
+                    looks: far
+                        .filter(([, weight]) => weight >= LOOKED_AT)
+                        .sort(([, a], [, b]) => b - a)
+                        .slice(0, MOST_LOOKS),
                     ...reader.terms(at),
                 };
             return { ...result, answer: await answerTo(job, m, reader, asking, wish.key) };

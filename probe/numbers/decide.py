@@ -2,7 +2,8 @@
 
 With s the server's log-probabilities and a, b those of two readings, t = sum (s - a)(b - a) / sum (b - a)^2 over all
 top tokens is 0 at a and 1 at b. What a server rounds does not lean to b and averages out, so t separates readings that
-noise has brought equally near. Its standard error is by jackknife over prompts (Quenouille 1949, Tukey 1958). """
+noise has brought equally near. Its standard error is by jackknife over prompts (Quenouille 1949, Tukey 1958).
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 // What a session is asked to be, for both forward passes (forward.h and the fast engine's
-// transformer.h), and the positions of the tokens of a text: one after the other, or spread over
-// more positions than there are tokens.
+// transformer.h), and the positions of its tokens: one after the other, or spread over more
+// positions than there are tokens.
 #pragma once
 
 #include <stdint.h>
@@ -9,10 +9,10 @@
 
 // ---- positions of tokens ----
 
-// A spread text of n tokens is in pieces, with jumps between them and the last token at length - 1,
-// so that a few tokens meet every distance of a long text. Models are trained so by PoSE (arXiv
-// 2309.10400) and randomized positions (arXiv 2305.16843). A token's number, from 0, is its slot in
-// the cache. All encodings go by its position.
+// A spread text of n tokens is cut into pieces, with jumps between them and the last token at
+// length - 1, so that a few tokens meet every distance of a long text. Models are trained so by
+// PoSE (arXiv 2309.10400) and randomized positions (arXiv 2305.16843). A token's number, from 0, is
+// its slot in the cache. All encodings go by its position.
 typedef struct {
     int length;  // N, positions; 0: each token's position is its number
     int piece;   // P, tokens of a piece, at least 1
@@ -24,7 +24,7 @@ typedef struct {
 static const Spread in_place = {0, 1, 0, 0};
 
 // position(i) = i + floor(floor(i / P) (N - n) / (K - 1)) of token i, with K = ceil(n / P) pieces.
-// One piece is read as without a spread. Tokens after the last piece do not jump again.
+// A text of one piece has no jump. Tokens after the last piece do not jump again.
 static inline int spread_position(const Spread *s, int i) {
     if (s->length == 0 || s->n <= s->piece) return i;
     int64_t jumps = (s->n - 1) / s->piece;  // K - 1
@@ -32,10 +32,10 @@ static inline int spread_position(const Spread *s, int i) {
     return i + (int)(before * (s->length - s->n) / jumps);
 }
 
-// How many positions the key of token j stands for, when token i asks. Jumps leave out most keys of
-// a long text, so that a softmax has fewer to choose from. With a crowd, the keys of an earlier
-// piece count for all positions up to the next one: gap / P each. All weights of a query then add
-// up to its position, as in a text without jumps.
+// How many positions the key of token j counts for, to the query of token i. Jumps leave out most
+// keys of a long text, so that a softmax has fewer to choose from. With a crowd, the keys of an
+// earlier piece count for all positions up to the next one: gap / P each. All weights of a query
+// then add up to its position, as in a text without jumps.
 static inline double spread_crowd(const Spread *s, int i, int j) {
     int piece = j / s->piece;
     if (s->crowd == 0 || s->length == 0 || j < s->crowd || piece >= i / s->piece) return 1;
@@ -43,9 +43,9 @@ static inline double spread_crowd(const Spread *s, int i, int j) {
     return (double)gap / s->piece;
 }
 
-// The first token at `position` or after it; n if there is none.
+// The first token at `position` or later; n without such a token.
 static inline int spread_token(const Spread *s, int position) {
-    int low = 0, high = position > 0 ? position : 0;  // no token is before its number
+    int low = 0, high = position > 0 ? position : 0;  // no token's position is less than its number
     if (s->length == 0) return high;
     if (high > s->n) high = s->n;
     while (low < high) {
@@ -66,10 +66,10 @@ extern const char *const kv_type_names[N_KV_TYPES];
 // Takes a head's scores for the last token of each read, as the softmax takes them.
 typedef struct {
     int layer, head;  // from 0
-    // One per token up to that one, -infinity where nothing is seen; NULL: nobody wants any.
+    // One per token up to that one, -infinity where nothing is seen; NULL: not wanted.
     float *scores;
-    // (head_dim) The head's query of that token as it meets the scores: turned, not yet scaled.
-    // NULL: nobody wants it. Latent attention has none.
+    // (head_dim) The head's query of that token as it meets the keys: rotated, not yet scaled.
+    // NULL: not wanted. Latent attention has none.
     float *query;
 } Watch;
 
@@ -77,8 +77,8 @@ typedef struct {
     const RopeConfig *rope;     // complete, and checked; of a plan that outlives the session
     const RopeConfig *sliding;  // of layers with LAYER_SLIDING; not used if the model has none
     KvType kv;
-    // The cache is float32, and holds what keys and values are when these kinds have kept them: what
-    // either costs by itself. Latent attention has keys alone.
+    // The cache is float32, and holds what keys and values are when these kinds have kept them:
+    // what either costs by itself. Latent attention has keys alone.
     bool rounds_kv;
     KvType keys_as, values_as;
     // quantized weights multiply float32, and not activations that are rounded to int8
@@ -88,8 +88,9 @@ typedef struct {
     int threads;  // always this many; 0: as many as are fastest, see pace.h
     // By the definition, see forward.h; the cache is float32 then, and there is one thread.
     bool plain;
-    // Keys stay turned at the scale of the step that wrote them, though later steps turn queries at
-    // another. This is the flaw of Hugging Face's generate with dynamic scaling, on purpose.
+    // Keys stay rotated at the scale of the step that wrote them, though later steps rotate
+    // queries at another. This is the flaw of Hugging Face's generate with dynamic scaling, on
+    // purpose.
     bool stale_keys;
     // the positions of tokens; n, which the session fills in, is `context` until session_begin
     Spread spread;

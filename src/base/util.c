@@ -113,7 +113,7 @@ void unmap_file(MappedFile *file) {
     *file = (MappedFile){0};
 }
 
-// Counts, because compilers make vectors of that.
+// It counts, since compilers vectorize that.
 bool all_finite(const float *x, int64_t n) {
     int strange = 0;
     for (int64_t i = 0; i < n; i++) strange += !isfinite(x[i]);

@@ -65,7 +65,7 @@ void add_name(char *list, size_t capacity, const char *between, const char *name
 // Whether neither NaN nor infinity is among n numbers.
 bool all_finite(const float *x, int64_t n);
 // Fails with words for NaN or infinity that came out of a layer of n_layers, where layer -1 is the
-// embedding, and n_layers stands for the logits.
+// embedding, and n_layers for the logits.
 bool fail_not_finite(int layer, int n_layers, int position, Error *err);
 
 // 64 random bits, the upper ones better: xorshift64* (Vigna, arXiv 1402.6246). *state starts as a
@@ -75,5 +75,5 @@ uint64_t next_random(uint64_t *state);
 // A seed of at most ten digits, of the time in nanoseconds and the process: another one each time.
 uint64_t seed_from_clock(void);
 
-// Takes what is told of a model: a key, and its words, or a number.
+// Takes a line about a model: a key, and its words or number.
 typedef void Teller(void *whose, const char *key, const char *words, bool is_number);

@@ -39,7 +39,7 @@ static void blank_around(char *text) {
     }
 }
 
-// Makes a fence and lines that begin with # blank. Returns the place behind them, and in
+// Makes a fence and lines that begin with # blank. Returns the place after them, and in
 // *first_mark that of the first line with a # (NULL: none).
 static char *blank_front(char *p, const char **first_mark) {
     bool fenced = false;
@@ -82,7 +82,7 @@ static bool begins_as_json(const char *p) {
     return is_number || !(isalpha((unsigned char)*p) || (*p && strchr("-+@~$<>%", *p)));
 }
 
-// What stands before an object of no JSON: the class that print() shows, a name that Python gives it
+// What comes before an object of no JSON: the class that print() shows, a name that Python gives it
 // to, a key of YAML; else the line, a command's for one. export/common.py has the same words.
 static bool fail_named(const char *text, const char *p, Error *err) {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
@@ -135,8 +135,10 @@ static void look_at(Card *card, bool has_braces, const char *mark, bool has_orde
     for (const Json *inner = inner_config(card->object);
          inner && !has_any(card->object, of_models, 3) && !has_any(card->object, of_configs, 4) &&
          !has_any(card->object, of_either, 1);
-         inner = inner_config(card->object))
+         inner = inner_config(card->object)) {
         card->object = inner;
+        add_name(card->inside, sizeof card->inside, "/", inner->key);
+    }
     const Json *object = card->object;
     const size_t length = object == card->root ? strlen(object->text) : object->length;
     const char *comma = json_loose(object->text, length, ',');
@@ -187,7 +189,7 @@ void card_free(Card *card) {
 
 // ---- a part of a config, made a whole one ----
 
-// A member behind others, unless the object has it or there is no value.
+// Adds a member after others, unless the object has its key or there is no value.
 static void add_missing(char *whole, const Json *object, const char *key, double value) {
     if (value > 0 && !json_member(object, key))
         sprintf(whole + strlen(whole), ", \"%s\": %.17g", key, value);

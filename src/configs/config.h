@@ -31,13 +31,14 @@ typedef struct {
     char *text;          // a copy with the same lines, made JSON
     Json *root;          // its table
     const Json *object;  // in it: the config or the block
+    char inside[120];    // the keys of the objects that it is in, with / between them
     bool is_config;      // a config or a part of one, rather than a block
     bool is_whole;    // a whole config: braces of its own, no dots, and it says what model it is of
     char mended[80];  // of a whole one: the line, and what there is no JSON; empty: all of it is
 } Card;
 
 // Reads a text as model cards have it: a fence of backticks around it, lines in front that begin
-// with #, members without braces, dots for the rest, a comma behind the last member. False with the
+// with #, members without braces, dots for the rest, a comma after the last member. False with the
 // reason when it is no JSON for all that.
 bool card_read(Card *card, const char *text, size_t length, Error *err);
 void card_free(Card *card);
@@ -194,7 +195,7 @@ typedef struct {
     double alpha;        // of dynamic; 0: none
     const Json *chunks;  // the object of dual_chunk_attention_config; NULL: none
     double theta;        // where the block has none
-    int trained;         // max_position_embeddings, or what stands for it; 0: not known
+    int trained;         // max_position_embeddings, or what counts in its place; 0: not known
     int top, inside;  // original_max_position_embeddings at the top level and in the block; 0: none
     double partial;   // the share of a head that turns
     bool two_shares;  // a scaled block has another one, which does not count
@@ -207,7 +208,7 @@ typedef struct {
     struct EngineReader *as;  // in src/engines/reading.h; NULL: this program
     const char *why_plain;    // why its settings are not read; NULL: no reason
     bool stopped;             // it refuses the config, or nobody has looked
-    char note[400];           // the reason, or what it is told of
+    char note[400];           // the reason, or what is worth a note
 
     // Of the STRICT reader.
     BlockName called;
@@ -218,7 +219,7 @@ typedef struct {
     bool keeps_sliding;         // a block by itself is of the full layers of a model with two RoPEs
     bool is_any;                // nobody looked at its family
     bool says_theta;            // a key says theta
-    bool good;                  // nothing is wrong so far; if false at first, nothing is told
+    bool good;                  // nothing is wrong so far; if false at first, nothing is said
     Error *err;                 // the first thing that is wrong
 } Config;
 
@@ -256,10 +257,10 @@ const char *config_name_in(const Config *c, const Json *object, const char *key,
 
 // The largest number that is taken.
 #define CONFIG_LIMIT 1e12
-// What stands for a missing number that nothing can stand for: it is refused, and 0 then.
+// In place of a missing number for which nothing can count: it is refused, and 0 then.
 #define REQUIRED NAN
 
-// The number of a key by its row, for a block of c->method; `missing` stands for one that is not
+// The number of a key by its row, for a block of c->type; `missing` counts for one that is not
 // there, or null where the row takes that. The STRICT reader refuses what the row does not allow,
 // an engine what is no number.
 double config_number(Config *c, const Json *object, const char *key, double missing);
@@ -278,7 +279,7 @@ bool config_has_kinds(const Json *object);
 
 // An engine refuses the config if it `stops`. The first reason counts.
 void config_refuse(Config *c, bool stops, const char *reason);
-// Adds to what an engine's reading is told of.
+// Adds to the note of an engine's reading.
 void config_note(Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // The STRICT reader notes that an object's key cannot be used, with what was found and what was
@@ -287,7 +288,7 @@ void config_reject(Config *c, const Json *object, const char *key, const char *f
     __attribute__((format(printf, 4, 5)));
 // It adds a line to what is worth a warning.
 void config_remark(Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
-// Likewise of what no reader looks at, engines neither.
+// The same of what no reader looks at, engines neither.
 void config_unread(Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // ---- blocks.c: the text model, and where its settings are ----
@@ -330,7 +331,7 @@ bool config_fills(Config *c, unsigned number);
 
 // max_position_embeddings.
 void config_find_most(Config *c);
-// The theta that stands for a missing one of the block: c->theta, which has the family's or the
+// Finds the theta that counts for a missing one of the block: c->theta, which has the family's or the
 // model's before.
 void config_find_base(Config *c);
 void config_find_type(Config *c);
@@ -384,10 +385,10 @@ void config_check_block(Config *c);
 // Notes the keys of an object that the block's type does not use, which nobody asked for, and refuses
 // those that no type has.
 void config_check_keys(Config *c, const Json *object);
-// Refuses a key of the table that stands twice: in the config, in what it is inside, or in its
+// Refuses a key of the table that an object has twice: the config, in what it is inside, or in its
 // objects of settings.
 void config_refuse_repeated(Config *c);
-// Warn of what a block that was read contradicts or lacks; of keys that are lost where they stand; and
+// Warn of what a block that was read contradicts or lacks; of keys that are lost where they are; and
 // of what was taken for granted of a family that nobody looked at.
 void config_remark_contradictions(Config *c);
 void config_remark_absent(Config *c);

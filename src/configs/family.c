@@ -87,7 +87,7 @@ const RopeFamily *family_named(const char *model_type) {
 
 bool has_word(const char *words, const char *word) {
     const size_t length = strlen(word);
-    // No list has an empty word, which strstr would find everywhere, and behind the list's end.
+    // No list has an empty word, which strstr would find everywhere, and past the list's end.
     const char *at = words && length ? strstr(words, word) : NULL;
     while (at && ((at > words && at[-1] != ' ') || (at[length] && at[length] != ' ')))
         at = strstr(at + 1, word);
@@ -230,7 +230,7 @@ static bool fault(const LayerReader *r, const char *key, const char *expected) {
     return false;
 }
 
-// A whole number from 1 on under a key: *found, which stays where there is none.
+// Reads a whole number from 1 on under a key into *found, which stays where there is none.
 static bool layer_number(const LayerReader *r, const char *key, int *found) {
     const Json *v = json_member(r->text, key);
     double x;

@@ -62,7 +62,7 @@ typedef struct {
     const char *layer_keys;  // keys about layers or positions that mean something; NULL: none
     const char *aliases;     // other model_types of it; NULL: none
     const char *also_architectures;  // theirs; NULL: none
-    // JSON that stands for a missing block of all layers or of the full ones; NULL: none.
+    // JSON that counts for a missing block of all layers or of the full ones; NULL: none.
     const char *block;
     const char *sliding_block;    // likewise of the sliding ones
     unsigned flags;               // FAMILY_...
@@ -74,10 +74,10 @@ typedef struct {
 typedef struct {
     const char *model_type, *architecture;
     const char *inside;  // the model_type of the text model where it does not say it; NULL: none
-    bool may_be_flat;    // without a text_config the text model's keys stand in the wrapper itself
+    bool may_be_flat;    // without a text_config the text model's keys are in the wrapper itself
 } FamilyWrapper;
 
-// Whether a word stands in a list of words with a space between two; NULL: no words.
+// Whether a list of words, with a space between two, has a word; NULL: no words.
 bool has_word(const char *words, const char *word);
 // Whether a value is a string, and one of such words.
 bool json_is_one_of(const Json *value, const char *words);
@@ -105,7 +105,7 @@ const RopeFamily *family_with(unsigned flags);
 // The family, of those that this program runs, that is nearest to a model with these features. It
 // has full and sliding layers (has_kinds), or layers of one kind. NULL: none fits.
 const RopeFamily *family_nearest(unsigned features, bool has_kinds);
-// The name that a kind of layers has in rope_parameters. NULL stands for no family.
+// The name that a kind of layers has in rope_parameters. NULL: no family.
 const char *family_block_name(const RopeFamily *family, int kind);
 // Whether a key about layers or positions means something in a family.
 bool family_reads(const RopeFamily *family, const char *key);

@@ -6,7 +6,7 @@ static const FamilyEngine engines_of_llama[] = {
     {.name = "hf5"},
     {.name = "hf4"},
     {.name = "vllm"},
-    {.name = "sglang"},
+    {.name = "sglang", .does = DOES_SHARE_BESIDE},
     {.name = "llama.cpp"},
     {.name = "ik_llama.cpp"},
     {.name = "mlx-lm"},
@@ -19,7 +19,7 @@ static const FamilyEngine engines_of_mistral[] = {
     {.name = "hf5"},
     {.name = "hf4"},
     {.name = "vllm"},
-    {.name = "sglang"},
+    {.name = "sglang", .does = DOES_SHARE_BESIDE},
     {.name = "llama.cpp"},
     {.name = "ik_llama.cpp"},
     {.name = "mlx-lm"},
@@ -58,7 +58,7 @@ static const FamilyEngine engines_of_phi3[] = {
     {.name = "hf5"},
     {.name = "hf4", .does = DOES_THREE_KEYS},
     {.name = "vllm"},
-    {.name = "sglang"},
+    {.name = "sglang", .does = DOES_SHARE_BESIDE},
     {.name = "llama.cpp"},
     {.name = "mlx-lm", .does = DOES_NEEDS_LONG_LIST | DOES_THETA_IN_PARAMETERS},
     {.name = "exllamav3"},
@@ -69,6 +69,8 @@ static const FamilyEngine engines_of_phi3[] = {
 static const FamilyEngine engines_of_smollm3[] = {
     {.name = "hf5"},
     {.name = "hf4"},
+    {.name = "vllm", .since = 0.24, .does = DOES_CLASS_BELOW},
+    {.name = "sglang", .does = DOES_CLASS_BELOW},
     {.name = "llama.cpp"},
     {.name = "mlx-lm"},
     {.name = "exllamav3"},
@@ -78,7 +80,7 @@ static const FamilyEngine engines_of_smollm3[] = {
 static const FamilyEngine engines_of_gemma3_text[] = {
     {.name = "hf5"},
     {.name = "hf4", .since = 4.57},
-    {.name = "vllm", .since = 0.24},
+    {.name = "vllm", .since = 0.24, .does = DOES_KEEPS_LENGTH},
     {.name = "sglang", .does = DOES_FULL_PLAIN | DOES_TAKES_TEXT_CONFIG},
     {.name = "llama.cpp", .since = 2026.08},
     {.name = "ik_llama.cpp",
@@ -103,8 +105,9 @@ static const FamilyEngine engines_of_olmo2[] = {
 static const FamilyEngine engines_of_olmo3[] = {
     {.name = "hf5", .theta = 10000, .one_block_before = 5.13},
     {.name = "hf4", .since = 4.57, .theta = 10000},
-    {.name = "vllm", .since = 0.24, .theta = 10000, .one_block_before = 5.13},
-    {.name = "sglang", .theta = 10000, .does = DOES_FULL_ONLY | DOES_REFUSES_TYPED},
+    {.name = "vllm", .since = 0.24, .theta = 10000, .one_block_before = 5.13,
+        .does = DOES_OWN_CLASS},
+    {.name = "sglang", .theta = 10000, .does = DOES_SCALING_ALONE},
     {.name = "llama.cpp", .since = 2026.08},
     {.name = "ik_llama.cpp", .refuses = "the file's architecture is not known"},
     {.name = "mlx-lm", .since = 0.32, .does = DOES_NEEDS_THETA},
@@ -116,7 +119,7 @@ static const FamilyEngine engines_of_ministral3[] = {
     {.name = "hf5"},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.24},
-    {.name = "sglang", .refuses = "AttributeError: bool object has no attribute items"},
+    {.name = "sglang", .does = DOES_SHIFTED | DOES_SHARE_BESIDE},
     {.name = "llama.cpp", .since = 2026.08, .does = DOES_YARN_TOLD},
     {.name = "ik_llama.cpp", .does = DOES_YARN_TOLD | DOES_MULTIPLIES_AGAIN},
     {.name = "mlx-lm", .since = 0.32},
@@ -172,8 +175,20 @@ static const FamilyEngine engines_of_gpt_oss[] = {
     {0},
 };
 
+static const FamilyEngine engines_of_minimax_m2[] = {
+    {.name = "hf5", .since = 5.15},
+    {.name = "hf4", .since = 4.57,
+        .refuses = "ValueError: the model_type minimax_m2 is not recognized"},
+    {.name = "vllm", .since = 0.24},
+    {.name = "sglang"},
+    {.name = "llama.cpp", .since = 2026.09},
+    {.name = "mlx-lm", .since = 0.32},
+    {.name = "exllamav3"},
+    {0},
+};
+
 static const FamilyEngine engines_of_gemma4_text[] = {
-    {.name = "hf5", .since = 5.05, .before = "KeyError: the model_type is not known"},
+    {.name = "hf5", .since = 5.05, .before = "ValueError: the model_type is not known"},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.24},
     {.name = "sglang", .does = DOES_PASTED_TURNS_ALL},
@@ -185,11 +200,23 @@ static const FamilyEngine engines_of_gemma4_text[] = {
 
 static const FamilyEngine engines_of_laguna[] = {
     {.name = "hf5", .since = 5.15, .known = 5.06,
-        .before = "KeyError: the model_type is not known"},
+        .before = "ValueError: the model_type is not known"},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.24},
+    {.name = "sglang", .since = 0.0523, .does = DOES_READS_FACTOR},
     {.name = "llama.cpp", .since = 2026.08},
     {.name = "mlx-lm", .since = 0.32},
+    {.name = "exllamav3"},
+    {0},
+};
+
+static const FamilyEngine engines_of_glm4[] = {
+    {.name = "hf5"},
+    {.name = "hf4"},
+    {.name = "vllm", .since = 0.24},
+    {.name = "sglang", .does = DOES_SHARE_INSIDE},
+    {.name = "llama.cpp", .since = 2026.09, .does = DOES_SHARE_INSIDE},
+    {.name = "mlx-lm", .since = 0.32, .does = DOES_NEEDS_THETA | DOES_SHARE_INSIDE},
     {.name = "exllamav3"},
     {0},
 };
@@ -206,9 +233,9 @@ static const FamilyEngine engines_of_cohere2[] = {
 };
 
 static const FamilyEngine engines_of_qwen3_5_text[] = {
-    {.name = "hf5", .since = 5.05, .before = "KeyError: the model_type is not known"},
+    {.name = "hf5", .since = 5.05, .before = "ValueError: the model_type is not known"},
     {.name = "hf4", .since = 4.57},
-    {.name = "vllm", .since = 0.24},
+    {.name = "vllm", .since = 0.24, .does = DOES_TELLS_POSITIONS},
     {.name = "sglang"},
     {.name = "llama.cpp", .since = 2026.09, .does = DOES_SHARE_INSIDE},
     {.name = "ik_llama.cpp", .does = DOES_SHARE_INSIDE},
@@ -220,15 +247,22 @@ static const FamilyEngine engines_of_qwen3_5_text[] = {
 };
 
 static const FamilyEngine engines_of_qwen3_5_moe_text[] = {
-    {.name = "hf5", .since = 5.05, .before = "KeyError: the model_type is not known"},
+    {.name = "hf5", .since = 5.05, .before = "ValueError: the model_type is not known"},
     {.name = "hf4", .since = 4.57},
-    {.name = "vllm", .since = 0.24},
+    {.name = "vllm", .since = 0.24, .does = DOES_TELLS_POSITIONS},
     {.name = "sglang"},
     {.name = "llama.cpp", .since = 2026.09, .does = DOES_SHARE_INSIDE},
     {.name = "ik_llama.cpp", .does = DOES_SHARE_INSIDE},
     {.name = "mlx-lm", .since = 0.32, .theta = 100000, .does = DOES_SHARE_INSIDE},
     {.name = "exllamav3", .theta = 10000000, .does = DOES_SHARE_OUTSIDE},
     {.name = "mlx-vlm", .does = DOES_SHARE_INSIDE},
+    {0},
+};
+
+static const FamilyEngine engines_of_qwen2_vl_text[] = {
+    {.name = "hf5"},
+    {.name = "vllm", .since = 0.24},
+    {.name = "sglang"},
     {0},
 };
 
@@ -251,9 +285,8 @@ static const RopeFamily families[] = {
         .sign = FEATURE_PARTIAL, .may = FEATURE_WINDOW | FEATURE_PARTIAL,
         .engines = engines_of_phi3},
     {"smollm3", "SmolLM3ForCausalLM", .max_positions = 32768, .theta = 2000000, .still_each = 4,
-        .layer_keys = "layer_types no_rope_layers no_rope_layer_interval",
-        .flags = FAMILY_RUNS | FAMILY_SEEN_FIRST, .may = FEATURE_WINDOW,
-        .engines = engines_of_smollm3},
+        .layer_keys = "layer_types no_rope_layers no_rope_layer_interval", .flags = FAMILY_RUNS,
+        .may = FEATURE_WINDOW, .engines = engines_of_smollm3},
     {"gemma", "GemmaForCausalLM", .max_positions = 8192, .hidden = 3072, .heads = 16,
         .head_dim = 256, .theta = 10000, .flags = FAMILY_RUNS,
         .always = FEATURE_EMBEDDING_SCALE | FEATURE_GELU},
@@ -301,7 +334,8 @@ static const RopeFamily families[] = {
     {"minimax_m2", "MiniMaxM2ForCausalLM", .max_positions = 196608, .head_dim = 128,
         .theta = 5000000, .rotary_key = "rotary_dim",
         .flags = FAMILY_RUNS | FAMILY_PARTIAL | FAMILY_SHARE_BESIDE,
-        .always = FEATURE_WHOLE_NORMS | FEATURE_EXPERTS, .may = FEATURE_PARTIAL},
+        .always = FEATURE_WHOLE_NORMS | FEATURE_EXPERTS, .may = FEATURE_PARTIAL,
+        .engines = engines_of_minimax_m2},
     {"flex_olmo", "FlexOlmoForCausalLM", .max_positions = 4096, .theta = 500000,
         .flags = FAMILY_RUNS,
         .always = FEATURE_NORMS_AFTER | FEATURE_WHOLE_NORMS | FEATURE_EXPERTS},
@@ -362,7 +396,8 @@ static const RopeFamily families[] = {
         .layer_keys = "layer_types", .flags = FAMILY_RUNS, .may = FEATURE_WINDOW},
     {"glm4", "Glm4ForCausalLM", .max_positions = 131072, .head_dim = 128, .theta = 10000,
         .partial = 0.5, .flags = FAMILY_RUNS | FAMILY_PARTIAL | FAMILY_SHARE_BESIDE,
-        .always = FEATURE_NORMS_BOTH, .may = FEATURE_QKV_BIAS | FEATURE_PARTIAL},
+        .always = FEATURE_NORMS_BOTH, .may = FEATURE_QKV_BIAS | FEATURE_PARTIAL,
+        .engines = engines_of_glm4},
     {"granite", "GraniteForCausalLM", .max_positions = 2048, .theta = 10000,
         .flags = FAMILY_RUNS | FAMILY_GGUF_LONGROPE, .sign = FEATURE_EMBEDDING_SCALE},
     {"granitemoehybrid", "GraniteMoeHybridForCausalLM", .max_positions = 2048, .theta = 10000,
@@ -452,7 +487,8 @@ static const RopeFamily families[] = {
     {"qwen2_vl_text", "Qwen2VLForConditionalGeneration", .max_positions = 32768, .theta = 1000000,
         .layer_keys = "layer_types", .aliases = "qwen2_5_vl_text",
         .also_architectures = "Qwen2_5_VLForConditionalGeneration",
-        .flags = FAMILY_RUNS | FAMILY_AXES, .always = FEATURE_QKV_BIAS, .may = FEATURE_WINDOW},
+        .flags = FAMILY_RUNS | FAMILY_AXES, .always = FEATURE_QKV_BIAS, .may = FEATURE_WINDOW,
+        .engines = engines_of_qwen2_vl_text},
     {"qwen3_vl_text", "Qwen3VLForConditionalGeneration", .max_positions = 128000, .head_dim = 128,
         .theta = 500000, .layer_keys = "layer_types", .flags = FAMILY_RUNS | FAMILY_AXES,
         .always = FEATURE_HEAD_NORMS, .may = FEATURE_WINDOW},

@@ -43,7 +43,7 @@ enum {
 };
 
 // What sets a family apart from a Llama and can be seen in a model. Where no family has all that a
-// model has, what stands further down matters more.
+// model has, what comes further down matters more.
 enum {
     FEATURE_WINDOW = 1 << 0,
     FEATURE_QKV_BIAS = 1 << 1,
@@ -70,25 +70,33 @@ enum {
     DOES_TAKES_TEXT_CONFIG = 1 << 2,  // a text_config does not stop it
     DOES_TAKES_CHUNKS = 1 << 3,  // dual_chunk_attention_config
     DOES_FULL_PLAIN = 1 << 4,  // full layers get no block
-    DOES_FULL_ONLY = 1 << 5,  // one block, of the full layers
-    DOES_REFUSES_TYPED = 1 << 6,  // it stops at blocks for kinds of layers
-    DOES_NULL_BLOCK_UNSEEN = 1 << 7,  // nobody looked at a rope_scaling of null
-    DOES_TELLS_BLOCK = 1 << 8,  // a config without a block gets the class's, and a note says so
-    DOES_THREE_KEYS = 1 << 9,  // a block has `type` and longrope's lists, and no more
-    DOES_NEEDS_LONG_LIST = 1 << 10,  // longrope's long list and `type` beside it, else it stops
-    DOES_NEEDS_BETAS = 1 << 11,  // yarn's, in the block
-    DOES_NEEDS_THETA = 1 << 12,  // at the top level
-    DOES_LINEAR_ALONE = 1 << 13,  // nobody looked at types but linear
-    DOES_PROPORTIONAL = 1 << 14,  // it knows the rope_type proportional
-    DOES_YARN_BY_TYPE = 1 << 15,  // yarn was converted before others', where the key is `type`
+    // rope_parameters is not read, and rope_scaling is of the full layers
+    DOES_SCALING_ALONE = 1 << 5,
+    DOES_NULL_BLOCK_UNSEEN = 1 << 6,  // nobody looked at a rope_scaling of null
+    DOES_TELLS_BLOCK = 1 << 7,  // a config without a block gets the class's, and a note says so
+    DOES_THREE_KEYS = 1 << 8,  // a block has `type` and longrope's lists, and no more
+    DOES_NEEDS_LONG_LIST = 1 << 9,  // longrope's long list and `type` beside it, else it stops
+    DOES_NEEDS_BETAS = 1 << 10,  // yarn's, in the block
+    DOES_NEEDS_THETA = 1 << 11,  // at the top level
+    DOES_LINEAR_ALONE = 1 << 12,  // nobody looked at types but linear
+    DOES_PROPORTIONAL = 1 << 13,  // it knows the rope_type proportional
+    DOES_YARN_BY_TYPE = 1 << 14,  // yarn was converted before others', where the key is `type`
     // the file tells yarn's betas, and mscale_all_dim, which it must have
-    DOES_YARN_TOLD = 1 << 16,
+    DOES_YARN_TOLD = 1 << 15,
     // by yarn's attention factor, and queries grow one position early
-    DOES_MULTIPLIES_AGAIN = 1 << 17,
-    DOES_THETA_IN_PARAMETERS = 1 << 18,  // that of rope_parameters counts
-    DOES_SLIDING_BASE_FIXED = 1 << 19,  // the theta of sliding layers is a constant
+    DOES_MULTIPLIES_AGAIN = 1 << 16,
+    DOES_THETA_IN_PARAMETERS = 1 << 17,  // that of rope_parameters counts
+    DOES_SLIDING_BASE_FIXED = 1 << 18,  // the theta of sliding layers is a constant
     // with a rope_scaling, all pairs of full layers turn, and plainly
-    DOES_PASTED_TURNS_ALL = 1 << 20,
-    DOES_SHARE_INSIDE = 1 << 21,  // of two shares of a head it takes that of the block
-    DOES_SHARE_OUTSIDE = 1 << 22,  // or the one beside it, which is 1 if neither is there
+    DOES_PASTED_TURNS_ALL = 1 << 19,
+    DOES_SHARE_INSIDE = 1 << 20,  // of two shares of a head it takes that of the block
+    DOES_SHARE_OUTSIDE = 1 << 21,  // or the one beside it, which is 1 if neither is there
+    DOES_SHARE_BESIDE = 1 << 22,  // a share of a head is read beside the block alone
+    DOES_KEEPS_LENGTH = 1 << 23,  // max_position_embeddings is the longest text whatever the factor
+    DOES_TELLS_POSITIONS = 1 << 24,  // its class says how far positions reach
+    // some releases have a class of their own for OLMo 3, and some transformers'
+    DOES_OWN_CLASS = 1 << 25,
+    DOES_CLASS_BELOW = 1 << 26,  // transformers' own class is used
+    DOES_READS_FACTOR = 1 << 27,  // yarn's attention_factor counts
+    DOES_SHIFTED = 1 << 28,  // a release passes its arguments one place off
 };

@@ -24,7 +24,7 @@ typedef struct Json {
 
 // Parses `length` bytes and a NUL as one value, as Python's json module takes it or as model cards
 // show it: dots ("...") stand for members, and a comma may follow the last one. In keys and strings a
-// ? stands for what is no printable ASCII. The caller frees the result, and nothing else, and keeps
+// ? stands for what cannot be printed. The caller frees the result, and nothing else, and keeps
 // the text as long. NULL with the reason, which begins with the line.
 Json *json_parse(const char *text, size_t length, Error *err);
 

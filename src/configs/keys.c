@@ -132,7 +132,7 @@ void config_refuse(Config *c, bool stops, const char *reason) {
     c->stopped = true;
 }
 
-// What errors have before the keys of an object: where it stands in the config.
+// What errors have before the keys of an object: where it is in the config.
 static void put_place(const Config *c, const Json *object, char *out, size_t size) {
     static const char *const objects[] = {"rope_scaling", "rope_parameters",
                                           "dual_chunk_attention_config"};

@@ -48,6 +48,9 @@ static void check_architectures(Config *c, const Json *object, const char *name,
 static void read_family(Config *c, bool is_llama) {
     const Json *given = c->outer = c->config;
     c->good = config_find_family(c, given, is_llama, c->err);
+    c->file->wrapper = family_wrapper_architecture(given);
+    for (const Json *in = family_inside(given); in; in = family_inside(in))
+        add_name(c->file->inside, sizeof c->file->inside, "/", in->key);
     const RopeFamily *f = c->family;
     c->is_any = !f && config_names_family(given);
     if (c->is_any) {
@@ -208,7 +211,7 @@ static void read_factor(Config *c) {
 
 static void read_block_fields(Config *c) {
     config_find_fields(c);
-    // Hugging Face looks for `truncate` beside the blocks of kinds of layers, where it never stands.
+    // Hugging Face looks for `truncate` beside the blocks of kinds of layers, where it never is.
     bool is_lost = c->layout == BY_TYPE && c->type == TYPE_YARN && c->family;
     if (is_lost && config_block_get(c, "truncate")) {
         config_remark(c, "%struncate means nothing to model_type %s and is not used",
@@ -277,7 +280,7 @@ static void read_chunks(Config *c) {
                       whole);
 }
 
-// A temperature of layers without RoPE is none of a block's settings: a model keeps its own.
+// A temperature of layers without RoPE is not among a block's settings: a model keeps its own.
 static void keep_temperature(Config *c) {
     const RopeConfig *own = &c->model[c->kind];
     if (c->family || !own->temperature_unturned) return;
@@ -472,6 +475,7 @@ bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *e
         return fail(err, "line 1: this is %s (expected a config.json or its block)", other);
     }
     Config c = reader_of(file, &card, err);
+    snprintf(file->inside, sizeof file->inside, "%s", card.inside);
     remark_card(&c, &card, has_family);
     Known known = {file->rope, file->head_dim, file->max_positions, file->latent};
     file->filled = 0;

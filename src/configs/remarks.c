@@ -1,4 +1,4 @@
-// What is worth a warning in a config, and keys that mean nothing or stand twice.
+// What is worth a warning in a config, and keys that mean nothing or are there twice.
 #include <ctype.h>
 #include <math.h>
 #include <stdint.h>
@@ -37,12 +37,12 @@ static bool speaks_of_rope(const char *name) {
     return !*letter;
 }
 
-// The key that a name beside the blocks is written like, which speaks of RoPE and is none. NULL: none.
+// The key that a name beside the blocks is written like, if it speaks of RoPE. NULL: none.
 static const char *key_meant(const char *name, const ConfigKey *row) {
     return !row && speaks_of_rope(name) ? config_key_meant(name, KEY_AT_TOP) : NULL;
 }
 
-// Warns of what stands beside the blocks and is written like a key, or belongs into a block.
+// Warns of what is beside the blocks and is written like a key, or belongs in a block.
 void config_remark_lost(Config *c) {
     for (const Json *v = json_members(c->config); v; v = v->next) {
         const Word key = config_key_word(v);
@@ -57,7 +57,7 @@ void config_remark_lost(Config *c) {
     }
 }
 
-// What readers make of a block without the key, in words; `value` is what counts in its place.
+// How readers take a block without the key, in words; `value` is what counts in its place.
 static void say_absent(const ConfigKey *key, double value, char *out, size_t size) {
     const char *mark = strstr(key->absent, "{value}");
     snprintf(out, size, "%.*s%.12g%s", (int)(mark - key->absent), key->absent, value,
@@ -90,7 +90,7 @@ void config_remark_absent(Config *c) {
     }
 }
 
-// A number that stands both beside the block and in it, and not the same one.
+// Warns of a number that is both beside the block and in it, and not the same one.
 static void remark_two(Config *c, const char *key, bool inner_counts) {
     double beside, inside;
     bool both = json_number(json_member(c->config, key), &beside) &&
@@ -100,7 +100,7 @@ static void remark_two(Config *c, const char *key, bool inner_counts) {
                       c->called.name, inside, inner_counts ? inside : beside);
 }
 
-// Yarn's attention factor, as it stands and as the mscale pair makes it.
+// Warns where yarn's attention factor is not what the mscale pair gives.
 static void remark_attention(Config *c) {
     const RopeConfig *r = c->rope;
     double a = r->attention_factor, grown = rope_yarn_growth(r->factor);
@@ -225,7 +225,7 @@ void config_remark_still(Config *c) {
     }
 }
 
-// ---- keys that stand twice ----
+// ---- keys that are there twice ----
 
 static void refuse_one_twice(Config *c, const Json *object, const char *key) {
     const Json *v = json_member(object, key);

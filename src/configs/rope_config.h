@@ -44,14 +44,16 @@ typedef struct {
     char unused[200];    // keys that its rope_type does not use, with commas between them
     char remarks[2400];  // what else is worth a warning, each with a line's end: contradictions
     char unread[1600];   // those of them about what no reader looks at, engines neither
-    char refused[600];   // why it was refused, for what engines make of it; empty: it was not
+    char refused[600];   // why it was refused, for how engines read it; empty: it was not
     bool is_malformed;   // it was for a value that its key cannot have
     char not_json[80];   // of a whole config: what is no JSON, which engines refuse; empty: nothing
     double short_factors[ROPE_MAX_PAIRS], long_factors[ROPE_MAX_PAIRS];
     const char *model_type;  // the file's; NULL: none that has a row
     bool is_unknown;         // it names a family that has no row
-    StandIns instead;        // given before; zeros: nothing stands in
-    unsigned filled;         // which of them were needed: FILLED_...
+    const char *wrapper;  // the architecture of a model that has the text model inside; NULL: none
+    char inside[240];     // the keys of the configs inside one another, with / between them
+    StandIns instead;     // given before; zeros: nothing stands in
+    unsigned filled;      // which of them were needed: FILLED_...
     char *whole;  // the file as a whole config, for engines_read; the caller frees it; NULL: none
 } RopeFile;
 
@@ -62,5 +64,5 @@ typedef struct {
 // then set, too, unless no engine's reading would be right.
 bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *err);
 
-// What readers make of a yarn block that names no L, which is then train_ctx, in words.
+// How readers take a yarn block that names no L, which is then train_ctx, in words.
 void rope_config_say_unsaid(int train_ctx, char *out, size_t size);

@@ -11,7 +11,7 @@
 
 // ---- the members of a block ----
 
-// A member of a JSON object behind others: n numbers, as a list when there are several. Numbers
+// Writes a member of a JSON object after others: n numbers, as a list when there are several. Numbers
 // have enough digits to be read back the same, and a point or an exponent, so that every reader
 // takes them for floats.
 static void put_json_numbers(FILE *out, const char *key, const double *x, int n) {
@@ -339,7 +339,7 @@ static LayerForm block_form(const Publication *p) {
 }
 
 // The block of the full layers, or of all: with the length that linear's factor counts from, where
-// what was said of the model stands.
+// what was said of the model still holds.
 static void print_full(FILE *out, const Publication *p, const RopePlan *full, BlockForm form) {
     const RopeConfig *c = &full->rope, *said = &p->said->rope;
     bool is_said =
@@ -509,7 +509,7 @@ char *publish_keys(const Publication *p, Error *err) {
     return text;
 }
 
-// ---- llama.cpp's options, and what stands around a block ----
+// ---- llama.cpp's options, and what is around a block ----
 
 static void print_llama_cpp(const RopeConfig *c) {
     unsigned flags = rope_methods[c->method].flags;
@@ -536,7 +536,7 @@ static void print_llama_cpp(const RopeConfig *c) {
     printf(" --rope-freq-base %.12g\n", c->theta);
 }
 
-// What has to stand beside the block, or where the blocks of kinds of layers belong.
+// Prints what has to be beside the block, or where the blocks of kinds of layers belong.
 static void print_beside(const Publication *p, LayerForm form) {
     const RopeConfig *c = &p->plan->rope;
     if (form >= FORM_TYPES || block_has_chunks(c)) {

@@ -25,7 +25,7 @@ char *publish_config(const Publication *publication, bool may_be_bare, Error *er
 // caller frees it. NULL with the reason, likewise.
 char *publish_keys(const Publication *publication, Error *err);
 
-// Prints lines with #: llama.cpp's options, and what has to stand beside the block. The last line
+// Prints lines with #: llama.cpp's options, and what has to be beside the block. The last line
 // stays open.
 void publish_options(const Publication *publication);
 // Prints the plan as a rope_scaling block (JSON), or a block for each kind of layers.

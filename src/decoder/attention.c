@@ -1,7 +1,7 @@
-// The parts of attention (forward.c), in which models differ from a Llama: norms of heads (Qwen 3), of
-// all heads together (OLMo 2), or after RoPE (Hunyuan); layers that have a window (Mistral) or chunks
-// (Llama 4); scales (Gemma 3) and caps (Gemma 2) of scores, queries that grow with their position
-// (Ministral 3), a gate of the mix (Qwen3-Next).
+// The parts of attention (forward.c), in which models differ from a Llama: norms of heads (Qwen
+// 3), of all heads together (OLMo 2), or after RoPE (Hunyuan); layers that have a window
+// (Mistral) or chunks (Llama 4); scales (Gemma 3) and caps (Gemma 2) of scores, queries that grow
+// with their position (Ministral 3), a gate of the mix (Qwen3-Next).
 #include "attention.h"
 
 #include <math.h>
@@ -47,7 +47,8 @@ static bool check_attention(Model *m, Error *err) {
                 a->qk_norm_late ? "qk_norm_late" : "qk_norm_turning", a->qk_norm);
 }
 
-static void list_attention(Model *m, Layer *w, Tensors *t) {
+// Adds the tensors of attention: biases, norms, a gate, sinks.
+static void add_attention_tensors(Model *m, Layer *w, Tensors *t) {
     const AttentionConfig *a = &m->config.extra->attention;
     AttentionTensors *to = &w->extra->attention;
     const LayerShape *of = &w->extra->shape;
@@ -131,8 +132,8 @@ void norm_heads(const Plain *p, float *x, int n, const float *weight) {
     }
 }
 
-// k (n_kv_heads * head_dim) and v (n_kv_heads * value_dim). In some layers of Gemma 4 the values are
-// the keys, before these are normed.
+// k (n_kv_heads * head_dim) and v (n_kv_heads * value_dim). In some layers of Gemma 4 the values
+// are the keys, before these are normed.
 void project_keys(Plain *p) {
     const ModelConfig *m = &p->model->config;
     const Layer *w = p->w;
@@ -213,6 +214,6 @@ const Kind attention_kind = {
     .fields = fields_of_attention,
     .n_fields = sizeof fields_of_attention / sizeof fields_of_attention[0],
     .check = check_attention,
-    .add_tensors = list_attention,
+    .add_tensors = add_attention_tensors,
     .describe = describe_attention,
 };

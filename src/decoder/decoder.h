@@ -1,6 +1,6 @@
-// Any decoder: what a model, a layer and a forward pass may have besides a Llama's. What some models
-// have instead of a step is in src/kinds. The functions are in files of the parts' names, and forward.c
-// has the forward pass.
+// Any decoder: what a model, a layer and a forward pass may have besides a Llama's. What some
+// models have instead of a step is in src/kinds. The functions are in files of the parts' names,
+// and forward.c has the forward pass.
 #pragma once
 
 #include "../base/session_config.h"
@@ -73,7 +73,7 @@ typedef struct {
     bool has_flags;          // flags of each layer (n_layers), a byte each
     bool has_shapes;         // shapes of each (n_layers), five numbers each; else the header's
     bool sliding_rope;       // layers with LAYER_SLIDING rotate by settings of their own
-    RopeConfig sliding;      // as the file has them, without defaults filled in; else zeros
+    RopeConfig sliding;      // as in the file, without defaults filled in; else zeros
     int sliding_rotary_dim;  // elements of a head that rotate there; 0: as many as elsewhere
 } LayersConfig;
 
@@ -144,8 +144,8 @@ typedef struct {
 
 // ---- the feed-forward network (feed_forward.c) ----
 
-// The activation of the gate; GELU in its tanh form, and SwiGLU as gpt-oss clamps it. The last two have
-// no gate, and act on w3 @ x.
+// The activation of the gate; GELU in its tanh form, and SwiGLU as gpt-oss clamps it. The last
+// two have no gate, and act on w3 @ x.
 enum {
     ACTIVATION_SILU,
     ACTIVATION_GELU,
@@ -200,8 +200,9 @@ enum { STEP_LAYER, STEP_MIX, STEP_FEED, N_STEPS };
 struct PlainExtra {
     const SessionConfig *config;
     SessionConfig own;  // of decoder_plan
-    // What layers keep of all tokens that were read, in place of keys and values: n_kept numbers. It is
-    // cleared for token 0, and knows no way back: whoever forgets other tokens has kept a copy.
+    // What layers keep of all tokens that were read, in place of keys and values: n_kept numbers.
+    // It is cleared for token 0, and knows no way back: whoever forgets other tokens has kept a
+    // copy.
     float *kept;
     int64_t n_kept;
     PlainRope angles;

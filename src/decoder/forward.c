@@ -1,8 +1,10 @@
-// The forward pass of any decoder, by its definition, for one token: read it from top to bottom. It has
-// the steps of a Llama's (src/llama/forward.c), in the same order and with the same names, and between
-// them the steps that other models add; each says which families have it. What some models have instead
-// of a step, such as experts, is a kind's (src/kinds), and is called where the step is.
-// src/fast/forward.c computes the same numbers fast.
+// The forward pass of any decoder, by its definition, for one token: attention, feed-forward, a
+// layer, and decoder_forward. It has the steps of a Llama's (src/llama/forward.c), in the same
+// order, and between them the steps that other models add; comments name the families. What some
+// models have instead of a step, such as experts, is a kind's (src/kinds), and is called where
+// the step is. A model that has zeros in its ModelExtra (decoder.h) is a Llama.
+// src/fast/forward.c computes the same numbers fast. In comments d is head_dim, and i the present
+// token.
 #include "forward.h"
 
 #include <math.h>
@@ -13,9 +15,9 @@
 
 // ---- attention ----
 
-// q (n_heads * head_dim), and k and v, which are kept for the tokens to come, with biases (Qwen 2); or the
-// layer reads those of an earlier one (Gemma 3n and 4). Each head of q and k is normed (Qwen 3, Gemma 3),
-// or all of them together (OLMo 2).
+// q (n_heads * head_dim), and k and v, which are kept for the tokens to come, with biases (Qwen
+// 2); or the layer reads those of an earlier one (Gemma 3n and 4). Each head of q and k is normed
+// (Qwen 3, Gemma 3), or all of them together (OLMo 2).
 void project_heads(Plain *p) {
     const Layer *w = p->w;
     const AttentionTensors *own = &w->extra->attention;
@@ -33,8 +35,8 @@ void mix_head(Plain *p, int h) {
 
     // capped (Gemma 2), and -infinity outside of a window (Mistral, Gemma 3) or chunk (Llama 4)
     finish_scores(p, h);
-    // A learned sink (gpt-oss) is one score more, without a value: weight goes to it when no key is worth
-    // it.
+    // A learned sink (gpt-oss) is one score more, without a value: weight goes to it when no key
+    // is worth it.
     if (sinks) p->scores[n++] = sinks[h];
     softmax(p->scores, n);
     memset(mixed, 0, value_dim * sizeof(float));
@@ -44,11 +46,12 @@ void mix_head(Plain *p, int h) {
 // Each head mixes the values of all tokens that it sees, by how well their keys match its query.
 void attend(Plain *p) {
     const RopeAngles *angles = layer_angles(p);
-    // Pairs of a head that rotate: all, a part (Phi-4), or none (SmolLM 3, in some layers). Where norms
-    // come after RoPE (Hunyuan), all have rotated by now.
+    // Pairs of a head that rotate: all, a part (Phi-4), or none (SmolLM 3, in some layers). Where
+    // norms come after RoPE (Hunyuan), all have rotated by now.
     int n_pairs = p->model->config.extra->attention.qk_norm_late ? 0 : rotating_pairs(p);
     int64_t d = p->w->extra->shape.head_dim;
-    float scale = present_score_scale(p);  // 1 / sqrt(d), or of the family's own (Gemma 3, Granite)
+    // 1 / sqrt(d), or the model's own (Gemma 3, Granite); it grows with the position in Ministral 3
+    float scale = present_score_scale(p);
     for (int h = 0; h < p->w->extra->shape.n_heads; h++) {
         // scores (i + 1) = scale * q . k, where q (d) rotates to meet each k (d)
         for (int j = 0; j <= p->i; j++) {
@@ -80,23 +83,25 @@ void attention_of(Plain *p) {
 
 // ---- a layer ----
 
-// The function by which a kind replaces a step of the present layer: experts, a state; NULL: none does.
+// The kind that replaces a step of the present layer, such as experts or a state; NULL: none does.
 static const Kind *instead_of(const Plain *p, int step) {
     return p->extra->of_layers[(int64_t)p->layer * N_STEPS + step];
 }
 
-// x += norm(attention(norm(x))). Most models norm before (Llama), some after (OLMo 2), or both (Gemma);
-// what is added may be scaled (Granite).
+// x += scale * norm(attention(norm(x))). Most models norm before (Llama), some after (OLMo 2), or
+// both (Gemma 2 and 3, whose 1 + w is in the weights); Granite has a scale. Without weights there is
+// no norm.
 void mix_half(Plain *p, float *x) {
     const Kind *other = instead_of(p, STEP_MIX);
     norm_input(p, x, p->w->attention_norm);
-    if (other) other->mix(p, x);  // a state (Qwen3-Next, LFM2), latent attention (DeepSeek)
+    if (other)
+        other->mix(p, x);  // latent attention (DeepSeek), a state (3 of 4 layers of Qwen3-Next)
     else attention_of(p);
     add_to_residual(p, x, p->w->extra->residual.attention_after);
 }
 
-// x += norm(w2 @ (act(w1 @ n) * (w3 @ n))), where n is the norm of x; or with one norm for both halves
-// (Cohere 2) what attention read. act is SiLU (Llama), GELU (Gemma), or another.
+// x += scale * norm(w2 @ (act(w1 @ n) * (w3 @ n))), where n is the norm of x; or with one norm
+// for both halves (Cohere 2) what attention read. act is SiLU (Llama), GELU (Gemma), or another.
 void feed_half(Plain *p, float *x) {
     const Kind *other = instead_of(p, STEP_FEED);
     FeedForward w = dense_of(p->w);
@@ -123,7 +128,8 @@ int decoder_forward(Plain *p, int32_t token, int i, int length, float *x) {
     EACH_KIND_THAT (embed, k, p->model) (*k)->embed(p, token, x);
     int bad = all_finite(x, m->dim) ? m->n_layers : -1;  // the first bad layer; n_layers: none
 
-    // the angles of full layers, and of sliding ones where these have a RoPE of their own (Gemma 3)
+    // the angles of RoPE: of full layers, and of sliding ones where these have settings of their
+    // own (Gemma 3: theta 1,000,000 and 10,000)
     fill_layer_angles(p, length);
 
     for (int l = 0; l < m->n_layers; l++) {

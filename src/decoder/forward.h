@@ -18,7 +18,7 @@ uint64_t decoder_lay_out(Plain *plain, Arena *arena);
 int decoder_forward(Plain *plain, int32_t token, int i, int length, float *x);
 void decoder_logits(Plain *plain, const float *x, float *logits);
 
-// The two halves of the present layer: x (dim) += what each makes of its norm.
+// The two halves of the present layer: x (dim) += the half of its norm.
 void mix_half(Plain *plain, float *x);
 void feed_half(Plain *plain, float *x);
 

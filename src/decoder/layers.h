@@ -1,5 +1,5 @@
-// What may differ from layer to layer: flags, shapes, the lack of a half, and RoPE by settings of its
-// own in sliding layers.
+// What may differ from layer to layer: flags, shapes, the lack of a half, and RoPE by settings of
+// its own in sliding layers.
 #pragma once
 
 #include "decoder.h"
@@ -14,7 +14,8 @@ bool layer_feeds(const Layer *layer);
 // The settings by which a layer rotates, of those in `rope` and `sliding`.
 const RopeConfig *layer_rope(const Layer *layer, const RopeConfig *rope, const RopeConfig *sliding);
 
-// The factor of the query at `position` of a layer: query_temperature, or 1 where it does not count.
+// The factor of the query at `position` of a layer: query_temperature, or 1 where it does not
+// count.
 double layer_temperature(const Layer *layer, const RopeConfig *rope, int position);
 
 // The last layer with keys of its own. Later layers ask nothing of earlier tokens.

@@ -1,5 +1,5 @@
-// The residual stream as it may differ from a Llama's: where norms are and of which form, and scales of
-// the embedding, of what a layer adds, and of the logits.
+// The residual stream as it may differ from a Llama's: where norms are and of which form, and
+// scales of the embedding, of what a layer adds, and of the logits.
 #pragma once
 
 #include "decoder.h"

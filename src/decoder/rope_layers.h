@@ -1,6 +1,6 @@
-// RoPE as it may differ from a Llama's: two kinds of layers with settings of their own, layers whose
-// heads do not rotate, texts with jumps, frequencies that depend on the position, and models that know
-// positions otherwise.
+// RoPE as it may differ from a Llama's: two kinds of layers with settings of their own, layers
+// whose heads do not rotate, texts with jumps, frequencies that depend on the position, and
+// models that know positions otherwise.
 #pragma once
 
 #include "decoder.h"
@@ -23,15 +23,15 @@ void fill_layer_angles(Plain *plain, int length);
 // multiplied by it.
 void rotate_before_norm(const Plain *plain, float *x, int n);
 
-// False with the reason when a model cannot run by these settings: if norms come after RoPE, keys are
-// kept as they rotated first.
+// False with the reason when a model cannot run by these settings: if norms come after RoPE, keys
+// are kept as they rotated first.
 bool model_runs_by(const Model *model, const RopeConfig *rope, Error *err);
 
 // False with the reason when a text has more positions than the model knows.
 bool model_reaches(const Model *model, int positions, Error *err);
 
-// Plans the RoPE of full and sliding layers by the settings given, else by the model's own. False with
-// the reason.
+// Plans the RoPE of full and sliding layers by the settings given, else by the model's own. False
+// with the reason.
 bool plan_rope(const Model *model, const RopeSettings *given, int context, RopePlan *plan,
                Error *err);
 

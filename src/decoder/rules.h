@@ -1,5 +1,5 @@
-// What all parts of a model beyond a Llama share: the place of a field of the header, rules that two
-// fields keep, and the rows of tensors that a part adds or changes.
+// What all parts of a model beyond a Llama share: the place of a field of the header, rules that
+// two fields keep, and the rows of tensors that a part adds or changes.
 #pragma once
 
 #include "../llama/hooks.h"
@@ -16,8 +16,8 @@ enum { MAX_SCALE = 1000000 };  // of a factor
 // The value of a field of a model's header, by its name; 0: that, or there is no such field.
 double field_value(const Model *model, const char *name);
 
-// Where one of the first fields is not 0, NEEDS: none of the others is 0; EXCLUDES: all of them are.
-// Names are separated by spaces.
+// Where one of the first fields is not 0, NEEDS: none of the others is 0; EXCLUDES: all of them
+// are. Names are separated by spaces.
 typedef struct {
     const char *fields;
     enum { NEEDS, EXCLUDES } bond;

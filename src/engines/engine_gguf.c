@@ -15,14 +15,45 @@ void engine_prepare_gguf(Config *c) {
     if (reading_does(c, DOES_LAYERS_BY_DEFAULT)) reading_read_layers(c, false);
 }
 
-// The GGUF file, Ministral 3's for one, keeps the betas, and mscale_all_dim makes its attention
-// factor 1.
+// Whether transformers 5 reads the config for the converter.
+static bool stands_on_5(const Config *c) {
+    return c->as->transformers >= 5 && c->as->transformers < 1e9;
+}
+
+void engine_prepare_llama_cpp(Config *c) {
+    if (!stands_on_5(c)) {
+        c->flags |= TYPE_FIRST;
+        engine_prepare_gguf(c);
+        return;
+    }
+    c->flags &= ~(unsigned)PARAMETERS_FIRST;
+    reading_unseen(c, reading_is_on(json_member(c->config, key_of_chunks)));
+}
+
+// What transformers 5 refuses or makes of a config before the converter sees it.
+static void read_by_5(Config *c) {
+    const bool is_pasted = reading_is_on(json_member(c->config, "rope_scaling"));
+    config_refuse(c, c->family->flags & FAMILY_NO_SCALING && is_pasted, "KeyError: full_attention");
+    if (c->type == TYPE_LLAMA3 && !c->inside) c->rope->train_ctx = c->trained;
+    const bool is_own = c->block == json_member(c->config, "rope_scaling") ||
+                        c->block == json_member(c->config, "rope_parameters");
+    const bool is_inside = json_member(c->config, "text_config") && !is_own;
+    reading_switch_off(c, is_inside, "text_config's rope_scaling is not read");
+    if (c->layout == BY_TYPE && c->kind == KIND_SLIDING)
+        reading_switch_off(c, true, "a sliding layers' block is not converted");
+}
+
+// The GGUF file, Ministral 3's for one, keeps the betas, and mscale_all_dim, by which its attention
+// factor is divided.
 static void load_told_yarn(Config *c) {
+    const double grows = rope_yarn_growth(c->rope->factor);
+    const double all = reading_block_number(c, "mscale_all_dim", 0);
+    config_refuse(c, c->type != TYPE_YARN, "AssertionError: rope_type is not yarn");
     config_refuse(c, c->type == TYPE_YARN && !config_member(c, "mscale_all_dim"),
                   "KeyError: mscale_all_dim");
     c->rope->beta_fast = reading_block_number(c, "beta_fast", 0);
     c->rope->beta_slow = reading_block_number(c, "beta_slow", 0);
-    reading_multiply_by(c, 1);
+    reading_multiply_by(c, (grows + 1) / (grows * all + 1));
     config_find_growth(c);
 }
 
@@ -35,11 +66,15 @@ static void lose_block(Config *c) {
     reading_switch_off(c, c->type == TYPE_LINEAR && !config_member(c, "factor"),
                        "there is no factor");
     reading_lose_block(c);
+    reading_switch_off(c,
+                       c->longrope_alone && reading_has_rule(c, RULE_PHI3_BY_SCALING) &&
+                           c->block == json_member(c->config, "rope_parameters"),
+                       "its lists are looked for in rope_scaling alone");
     reading_switch_off(c, c->type == TYPE_DYNAMIC, "dynamic is not converted");
     reading_switch_off(c, c->type == TYPE_LONGROPE && !(c->family->flags & FAMILY_GGUF_LONGROPE),
                        "longrope's lists are not converted");
     reading_switch_off(c, c->type == TYPE_YARN && c->rope->factor == 0, "factor is no number");
-    reading_switch_off(c, c->type == TYPE_YARN && c->as->out->release < 2025.12 && !by_type,
+    reading_switch_off(c, c->type == TYPE_YARN && reading_has_rule(c, RULE_YARN_BY_CLASS) && !by_type,
                        "yarn was not converted before December 2025");
 }
 
@@ -57,32 +92,41 @@ static void lose_windows(Config *c) {
     c->as->why_layers = c->as->why_text;
 }
 
+// Whether the block of full layers is there, and null.
+static bool has_null_block(const Config *c) {
+    const Json *parameters = json_member(c->config, "rope_parameters");
+    const Json *full = json_member(parameters, kind_keys[KIND_FULL]);
+    return full && full->kind == 'n';
+}
+
 // llama.cpp by way of its converter.
 void engine_llama_cpp(Config *c) {
     if (!(c->family->flags & FAMILY_PARTIAL)) c->partial = 1;
-    if (reading_does(c, DOES_SHARE_INSIDE))
-        c->partial = reading_block_number(c, "partial_rotary_factor", c->partial);
+    else c->partial = reading_block_number(c, "partial_rotary_factor", c->partial);
     c->as->why_share = "that of rope_parameters";
     if (c->type == TYPE_PROPORTIONAL) c->rope->factor = 1;
+    if (stands_on_5(c)) read_by_5(c);
+    else
+        config_refuse(c, has_null_block(c), "AttributeError: 'NoneType' object has no attribute 'get'");
     lose_block(c);
-    config_refuse(c, c->type == TYPE_YARN && !config_member(c, key_of_original),
-                  "KeyError: original_max_position_embeddings");
+    config_refuse(
+        c, c->type == TYPE_YARN && !config_member(c, key_of_original) && !c->top && !stands_on_5(c),
+        "KeyError: original_max_position_embeddings");
+    if (c->type == TYPE_YARN && !c->inside && c->top && !stands_on_5(c)) c->rope->train_ctx = c->top;
     if (reading_does(c, DOES_YARN_TOLD)) load_told_yarn(c);
     lose_windows(c);
-    if (c->type == TYPE_LLAMA3 && c->as->out->release < 2026.062)
+    if (c->type == TYPE_LLAMA3 && reading_has_rule(c, RULE_LLAMA3_BESIDE))
         c->rope->train_ctx = c->top ? c->top : 8192;
     if (c->type != TYPE_LONGROPE) return;
     if (c->was_yarn)
         reading_multiply_by(c, rope_yarn_growth((double)c->trained / c->rope->train_ctx) + 1);
-    reading_choose_list(c,
-                        (c->as->out->served ? c->as->served : c->as->length) > c->rope->train_ctx,
-                        "by the context, not the text");
+    reading_choose_list(c, c->as->served > c->rope->train_ctx, "by the context, not the text");
 }
 
 // ik_llama.cpp, which was llama.cpp: the same files, but graphs of its own.
 void engine_ik_llama_cpp(Config *c) {
     bool is_other = c->type != TYPE_PLAIN && c->type != TYPE_LINEAR;
-    c->as->out->release = 1e9;
+    c->as->transformers = 4.57;
     engine_llama_cpp(c);
     reading_unseen(c, reading_does(c, DOES_LINEAR_ALONE) && is_other);
     if (reading_does(c, DOES_SLIDING_BASE_FIXED) && c->kind == KIND_SLIDING) {

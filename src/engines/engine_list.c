@@ -7,53 +7,16 @@
 #include "../base/names.h"
 #include "../rope_settings.h"
 #include "reading.h"
+#include "releases.h"
 
 static const char all[] = "hf5,hf4,vllm,sglang,llama.cpp,ik_llama.cpp,mlx-lm,exllamav3,exllamav2";
-
-// "4.51", "0.11.1" and "2026-06-20" become 4.51, 0.1101 and 2026.062. Returns the place after it,
-// NULL: no release.
-static const char *read_release(const char *text, double *release) {
-    double unit = 1;
-    *release = 0;
-    for (char *rest; *text >= '0' && *text <= '9'; unit /= 100) {
-        *release += (double)strtol(text, &rest, 10) * unit;
-        text = rest + (*rest == '.' || *rest == '-');
-    }
-    return unit < 1 ? text : NULL;
-}
-
-// Whether the facts are of this release. The last known release represents all that begin with its
-// numbers.
-static bool is_known(int row, double release) {
-    double first, last;
-    read_release(engines[row].first, &first);
-    read_release(engines[row].last, &last);
-    return release > first - 1e-9 && release < last + 0.01 - 1e-9;
-}
-
-// llama.cpp's releases were days, and have numbers since August 2026. The number that the table
-// prints is the last day's.
-static void date_release(int row, double *release) {
-    double own;
-    bool is_own = read_release(engines[row].version, &own) &&
-                  floor(100 * *release + 1e-6) == floor(100 * own + 1e-6);
-    if (is_own && !is_known(row, *release)) read_release(engines[row].last, release);
-}
-
-static bool fail_release(const Reading *out, int row, double release, Error *err) {
-    if (is_known(row, release)) return true;
-    const char *first = engines[row].first, *last = engines[row].last;
-    bool is_one = strcmp(first, last) == 0;
-    return fail(err, "release %s of %s is not known (expected %s%s%s)", out->version,
-                engines[row].name, first, is_one ? "" : " to ", is_one ? "" : last);
-}
 
 // Reads what may follow an engine's name, in any order: "@0.24", ":transformers=5.5.4",
 // ":max_len=131072".
 static bool read_setting(Reading *out, const char *text, Error *err) {
     static const Setting max_len = {.type = WHOLE, .low = 1, .high = MOST};
     static const char transformers[] = ":transformers=", length[] = ":max_len=";
-    char value[24], own[sizeof out->version];
+    char value[24];
     if (strncmp(text, length, strlen(length)) == 0) {
         text += strlen(length);
         snprintf(value, sizeof value, "%.*s", (int)strcspn(text, ":"), text);
@@ -63,35 +26,10 @@ static bool read_setting(Reading *out, const char *text, Error *err) {
     const char *release = text + (is_below ? strlen(transformers) : 1);
     if ((*text != '@' && !is_below) || (is_below && !(engines[out->row].flags & HAS_BELOW)))
         return fail(err, "%s", "");
-    snprintf(own, sizeof own, "%.*s", (int)strcspn(release, ":"), release);
-    double *to = is_below ? &out->transformers : &out->release;
-    const char *end = read_release(release, to);
-    if (!end || (*end && *end != ':')) return fail(err, "%s", "");
-    if (is_below) {
-        Reading below = {.row = *to < 5};
-        snprintf(below.version, sizeof below.version, "%s", own);
-        return fail_release(&below, below.row, *to, err);
-    }
-    snprintf(out->version, sizeof out->version, "%s", own);
-    date_release(out->row, to);
-    return fail_release(out, out->row, *to, err);
-}
-
-// A release of vLLM requires transformers 4 or 5. Where only one of the two is given, the other is
-// the newest that fits it.
-static bool settle_below(Reading *out, Error *err) {
-    static const double newest_on_4 = 0.19;
-    const bool is_told = out->transformers < 1e9, is_4 = out->transformers < 5;
-    if (!(engines[out->row].flags & HAS_BELOW)) return true;
-    if (is_4 && out->release >= 1e9) {
-        out->release = newest_on_4;
-        snprintf(out->version, sizeof out->version, "0.19.0");
-    }
-    const bool stands_on_4 = out->release < newest_on_4 + 1e-9;
-    if (!is_told && stands_on_4) out->transformers = 4.57;
-    if (!is_told || is_4 == stands_on_4) return true;
-    return fail(err, "%s: %s %s requires transformers %s", out->engine, engines[out->row].name,
-                out->version, stands_on_4 ? "4 (5 from 0.19.1 on)" : "5 (4 up to 0.19.0)");
+    char *told = is_below ? out->below : out->version;
+    snprintf(told, sizeof out->version, "%.*s", (int)strcspn(release, ":"), release);
+    const char *end = release_read(release, is_below ? &out->transformers : &out->release);
+    return (end && (!*end || *end == ':')) || fail(err, "%s", "");
 }
 
 // Reads "hf4@4.51" or "vllm:max_len=131072", n bytes.
@@ -117,7 +55,7 @@ static bool read_name(const char *text, int n, Reading *out, Error *err) {
         if (read_setting(out, behind, err)) continue;
         return err->text[0] ? false : fail_unknown(err, "there is no engine", name, "", expected);
     }
-    return settle_below(out, err);
+    return release_settle(out, err);
 }
 
 int engines_list(const char *list, Reading readings[MOST_READINGS], Error *err) {
@@ -134,16 +72,12 @@ int engines_list(const char *list, Reading readings[MOST_READINGS], Error *err) 
 // no head.
 static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *err) {
     if (!(c->flags & STRICT)) reading_find_own(c, engines[out->row].name);
-    // Facts about newer families are of a version of their own.
-    const char *newer = reading_is_new(c) ? engines[out->row].by_layer : "";
-    if (newer[0] && out->release >= 1e9) snprintf(out->version, sizeof out->version, "%s", newer);
+    c->as->transformers = out->transformers;
     if (engines[out->row].prepares) engines[out->row].prepares(c);
     if (!reading_begin(c, err)) return false;
     engines[out->row].reads(c);
     if (c->as->own) config_refuse(c, c->as->own->refuses, c->as->own->refuses);
     if (out->served && out->max_len) out->max_len = out->served;
-    bool is_limited = c->flags & HAS_LIMIT && c->flags & THROUGH_HF5;
-    if (is_limited && c->family->flags & FAMILY_BY_TYPE && !out->served) out->max_len = -1;
     // Full layers turn not in some families, where others slide to the engine.
     bool is_bare = c->family->flags & FAMILY_BARE_FULL && out->kind == KIND_FULL && out->by_layer &&
                    layers_have(&out->layers, KIND_SLIDING);
@@ -204,9 +138,9 @@ static bool read_reference_as(const char *name, Reading *out, const Json *config
            read_as(out, config, length, NULL, n, err);
 }
 
-// The reference: what is meant by kind, or Hugging Face 5's reading, or 4's
-// where 5 refuses. Neither reads some keys by which a model turns, and nobody looked at either with
-// some families: then it is this program's.
+// The reference: what is meant by kind, or Hugging Face 5's reading, or 4's where 5 refuses.
+// Neither reads some keys by which a model turns, and both are unverified with some families: then
+// it is this program's.
 static bool read_reference(Reading *out, const Json *config, int length, const RopeConfig *meant,
                            Error *err) {
     int n = 0;

@@ -29,11 +29,11 @@ static void mlx_lm_by_family(Config *c) {
     if (is_inside && parameters && parameters->kind == '{')
         c->rope->theta = reading_number(c, parameters, "rope_theta", 1e4);
     if (!(c->family->flags & FAMILY_PARTIAL)) c->partial = 1;
+    if (c->type == TYPE_PROPORTIONAL)
+        c->partial = reading_block_number(c, "partial_rotary_factor", c->partial);
     share_inside(c, c->family->partial);
-    bool is_strange = c->type == TYPE_PROPORTIONAL && !reading_does(c, DOES_PROPORTIONAL);
     bool has_theta = json_member(c->config, "rope_theta");
     config_refuse(c, reading_does(c, DOES_NEEDS_THETA) && !has_theta, "TypeError: no rope_theta");
-    config_refuse(c, is_strange, "ValueError: the rope_type is not known");
     reading_lose_block(c);
     config_find_growth(c);
     if (!reading_does(c, DOES_NEEDS_LONG_LIST)) return;
@@ -64,7 +64,7 @@ void engine_mlx_lm(Config *c) {
                   "AssertionError: mrope_section has no three sections");
     config_refuse(c, c->type == TYPE_UNKNOWN || (c->is_su && !c->longrope_alone),
                   "ValueError: the rope_type is not known");
-    config_refuse(c, c->type == TYPE_DYNAMIC && c->as->out->release < 0.32,
+    config_refuse(c, c->type == TYPE_DYNAMIC && reading_has_rule(c, RULE_NO_DYNAMIC),
                   "ValueError: dynamic is not known before 0.32");
     config_refuse(c, c->type == TYPE_LONGROPE && !c->longrope_alone && !c->inside,
                   "KeyError: original_max_position_embeddings");
@@ -110,26 +110,30 @@ void engine_prepare_exllamav3(Config *c) {
 
 // Where the block has L, the factor is max_position_embeddings / L.
 static void exllamav3_yarn(Config *c) {
-    bool grows = c->family->flags & FAMILY_GROWS && config_member(c, "llama_4_scaling_beta");
+    const bool grows = c->family->flags & FAMILY_GROWS &&
+                       reading_block_number(c, "llama_4_scaling_beta", 0) != 0;
     if (c->inside) c->rope->factor = (double)c->as->served / c->inside;
     else c->rope->train_ctx = c->as->served;
     if (c->rope->attention_factor == 0) reading_multiply_by(c, grows);
 }
 
+// Theta and the share of a head are looked for beside the block, then in rope_parameters, though the
+// block may be rope_scaling.
+static void exllamav3_beside(Config *c) {
+    static const char share[] = "partial_rotary_factor", theta[] = "rope_theta";
+    const Json *parameters = json_member(c->config, "rope_parameters");
+    const bool is_there = json_member(c->config, share) || json_member(parameters, share);
+    if (reading_does(c, DOES_SHARE_OUTSIDE)) c->theta = c->as->own->theta;
+    if (c->block != parameters || reading_does(c, DOES_SHARE_OUTSIDE))
+        c->rope->theta = reading_number(c, parameters, theta, c->theta);
+    c->partial = reading_number(c, c->config, share, reading_number(c, parameters, share, 1));
+    c->as->why_share = is_there ? "that beside the block" : "by default it is the whole head";
+}
+
 // ExLlamaV3. Theta at the top level wins.
 void engine_exllamav3(Config *c) {
-    static const char share[] = "partial_rotary_factor";
-    const Json *parameters = json_member(c->config, "rope_parameters");
-    bool is_known = c->type != TYPE_UNKNOWN && c->type != TYPE_DYNAMIC &&
-                    (c->type != TYPE_PROPORTIONAL || reading_does(c, DOES_PROPORTIONAL));
-    // Theta and the share of a head are looked for beside the block, then in rope_parameters, though
-    // the block may be rope_scaling.
-    if (reading_does(c, DOES_SHARE_OUTSIDE)) {
-        bool is_there = json_member(c->config, share) || json_member(parameters, share);
-        c->rope->theta = reading_number(c, parameters, "rope_theta", c->as->own->theta);
-        c->partial = reading_number(c, c->config, share, reading_number(c, parameters, share, 1));
-        c->as->why_share = is_there ? "that beside the block" : "by default it is the whole head";
-    }
+    const bool is_known = c->type != TYPE_UNKNOWN && c->type != TYPE_DYNAMIC;
+    if (c->layout == ONE_BLOCK || !(c->family->flags & FAMILY_BY_TYPE)) exllamav3_beside(c);
     if (c->kind == KIND_FULL || c->layout == ONE_BLOCK)
         c->rope->theta = reading_number(c, c->config, "rope_theta", c->rope->theta);
     config_refuse(c, !is_known, "ValueError: the rope_type is not known");

@@ -7,8 +7,8 @@
 
 enum { MOST_READINGS = 16 };  // engines of a list
 
-// What an engine's reading is beside the reference. One that nobody has looked at is neither alike
-// nor different.
+// What an engine's reading is beside the reference. An unverified one is neither alike nor
+// different.
 typedef enum {
     VERDICT_SAME,  // to 1e-5
     VERDICT_DIFFERS,
@@ -25,9 +25,10 @@ extern const char *const verdict_names[N_VERDICTS];  // "same", ... "not looked 
 typedef struct {
     char engine[64];  // as it was asked for: "vllm:max_len=131072"
     char version[24];
+    char below[24];       // the release of transformers below it as it was asked for; empty: it was not
     int row;              // in the table of engines
-    double release;       // 4.51; 1e9: not given
-    double transformers;  // of an engine that uses Hugging Face's library: its release
+    double release;       // 4.51
+    double transformers;  // the release of transformers that reads the config for it; 1e9: none does
     int served;           // the length that the engine was started with; 0: not given
     // layers differ, and an engine has a reading for each kind that is there, full layers first
     bool by_layer;
@@ -46,7 +47,7 @@ typedef struct {
     double short_factors[ROPE_MAX_PAIRS], long_factors[ROPE_MAX_PAIRS];
 } Reading;
 
-#define ENGINES_DATE "2026-08-22"  // when the facts were gathered
+#define ENGINES_DATE "2026-11-28"  // of the newest facts
 
 // Reads a list of engines (NULL: all nine) and returns how many there are; 0 with the reason where
 // one is not known. A name may have a release, the length that its server was started with, and the
@@ -68,6 +69,18 @@ typedef struct {
 // without a family or heads.
 Readings *engines_read(const char *list, const char *config, int length, const RopeConfig *meant,
                        Error *err);
+// How the facts of a reading were found, and when: "run 2026-11-28" by the engine's own code, or
+// "read 2026-08-15" from its source.
+const char *reading_looked(const Reading *reading);
+// What a larger max_position_embeddings is good for.
+typedef struct {
+    int most;                   // as far as the block reaches: s L
+    int engines, engines_then;  // that read the config as the reference and take the text
+} Raised;
+// Finds it for a text of `length` positions of a config that has been read. False where it is good
+// for nothing, or has no use.
+bool engines_raise(const char *list, const char *config, int length, const Readings *now,
+                   Raised *out);
 // The number of one engine's readings, which are next to each other, from `reading` on: one for
 // each kind of layers.
 int reading_kinds(const Reading *reading);

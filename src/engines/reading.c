@@ -48,6 +48,13 @@ bool reading_does(const Config *c, unsigned quirk) {
     return c->as->own && c->as->own->does & quirk;
 }
 
+bool reading_has_rule(const Config *c, ReleaseRule rule) {
+    const char *own = engines[c->as->out->row].name;
+    const bool is_through = c->flags & THROUGH_HF5;
+    return release_has(own, c->as->out->release, rule) ||
+           (is_through && release_has(engines[0].name, c->as->transformers, rule));
+}
+
 void reading_find_own(Config *c, const char *engine) {
     // How it reads the text model of a wrapper that no row names is unverified.
     bool is_known = family_wrapper_is_known(c->whole);
@@ -62,6 +69,14 @@ void reading_unseen(Config *c, bool is_unseen) {
     c->as->out->verdict = VERDICT_UNSEEN;
     c->stopped = true;
     c->note[0] = '\0';
+}
+
+void reading_take_divisors(Config *c, double a) {
+    c->type = TYPE_LONGROPE;
+    c->as->has_divisors = true;
+    c->rope->attention_factor = a;
+    c->rope->mscale = c->rope->mscale_all_dim = 0;
+    c->rope->dynamic = false;
 }
 
 void reading_choose_list(Config *c, bool is_long, const char *why) {
@@ -83,11 +98,36 @@ bool reading_is_new(const Config *c) { return !(c->family->flags & FAMILY_SEEN_F
 
 bool reading_is_on(const Json *v) { return v && v->kind != 'n' && v->kind != 'f'; }
 
+// Takes a type that this engine knows for what it is: a kind of yarn, or a base that grows.
+static void find_other_type(Config *c) {
+    static const struct {
+        const char *engine, *name;
+        OtherType type;
+    } rows[] = {
+        {"vllm", "deepseek_yarn", OTHER_DEEPSEEK},
+        {"vllm", "deepseek_llama_scaling", OTHER_DEEPSEEK},
+        {"vllm", "telechat3-yarn", OTHER_TELECHAT},
+        {"vllm", "ntk", OTHER_NTK},
+        {"sglang", "deepseek_yarn", OTHER_DEEPSEEK},
+        {"mlx-lm", "deepseek_yarn", OTHER_DEEPSEEK},
+        {"mlx-lm", "telechat3-yarn", OTHER_DEEPSEEK},
+    };
+    const char *engine = engines[c->as->out->row].name;
+    const bool is_first = c->flags & TYPE_FIRST || !c->rope_type_member;
+    const Json *name = c->type_member && is_first ? c->type_member : c->rope_type_member;
+    for (size_t i = 0; c->type == TYPE_UNKNOWN && i < sizeof rows / sizeof *rows; i++) {
+        if (strcmp(rows[i].engine, engine) != 0 || !json_is(name, rows[i].name)) continue;
+        c->as->other = rows[i].type;
+        c->type = rows[i].type == OTHER_NTK ? TYPE_LINEAR : TYPE_YARN;
+    }
+}
+
 static void find_values(Config *c) {
     config_find_block(c);
     if (config_is_still(c)) c->block = c->under = NULL;
     config_find_most(c);
     config_find_type(c);
+    find_other_type(c);
     config_find_original(c);
     config_find_share(c);
     config_find_head(c);
@@ -124,7 +164,9 @@ static void refuse_by_validation(Config *c) {
 static void refuse_through_hf5(Config *c) {
     refuse_by_validation(c);
     bool has_bounds = c->rope->low_freq_factor > 0 && c->rope->high_freq_factor > 0;
-    config_refuse(c, c->type == TYPE_UNKNOWN, "KeyError: the rope_type is not known");
+    config_refuse(c, c->type == TYPE_UNKNOWN,
+                  c->flags & SERVES ? "ValueError: Unknown RoPE scaling type"
+                                    : "KeyError: the rope_type is not known");
     config_refuse(c, c->is_su && !c->longrope_alone, "KeyError: su is not known any more");
     config_refuse(c, c->is_su && !c->inside,
                   "KeyError: no original_max_position_embeddings in the block, where su needs it");
@@ -142,7 +184,9 @@ static void refuse_by_flags(Config *c) {
     const bool is_whole = json_is_whole(config_member(c, "factor"));
     if (c->flags & THROUGH_HF5) refuse_through_hf5(c);
     config_refuse(c, serves && json_member(c->config, "text_config"),
-                  "ValueError: text_config is taken for the model's");
+                  strcmp(engines[c->as->out->row].name, "sglang") == 0
+                      ? "AttributeError: text_config is taken for the model's"
+                      : "ValueError: text_config is taken for the model's");
     config_refuse(c, serves && c->type == TYPE_LINEAR && is_whole,
                   "TypeError: factor is written without a point");
     config_refuse(c, c->flags & NEEDS_FACTOR && no_number, "TypeError: factor is no number");
@@ -171,6 +215,20 @@ static void lose_by_flags(Config *c) {
     if (by_max) c->rope->factor = 0;
 }
 
+// Of a share of a head in a scaled block and one beside it (or the class's), transformers 5 takes the
+// one or the other, by its release. Engines that read config.json themselves have rules of their own.
+static void settle_shares(Config *c) {
+    static const char key[] = "partial_rotary_factor";
+    const Json *inside = config_member(c, key);
+    const bool are_two = config_outside_counts(c) && inside && inside->kind != 'n';
+    if (!(c->flags & THROUGH_HF5) || !are_two) return;
+    const bool is_inside = reading_has_rule(c, RULE_SHARE_INSIDE);
+    const double of_class = c->family->partial > 0 ? c->family->partial : 1;
+    const double beside = reading_number(c, c->config, key, of_class);
+    c->partial = is_inside ? reading_block_number(c, key, beside) : beside;
+    c->as->why_share = is_inside ? "that of the block" : "that beside the block";
+}
+
 bool reading_begin(Config *c, Error *err) {
     find_values(c);
     if (config_is_of(c, FAMILY_ANY) && c->partial == 0) c->partial = 1;  // no layer turns
@@ -193,9 +251,7 @@ bool reading_begin(Config *c, Error *err) {
         c->why_plain = "rope_parameters is read, and rope_scaling is not";
     lose_by_flags(c);
     refuse_by_flags(c);
-    bool is_share_known = c->flags & (STRICT | SHARE_BESIDE) ||
-                          reading_does(c, DOES_SHARE_INSIDE | DOES_SHARE_OUTSIDE);
-    reading_unseen(c, c->two_shares && !is_share_known);
+    settle_shares(c);
     if (c->flags & HAS_LIMIT) c->as->out->max_len = c->trained;
     config_find_alpha(c);
     config_find_chunks(c);
@@ -225,6 +281,10 @@ static void take_lists(Config *c) {
     RopeConfig *r = c->rope;
     Reading *out = c->as->out;
     int n = r->rotary_dim / 2;
+    if (c->as->has_divisors) {
+        r->short_factors = r->long_factors = out->long_factors;
+        return;
+    }
     bool good = config_find_list(c, "short_factor", n, out->short_factors) &&
                 config_find_list(c, "long_factor", n, out->long_factors);
     config_refuse(
@@ -234,10 +294,31 @@ static void take_lists(Config *c) {
     r->long_factors = c->as->one_list ? c->as->one_list : out->long_factors;
 }
 
+// extrapolation_factor e makes the share of a pair that is kept, g, e times as large: the pair turns
+// by f / s + (f - f / s) g e, which rope.c's methods cannot, so it becomes a list of divisors.
+static void spread_ramp(Config *c) {
+    RopeConfig r = *c->rope;
+    RopeFreqs f;
+    Error err;
+    const double e = c->as->spread;
+    if (e <= 0 || e == 1 || c->stopped || c->type != TYPE_YARN || r.factor <= 1) return;
+    settings_fill_defaults(&r, c->trained);
+    if (!settings_check(&r, c->trained, &err)) return;
+    rope_frequencies(&r, c->as->length, &f);
+    for (int i = 0; i < f.n_pairs; i++) {
+        const double slow = rope_plain(&r, i) / r.factor;
+        c->as->out->long_factors[i] = rope_plain(&r, i) / (slow + (f.inv_freq[i] - slow) * e);
+    }
+    reading_take_divisors(c, f.attention_factor);
+    c->as->why_list = "extrapolation_factor is read";
+}
+
 void reading_end(Config *c) {
     RopeConfig *r = c->rope;
     Reading *out = c->as->out;
     config_turn(c, r->rotary_dim);
+    r->method = type_rows[c->type].method;
+    spread_ramp(c);
     r->method = type_rows[c->type].method;
     if (r->method == ROPE_NONE) *r = plain_rope(c);
     if (c->type == TYPE_LONGROPE) take_lists(c);

@@ -4,16 +4,23 @@
 
 #include "../configs/config.h"
 #include "engines.h"
+#include "releases.h"
+
+// rope_types that engines know and Hugging Face does not.
+typedef enum { OTHER_NONE, OTHER_DEEPSEEK, OTHER_TELECHAT, OTHER_NTK } OtherType;
 
 // What an engine has beside the Config that it reads.
 typedef struct EngineReader {
     const FamilyEngine *own;  // what is known of it with this family
     double transformers;      // the release of transformers below it, which reads the config first
+    OtherType other;          // what its block's type is, read as yarn or as a list of divisors
+    double spread;            // of yarn's ramp: extrapolation_factor; 0: 1
     int length, served;       // of the text; that it was started with, else `trained`
+    bool has_divisors;        // out->long_factors are made, not read from the block
     const double *one_list;   // longrope's for texts of any length; NULL: there are two
     const char *why_attention, *why_list;  // why something differs; NULL: no reason
-    const char *why_theta, *why_share, *why_grows, *why_layers;
-    char why_text[80];    // room for one of them
+    const char *why_theta, *why_share, *why_grows, *why_layers, *why_length;
+    char why_text[100];   // room for one of them
     const char *why_far;  // why distances past L differ, though the map is the same
     Reading *out;
 } EngineReader;
@@ -25,7 +32,6 @@ typedef struct {
         Config *config);  // before the block is found, its layout above all; NULL: nothing
     void (*reads)(Config *config);  // what it does otherwise than hf5
     unsigned flags;
-    const char *by_layer;  // the version of which the facts about newer families are
 } Engine;
 extern const Engine engines[];
 extern const int n_engines;
@@ -35,6 +41,9 @@ extern const int n_engines;
 void reading_find_own(Config *c, const char *engine);
 // Whether the engine does this with the family: DOES_....
 bool reading_does(const Config *c, unsigned quirk);
+// Whether a rule holds in the release of the engine, or in that of transformers that reads the config
+// for it.
+bool reading_has_rule(const Config *c, ReleaseRule rule);
 // Whether the family's layers differ. Families whose layers are alike were verified first.
 bool reading_is_new(const Config *c);
 
@@ -58,10 +67,13 @@ bool reading_has(const Config *c, const char *key);
 void reading_multiply_by(Config *c, double a);
 // Nothing is scaled, for a reason, if `is_off`.
 void reading_switch_off(Config *c, bool is_off, const char *why);
-// Likewise, if the engine loses the blocks of this family.
+// Switches off a block of this family that the engine loses.
 void reading_lose_block(Config *c);
 // Marks the reading as unverified if `is_unseen`.
 void reading_unseen(Config *c, bool is_unseen);
+// Every pair i turns by theta^(-2i/d) over divisors[i], which are in out->long_factors, and cos and
+// sin are multiplied by a.
+void reading_take_divisors(Config *c, double a);
 // Texts of any length turn by one of longrope's lists, for a reason.
 void reading_choose_list(Config *c, bool is_long, const char *why);
 // Which layers slide by their period: that of the config if `is_written`, else the family's.
@@ -77,6 +89,9 @@ bool reading_is_on(const Json *value);
 void reading_judge(Config *c, const Reading *reference);
 
 // ---- engine_gguf.c ----
+
+// The converter reads the config through transformers, 4 or 5.
+void engine_prepare_llama_cpp(Config *c);
 
 // The converter of llama.cpp writes a block of the full layers, and the base of the sliding ones.
 void engine_prepare_gguf(Config *c);

@@ -78,6 +78,8 @@ static void compare(Config *c, const Reading *reference, const RopeFreqs *here,
     if (c->alpha > 0) why_scale = "Hunyuan's class alone reads alpha";
     const char *why_other = is_plain && !was_plain ? NULL : c->why_plain;  // which is said already
     const char *why_theta = c->as->why_theta ? c->as->why_theta : why_other;
+    const char *why_length = c->as->why_length;
+    if (!why_length && r->train_ctx == c->inside) why_length = "the block's";
     char share[100], betas[100], truncate[100];
     const char *why_share = c->as->why_share;
     if (!why_share)
@@ -93,7 +95,7 @@ static void compare(Config *c, const Reading *reference, const RopeFreqs *here,
         {"rotary_dim", r->rotary_dim, s->rotary_dim, why_share},
         {"rope_theta", r->theta, s->theta, why_theta},
         {"s", here->scale, there->scale, why_scale},
-        {"L", r->train_ctx, s->train_ctx, r->train_ctx == c->inside ? "the block's" : NULL},
+        {"L", r->train_ctx, s->train_ctx, why_length},
         {"a", here->attention_factor, a, c->as->why_attention},
         {"beta_fast", r->beta_fast, s->beta_fast, betas},
         {"beta_slow", r->beta_slow, s->beta_slow, betas},
@@ -108,7 +110,8 @@ static void compare(Config *c, const Reading *reference, const RopeFreqs *here,
         config_note(c, "%s %.6g, not %.6g%s%s", facts[i].name, facts[i].here, facts[i].there,
                     why ? ": " : "", why ? why : "");
     }
-    if (c->type == TYPE_LONGROPE) note_lists(c, reference);
+    if (c->as->has_divisors) config_note(c, "%s", c->as->why_list ? c->as->why_list : "its own base");
+    else if (c->type == TYPE_LONGROPE) note_lists(c, reference);
 }
 
 // The queries' growth with their position.

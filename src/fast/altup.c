@@ -1,4 +1,4 @@
-// Alternating updates and a learned residual, a chunk at a time: altup.c of the core has the
+// Alternating updates and a learned residual, a chunk at a time: src/kinds/altup.c has the
 // definition. A thread's share is rows.
 #include <math.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static float *stream_row(const Transformer *t, float *streams, int stream, int r
     return streams + (stream * chunk + row) * t->model->config.dim;
 }
 
-// made *= the size of x / its own
+// made *= the size of x / the size of made
 static void bring_to_size(float *made, const float *x, int64_t dim) {
     float own = dot_fast(made, made, dim) / (float)dim;
     if (own < LEAST_SQUARE) own = LEAST_SQUARE;
@@ -123,8 +123,8 @@ static void learn_by_team(const Team *team, Transformer *t, int index, int n_wan
 
 // ---- the end of a layer ----
 
-// Corrects all streams by what both halves have changed; x (n_wanted, dim) becomes what the per-layer
-// embedding reads.
+// Corrects all streams by what both halves have changed; x (n_wanted, dim) becomes what the
+// per-layer embedding reads.
 static void correct_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
     const ModelConfig *m = &t->model->config;
     const AltupTensors *w = t->model->layers[index].kinds->altup;
@@ -136,7 +136,7 @@ static void correct_by_team(const Team *team, Transformer *t, int index, int n_w
          row < end; row++) {
         float coefficients[MAX_STREAMS];
         float *x = t->x + row * dim;
-        float *changed = stream_row(t, own->streams, 0, row);  // the streams are made anew
+        float *changed = stream_row(t, own->streams, 0, row);  // the streams are computed anew
         find_coefficients(t, w, w->correct, n, x, changed, coefficients);
         memcpy(changed, x, dim * sizeof *x);
         add_times(changed, stream_row(t, own->predicted, 0, row), -1, dim);
@@ -152,7 +152,8 @@ static void correct_by_team(const Team *team, Transformer *t, int index, int n_w
     team_wait(team);
 }
 
-// x (n_wanted, dim) = the mean of all streams, the others brought back and to the size of the first.
+// x (n_wanted, dim) = the mean of all streams, the others brought back and to the size of the
+// first.
 static void merge_by_team(const Team *team, Transformer *t, int n_wanted) {
     const ModelConfig *m = &t->model->config;
     const AltupConfig *of_model = m->kinds->altup;

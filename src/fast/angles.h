@@ -24,9 +24,9 @@ typedef struct {
 // 1. All pointers, follows_length, n_pairs and the periods are final once angles_lay_out has
 //    returned. angles_prepare_by_team alone changes the rest, and what the tables hold.
 // 2. freqs are those of the length of the last read. Thread 0 sets them, and first, before the
-//    others read them: team_wait stands between.
+//    others read them: team_wait is between.
 // 3. Until the next read, queries, keys and far hold the n tokens from number `first` on. What lies
-//    behind these rows is left over from other reads.
+//    after these rows is left over from other reads.
 // 4. lacking is right, by freqs, for the blocks [0, n_blocks), and for all variants of these.
 //    n_blocks grows with each read that goes further. It falls to 0 when freqs change, or when
 //    session_begin puts tokens elsewhere. A rewound session keeps it: the tables know positions,
@@ -34,10 +34,10 @@ typedef struct {
 // 5. Near keys lack something where keys follow the length or there is a map, far keys where there
 //    are both. Else their tables are NULL.
 // 6. Each thread writes the pairs of its share in all tables, and no one reads a table before all
-//    have written (team_wait). n_blocks is set behind that, and only the next read asks for it.
+//    have written (team_wait). n_blocks is set after that, and only the next read asks for it.
 typedef struct {
     const RopeConfig *rope;  // of the config, for the layers that these angles are of
-    const Spread *spread;    // where tokens stand in these layers
+    const Spread *spread;    // the positions of tokens in these layers
     bool follows_length;  // frequencies can change, so that keys are cached before they are turned
     int n_pairs;          // of a head that turn: its first 2 n_pairs elements
     bool is_cancelled;    // norms cancel the attention factor, so that the tables lack it
@@ -63,13 +63,13 @@ typedef struct {
 } Angles;
 
 // After how many positions the steps from one key to the next, key(p) - key(p - 1), begin anew
-// within n positions: these are alike at all multiples of the period, and alike everywhere else. 1:
-// keys are evenly spaced, as they are without a map. 0: there is no such number, or n is too large to
-// look at every key, so that each block of keys needs tables of its own.
+// within n positions: these are alike at all multiples of the period, and alike everywhere else.
+// 1: keys are evenly spaced, as they are without a map. 0: there is no such number, or n is too
+// large to look at every key, so that each block of keys needs tables of its own.
 int angles_period(const RopeConfig *rope, int n);
 
 // Takes the tables' memory from an arena. `rope` is that of the config, or its settings of sliding
-// layers, and `spread` is where tokens stand in these.
+// layers, and `spread` gives the positions of tokens in these.
 void angles_lay_out(Angles *angles, Arena *arena, const SessionConfig *config,
                     const RopeConfig *rope, const Spread *spread, bool is_cancelled);
 

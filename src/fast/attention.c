@@ -1,6 +1,6 @@
 // Attention: for each query and head the scores scale q . k of all keys that it sees, their
-// softmax, and the mix of the values by these weights. This is `attention` of forward.c behind its
-// first products, for many queries at once and without keeping scores.
+// softmax, and the mix of the values by these weights. This is `attend` of src/decoder/forward.c
+// after the first products, for many queries at once and without keeping scores.
 //
 // Online softmax (arXiv 1805.02867; FlashAttention, 2205.14135). Keys come in blocks of 64. Each
 // query keeps a maximum, a sum and a weighted sum of values, and rescales them when the maximum
@@ -24,8 +24,8 @@
 
 // ---- products with a block ----
 
-// C = A B of `p`, or C += A B with `add`. Few rows of A multiply B as it lies; for many, B is widened
-// to float32 once. B lies without gaps.
+// C = A B of `p`, or C += A B with `add`. Few rows of A multiply B as it lies; for many, B is
+// widened to float32 once. B lies without gaps.
 static void multiply_block(Gemm p, bool add, const AttentionMemory *s) {
     bool few = p.m <= FEW_ROWS;
     if (!few && p.b_type != NUMBER_F32) {
@@ -185,7 +185,7 @@ static void multiply_each(float *x, const float *scales) {
     for (int j = 0; scales && j < KV_BLOCK; j++) x[j] *= scales[j];
 }
 
-// scores (rows, KV_BLOCK) += ln of how many positions a key stands for: e^score is added up once
+// scores (rows, KV_BLOCK) += ln of how many positions a key counts for: e^score is added up once
 // for each of them.
 static void add_crowd(const AttentionTask *k, int block, float *scores) {
     const Spread *s = k->call->spread;
@@ -269,8 +269,8 @@ static void mix_values(const AttentionTask *k, const KvBlock *block, int count, 
 
 // ---- tasks ----
 
-// The task of `n` queries from row t0 of the call on, which kv head `kv_head` meets: its rows are made
-// ready for score_block.
+// The task of `n` queries from row t0 of the call on, which kv head `kv_head` meets: its rows are
+// prepared for score_block.
 static AttentionTask begin_task(const Attention *c, const AttentionMemory *scratch, int kv_head,
                                 int t0, int n) {
     int heads = c->n_heads / c->cache->n_kv_heads;
@@ -319,7 +319,7 @@ static void attend_task(const Attention *c, const Cut *cut, int slot,
 }
 
 // Merges the results of row `row` of the tasks from `slot` on, one per split, and divides by the
-// total. A learned sink has a share of that, too; NULL: there is none.
+// total. A learned sink has a share of that, too; NULL: there is no sink.
 static void merge(const AttentionScratch *s, int64_t slot, int splits, int64_t row,
                   const float *sink, float *out, const KvCache *cache) {
     int64_t value_dim = cache->value_dim;

@@ -30,7 +30,7 @@ static void norm_whole_by_team(const Team *team, Transformer *t, const Layer *la
 typedef struct {
     int64_t dim, pairs;
     float eps;
-    bool norms, norms_late;  // before they turn, or behind that
+    bool norms, norms_late;  // before they rotate, or after that
     float cancelled;         // by this what turns is multiplied before its norm
     const float *norm;       // (dim) NULL: ones
     const float *turns;      // (n, 2, pairs) of the chunk's rows; NULL: they do not turn
@@ -176,7 +176,7 @@ void attend_by_team(const Team *team, Transformer *t, int index, const float *q,
 
 // ---- what is added ----
 
-// mixed (n_wanted, rows of wo) times a scale, and times what the gates make of them, which have a
+// mixed (n_wanted, rows of wo) times a scale, and times the gates, which have a
 // number for each element or for each head.
 static void change_mixed_by_team(const Team *team, Transformer *t, const Layer *layer,
                                  int n_wanted) {

@@ -11,9 +11,9 @@ typedef struct {
     const KvCache *cache;
     AttentionScratch *scratch;
     const RopeConfig *rope;  // of this layer
-    const Spread *spread;    // where tokens stand in this layer
+    const Spread *spread;    // the positions of tokens in this layer
     int n_heads;
-    float scale;  // of the scores, 1 / sqrt(head_dim) unless the model says otherwise
+    float scale;  // of the scores, 1 / sqrt(head_dim) unless the model has its own
     float cap;    // of the scores, 0: none
     bool grows;   // queries are multiplied by query_temperature
     int chunk;    // a query sees those of its own chunk of so many positions; 0: there are none
@@ -21,7 +21,7 @@ typedef struct {
     int sinks;    // and the first `sinks` tokens always
     // (n_heads) a score without a key or a value in each head's softmax; NULL: none
     const float *learned_sinks;
-    const Angles *angles;  // made ready for these queries; NULL: queries and keys do not turn
+    const Angles *angles;  // prepared for these queries; NULL: queries and keys do not rotate
     const float *q;        // (n, n_heads * head_dim), rotated to meet near keys
     int first, n;
     float *out;          // (n, n_heads * value_dim)

@@ -1,4 +1,4 @@
-// Mixtures of experts (src/kinds/experts.c). router.c says which experts a row chooses.
+// Mixtures of experts (src/kinds/experts.c). router.c chooses the experts of a row.
 //
 // One row, as in decoding: every thread finds the chosen experts for itself, which is cheaper than
 // to wait. Their first products are one set for the team, as their input is the same. Then each
@@ -51,10 +51,10 @@ typedef struct Experts {
     int *rows;            // (max_n * n_used) the row at each place
     float *factors;       // (max_n * n_used) its weight
     Vectors vectors;      // all places, of dim or of expert_hidden_dim
-    float *beside;        // (max_n, dim) what a dense layer beside them makes
+    float *beside;        // (max_n, dim) the output of a dense network beside them
     float *shared_gates;  // (max_n) of the expert that every token takes
     float *narrow;        // (max_n, latent_dim) what experts read, and
-    float *sums;          // (max_n, latent_dim) the sums of what they make, where that is narrower
+    float *sums;          // (max_n, latent_dim) the sums of their outputs, where these are narrower
 } Experts;
 
 // ---- products of an expert ----
@@ -238,7 +238,7 @@ static void prepare_hidden_by_team(const Team *team, const Experts *e, const Wor
     team_wait(team);
 }
 
-// out (n, dim) += what all batches make of hidden, by panels of its columns.
+// out (n, dim) += the outputs of all batches for hidden, by panels of its columns.
 static void multiply_last_by_team(const Team *team, const Experts *e, float *out,
                                   const Workspace *ws) {
     const ModelConfig *m = e->config;
@@ -275,7 +275,7 @@ static void run_many_by_team(const Team *team, Experts *e, const Layer *layer, c
     multiply_last_by_team(team, e, out, ws);
 }
 
-// out (n, the width that experts read and make) += what the chosen ones make of the input.
+// out (n, expert_width) += the outputs of the chosen experts for the input.
 static void run_by_team(const Team *team, Experts *e, const Layer *layer, const Input *input,
                         float *out, Workspace *ws) {
     if (input->n == 1) run_one_by_team(team, e, layer, input, out, ws);
@@ -289,9 +289,9 @@ static void clear_rows(const Team *team, float *x, int n, int64_t width) {
     memset(x + first * width, 0, rows * width * sizeof *x);
 }
 
-// out (n, dim) += what the chosen experts of a layer make of the n rows of the input, each by its
+// out (n, dim) += the outputs of a layer's chosen experts for the n rows of the input, each by its
 // weight. The input may be `out` itself. The number of threads does not change the result. Where
-// experts read and make narrower vectors, these stand between.
+// input and output of experts are narrower, these are in e->narrow and e->sums.
 static void experts_by_team(const Team *team, const Transformer *t, const Layer *layer,
                             const Input *input, float *out) {
     const ExpertsTensors *w = layer->kinds->experts;
@@ -352,7 +352,7 @@ static void add_shared_by_team(const Team *team, Transformer *t, const Layer *la
 }
 
 // t->added (n, dim) = rmsnorm(the dense layer) + rmsnorm(the experts beside it), which read x
-// behind norms of their own.
+// through norms of their own.
 static void mix_beside_by_team(const Team *team, Transformer *t, const float *x, int n,
                                const Layer *layer) {
     const ModelConfig *m = &t->model->config;
@@ -376,7 +376,7 @@ static void mix_beside_by_team(const Team *team, Transformer *t, const float *x,
     team_wait(team);
 }
 
-// x (n_wanted, dim) += what they make, which adds up where there is 0, or in x itself
+// x (n_wanted, dim) += their outputs, which are summed in a cleared array, or in x itself
 static void feed_experts_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];

@@ -1,27 +1,28 @@
-// Llama's forward pass, straight down: embedding; for each layer attention and feed-forward, each
-// behind an RMS norm and added to the residual stream; a last norm and the classifier. A chunk of n
-// positions goes through a layer together, so every activation is a matrix of n rows. Models of
-// other kinds have a step more, or another one in the place of a Llama's: by the rows of a table
-// (kind.h), which each stand at the end of a file.
+// The forward pass of any decoder, straight down: embedding; for each layer attention and
+// feed-forward, each of a norm and added to the residual stream; a last norm and the classifier.
+// A chunk of n positions goes through a layer together, so every activation is a matrix of n
+// rows. What some models have instead of a step is a kind's (hooks.h), and is called where the
+// step is.
 //
-// forward.c has every step as its definition, for one position; of other kinds that is a file of
-// src/kinds with the same name:
-//     here                        there
-//     rmsnorm_of                  rmsnorm; the products take it on their way in
-//     mix_attention_by_team       attention; attention_layer.c has its parts
-//     attention_by_team           its loop over heads: scores, softmax, mix
-//     feed_forward_by_team        feed_forward; silu is a part of the product, as .gate
-//     add_product_by_team         matmul, and add
-//     transformer_logits          plain_logits
+// src/decoder/forward.c has every step by its definition, for one position; of a kind that is a
+// file of src/kinds with the same name:
+//     here                         there
+//     rmsnorm_of                   norm_input; the products take it on their way in
+//     project_heads_by_team        project_heads
+//     attend_by_team               attend; attention.c has its loops: scores, softmax, mix
+//     add_mixed_by_team            project_mixed, add_to_residual
+//     start_feed_forward_by_team   feed_forward_of; the activation is a part of the product
+//     add_product_by_team          matmul, add_to_residual
+//     transformer_logits           decoder_logits
 //
 // Threads. transformer_forward opens a parallel region for each step: a token, or one layer of a
-// prompt's chunk. In it every thread of the team runs the same lines side by side. A function whose
-// name ends in _by_team is called by the whole team together, with the same arguments. Each thread
-// takes its share of the rows, heads or pairs (team_first, or team_next_task where pieces differ in
-// size), and writes nothing that another one writes. At the end it waits for the others
-// (team_wait), so the next line can read what all have made. What one thread does for all stands
-// behind `team->number == 0`. All other functions belong to the thread that calls them. pace.h says
-// how many threads a step gets; a small read runs on the caller alone.
+// prompt's chunk. In it every thread of the team runs the same lines side by side. A function
+// whose name ends in _by_team is called by the whole team together, with the same arguments. Each
+// thread takes its share of the rows, heads or pairs (team_first, or team_next_task where pieces
+// differ in size), and writes nothing that another one writes. At the end it waits for the others
+// (team_wait), so the next line can read what all have written. What one thread does for all is
+// guarded by `team->number == 0`. All other functions belong to the thread that calls them.
+// pace.h says how many threads a step gets; a small read runs on the caller alone.
 #include "forward.h"
 
 #include <string.h>
@@ -109,7 +110,8 @@ static void check_finite_by_team(const Team *team, Transformer *t, int first) {
     team_wait(team);
 }
 
-// x (n, dim) = the rows of the embedding of the chunk's tokens, normed, times a scale (Gemma, Granite).
+// x (n, dim) = the rows of the embedding of the chunk's tokens, normed, times a scale (Gemma,
+// Granite).
 static void embed(Transformer *t, const int32_t *tokens) {
     const ModelConfig *m = &t->model->config;
     const ResidualConfig *r = &m->extra->residual;
@@ -157,7 +159,7 @@ Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int firs
                 if (team.number == 0) t->fault.layer = i;
             }
         }
-        // The last layers of a prompt make few rows only.
+        // The last layers of a prompt compute few rows only.
         bool is_whole = layers > 1 || l < t->last_own;
         if (is_worth_it && is_whole)
             pace_step(pace, work * layers, now_seconds() - start, processor_seconds);
@@ -165,8 +167,8 @@ Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int firs
     return t->fault;
 }
 
-// logits (n_rows, vocab_size) times a scale (Granite, Cohere), capped (Gemma 2). A thread's share is
-// columns.
+// logits (n_rows, vocab_size) times a scale (Granite, Cohere), capped (Gemma 2). A thread's share
+// is columns.
 static void scale_logits_by_team(const Team *team, const Transformer *t, float *logits,
                                  int n_rows) {
     const ModelConfig *m = &t->model->config;

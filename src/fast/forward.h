@@ -4,7 +4,7 @@
 
 #include "transformer.h"
 
-// Reads n tokens, at most a chunk, behind those from 0 to first - 1, in a text of `length`
+// Reads n tokens, at most a chunk, after those from 0 to first - 1, in a text of `length`
 // positions by now. The last n_logits rows of x (n, dim) become the last layer's result. Without a
 // fault the result's row is n.
 Fault transformer_forward(Transformer *transformer, const int32_t *tokens, int n, int first,
@@ -13,7 +13,8 @@ Fault transformer_forward(Transformer *transformer, const int32_t *tokens, int n
 // logits (n_rows, vocab_size) of rows that transformer_forward gave.
 void transformer_logits(Transformer *transformer, const float *x, int n_rows, float *logits);
 
-// The halves of layer number `index`, for the rows of the chunk: x (n, dim) += what each makes of its
-// norm. Without wanted rows the first half fills in keys and values alone, and the second is not called.
+// The halves of layer number `index`, for the rows of the chunk: x (n, dim) += the half of its
+// norm. Without wanted rows the first half fills in keys and values alone, and the second is not
+// called.
 void mix_half_by_team(const Team *team, Transformer *transformer, int index, int n_wanted);
 void feed_half_by_team(const Team *team, Transformer *transformer, int index, int n_wanted);

@@ -1,5 +1,5 @@
-// Feed-forward layers whose gates are mostly zero, for many rows: gaussian_topk.c of the core has the
-// definition. The cutoff follows from all gates of a row, so these are made before anything else is.
+// Feed-forward layers whose gates are mostly zero, for many rows: src/kinds/gaussian_topk.c has the
+// definition. The cutoff follows from all gates of a row, so these are computed first.
 #include "../kinds/gaussian_topk.h"
 #include "parts.h"
 #include "residual.h"

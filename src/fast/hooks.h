@@ -1,11 +1,11 @@
-// How kinds of models join the fast forward pass: as in src/llama/hooks.h, by a row for each. Functions
-// whose name ends in _by_team, and LayerSteps, are called by the whole team.
+// How kinds of models join the fast forward pass: as in src/llama/hooks.h, by a row for each.
+// Functions whose name ends in _by_team, and LayerSteps, are called by the whole team.
 #pragma once
 
 #include "transformer.h"
 
 typedef struct FastKind {
-    const Kind *of;  // its row of the definition, which says which layers are of the kind
+    const Kind *of;  // its row of the definition, whose `has` tells the layers of the kind
     KindPart part;   // its own of a Transformer, see KindPart: its place in a FastParts
     // All functions may be NULL.
     // Changes the shape of a layer's cache, which has no memory yet.

@@ -15,7 +15,7 @@ enum { MEMORY_BOUND_ROWS = 3 };  // up to so many rows are multiplied no slower 
 // Where a loop goes on from where another one ended, it does not, and warns of element 2^62.
 static inline int64_t in_whole_vectors(int64_t n) { return n / LANES * LANES; }
 
-// The first n of LANES elements, zeros behind them.
+// The first n of LANES elements, then zeros.
 static inline vf load_some(const float *x, int64_t n) {
     float lanes[LANES] = {0};
     if (n >= LANES) return load(x);

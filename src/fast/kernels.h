@@ -1,6 +1,6 @@
 // The arithmetic below the layers: products of small float32 matrices, and the few vector loops
-// that take time. Vectors and matrices are row-major float32 unless said. Processors' own
-// instructions are in simd.h.
+// that take time. Vectors and matrices are row-major float32 unless a comment gives another type.
+// Processors' own instructions are in simd.h.
 #pragma once
 
 #include "../base/util.h"
@@ -28,7 +28,7 @@ float dot_fast(const float *a, const float *b, int64_t n);
 
 // out = x / sqrt(mean(x^2) + eps) * weight, all of n elements. A weight of NULL is ones.
 void rmsnorm_fast(float *out, const float *x, const float *weight, int64_t n, float eps);
-// The same of x less its mean.
+// out = (x - mean(x)) / sqrt(variance(x) + eps) * weight, all of n elements.
 void layernorm_fast(float *out, const float *x, const float *weight, int64_t n, float eps);
 
 // gate = silu(gate) * up, silu(x) = x / (1 + exp(-x)). SwiGLU, arXiv 2002.05202.

@@ -23,7 +23,7 @@ static float pack_scale(const float *x, int64_t n) {
     return largest / -8;
 }
 
-// n numbers to blocks of PACK, with zeros behind the last. Number i of a block is in the low bits
+// n numbers to blocks of PACK, with zeros after the last. Number i of a block is in the low bits
 // of byte i, and i + 16 in the high ones.
 static void pack_row(uint8_t *out, const float *x, int64_t n) {
     for (int64_t at = 0; at < n; at += PACK, out += PACK_BYTES) {
@@ -111,7 +111,7 @@ KvBlock kv_cache_block(const KvCache *c, int kv_head, int64_t block, float *room
     return c->kept == KV_Q4 ? unpacked(c, start, room) : in_place_at(c, start);
 }
 
-// Copies n numbers of so many bytes from a row into a column: one behind each KV_BLOCK numbers of
+// Copies n numbers of so many bytes from a row into a column: one for each KV_BLOCK numbers of
 // `column`.
 static void transpose_key(uint8_t *column, const uint8_t *row, int64_t n, int64_t bytes) {
     int64_t stride = KV_BLOCK * bytes;

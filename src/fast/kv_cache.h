@@ -39,7 +39,7 @@ typedef struct {
     bool rounds;
     KvType keys_as, values_as;
     Number type;
-    int64_t value_width;  // value_dim in whole vectors of the widest kind, zeros behind
+    int64_t value_width;  // value_dim in whole vectors of the widest kind, then zeros
     int64_t n_blocks, block_bytes;
     uint8_t *data;
 } KvCache;

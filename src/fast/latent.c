@@ -1,7 +1,7 @@
 // Latent attention, arXiv 2405.04434 (mix_latent of src/kinds/latent.c). There a head's score is
-//     q . [turning part | Wk latent] = [turning part of q | Wk^T rest of q] . [turning part | latent]
+//     q . [rotating | Wk latent] = [rotating part of q | Wk^T rest of q] . [rotating | latent]
 // and its mix of values is Wv times the mix of latent vectors. So all heads meet one key for each
-// token, and neither keys nor values are ever made. The products with Wk and Wv, which are one
+// token, and neither keys nor values are ever computed. The products with Wk and Wv, which are one
 // matrix for each head, are float32.
 #include <string.h>
 
@@ -14,7 +14,7 @@
 // value is the vector.
 typedef struct Latent {
     float *q_latent;  // (chunk, q_rank)
-    float *vectors;   // (chunk, kv_rank + rotary_dim) as wkv_a makes them
+    float *vectors;   // (chunk, kv_rank + rotary_dim) the products of wkv_a
     float *queries;   // (chunk, n_heads * (rotary_dim + kv_rank)) as they meet latent keys
     float *mixed;     // (chunk, n_heads * kv_rank) the mix of latent vectors
     int64_t width;    // kv_rank in whole vectors
@@ -71,7 +71,7 @@ static void store_latent_by_team(const Team *team, const Transformer *t, int ind
 }
 
 // queries of the last n_wanted rows, of what is in t->q. Of each head the weights of wk
-// (head_dim - rotary_dim, width) are widened first, with zeros behind each row.
+// (head_dim - rotary_dim, width) are widened first, with zeros after each row.
 static void absorb_by_team(const Team *team, const Transformer *t, int index, int n_wanted) {
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];

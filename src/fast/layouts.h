@@ -244,7 +244,7 @@ ALWAYS_INLINE Floats16 iq4_xs_scales(const uint8_t *block) {
 }
 
 // MXFP4: w = 2^(e - 127) * q. The scale is half of that power, since q is doubled. A bfloat16 with
-// the exponent e is the power. Where e is 0 or 255, bit 6 makes it 2^-127 or NaN.
+// the exponent e is the power. Where e is 0 or 255, bit 6 gives 2^-127 or NaN.
 ALWAYS_INLINE Floats16 mxfp4_scales(const uint8_t *blocks) {
     Halves e = halves_at(blocks, layouts[WEIGHT_MXFP4].bytes) & 255;
     Halves ends = (Halves)((e == 0) | (e == 255));
@@ -313,16 +313,16 @@ ALWAYS_INLINE void for_type(WeightType type, void (*work)(WeightType type, const
     }
 }
 
-// Room for the end of a row, with zeros behind it; or for what has been decoded, int8 and a float32
+// Room for the end of a row, with zeros after it; or for what has been decoded, int8 and a float32
 // for each Layout.columns.
 typedef struct {
     uint8_t values[SUPER_BLOCK / 32 * 34];
     float scales[2 * PARTS];
 } SuperBlockCopy;
 
-// Super-block number `index` of a row of blocks, of q8 in groups of 64, or of q4. What the row has
-// of it can be read in whole registers. Scales that the row lacks are zeros. Coded types are decoded
-// into the copy.
+// Super-block number `index` of a row of blocks, of q8 in groups of 64, or of q4. What the row
+// has of it can be read in whole registers. Scales that the row lacks are zeros. Coded types are
+// decoded into the copy.
 SuperBlock super_block_at(const Matrix *matrix, int64_t row, int64_t index, SuperBlockCopy *copy);
 
 // The stored numbers of a super-block, and its scales and offsets, 8 or 16 of each.

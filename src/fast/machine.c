@@ -14,7 +14,7 @@
 
 #include "team.h"
 
-// The number that scanf finds by `format` in a line of folder/name; `missing` when there is none.
+// The number that scanf finds by `format` in a line of folder/name; `missing` without such a line.
 static double number_in(const char *folder, const char *name, const char *format, double missing) {
     char path[PATH_MAX], line[256];
     double number = missing;

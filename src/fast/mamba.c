@@ -1,10 +1,10 @@
-// Mamba 2 (mamba.c of the core), a chunk of rows at a time. The recurrence goes over a few rows at
-// once: with A_t for what is left of the state before them, S0, behind row t, and D_st for what is left
-// at row t of what row s wrote,
+// Mamba 2 (src/kinds/mamba.c), a chunk of rows at a time. The recurrence goes over a few rows at
+// once: with A_t for what is left of the state before them, S0, after row t, and D_st for what is
+// left at row t of what row s wrote,
 //     y_t = A_t S0^T C_t + the sum over s <= t of D_st (B_s C_t) time_s x_s + skip x_t
 //     S = A S0 + the sum over s of D_s B_s time_s x_s^T
-// so that S0 is read once for all of them, and written once. Its columns, one for each element of x,
-// do not know of one another, and some of them at a time stay in registers.
+// so that S0 is read once for all of them, and written once. Its columns, one for each element of
+// x, do not know of one another, and some of them at a time stay in registers.
 #include <math.h>
 
 #include "../decoder/curves.h"
@@ -24,7 +24,7 @@ enum {
 static void take_times_by_team(const Team *team, States *s, const Layer *layer, int n) {
     const ModelConfig *m = &s->model->config;
     int n_heads = m->kinds->states->value_heads;
-    int64_t steps = state_inputs(m) - n_heads;  // where they stand in a row of inputs
+    int64_t steps = state_inputs(m) - n_heads;  // their place in a row of inputs
     for (int i = team_first(team, n * n_heads), end = team_end(team, n * n_heads); i < end; i++) {
         int64_t row = i / n_heads;
         int h = i % n_heads;
@@ -36,8 +36,8 @@ static void take_times_by_team(const Team *team, States *s, const Layer *layer, 
     team_wait(team);
 }
 
-// A head for n rows: B and C of its group (key_dim), and x, which becomes y; rows lie a stride apart.
-// Times and decays lie `heads` apart.
+// A head for n rows: B and C of its group (key_dim), and x, which becomes y; rows lie a stride
+// apart. Times and decays lie `heads` apart.
 typedef struct {
     int n;
     int64_t key_dim, stride, heads;
@@ -49,7 +49,7 @@ typedef struct {
     int64_t columns;
 } MambaHead;
 
-// What a few rows have to do with one another.
+// How a few consecutive rows depend on one another.
 typedef struct {
     const float *b[MAMBA_ROWS], *c[MAMBA_ROWS];
     float left[MAMBA_ROWS];               // A_t
@@ -57,6 +57,7 @@ typedef struct {
     float writes[MAMBA_ROWS];             // D_s time_s, to the last row
 } MambaRows;
 
+// Fills in how the n rows from `row` on depend on one another.
 ALWAYS_INLINE void relate_mamba_rows(MambaRows *r, const MambaHead *h, int row, int n) {
     for (int t = 0; t < n; t++) {
         float decay = h->decays[(row + t) * h->heads];
@@ -70,7 +71,8 @@ ALWAYS_INLINE void relate_mamba_rows(MambaRows *r, const MambaHead *h, int row, 
     }
 }
 
-// MAMBA_VECS vectors of columns, from `first` on, of n rows: a constant, so that all sums are in registers.
+// MAMBA_VECS vectors of columns, from `first` on, of n rows: a constant, so that all sums are in
+// registers.
 ALWAYS_INLINE void step_mamba_columns(const MambaRows *r, const MambaHead *h, int row,
                                       int64_t first, int n) {
     vf read[MAMBA_ROWS][MAMBA_VECS] = {{{0}}};
@@ -119,7 +121,7 @@ static void step_mamba_block(const MambaHead *h, int64_t first) {
     for (; row < h->n; row++) step_mamba_rows(h, row, first, 1);
 }
 
-// The columns behind the last whole block.
+// The columns after the last whole block.
 static void step_mamba_rest(const MambaHead *h, int64_t first) {
     for (int row = 0; row < h->n; row++) {
         const float *b = h->b + row * h->stride;

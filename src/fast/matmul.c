@@ -3,7 +3,7 @@
 // (prefill, panels.c): 64 rows of weights are unpacked into a panel, transposed so that a SIMD
 // register holds the same column of neighboring rows. A tile of a few vectors by many rows stays in
 // registers while a block of columns goes by. So each loaded value is used many times, and
-// arithmetic is the limit. Here the vectors are made ready, and the work is shared out.
+// arithmetic is the limit. Here the vectors are prepared, and the work is shared out.
 #include "matmul_private.h"
 
 #include <stdlib.h>
@@ -20,8 +20,8 @@ static int group_of(const Matrix *m) {
     return m->type == WEIGHT_Q4 ? Q8_GROUP : is_ggml(m->type) ? PART : 0;
 }
 
-// The same for a set: the largest group, as two groups of 32 may have one scale; 0 if a matrix
-// takes float32.
+// The group of a set of products: the largest, as two groups of 32 may have one scale; 0 if a
+// matrix takes float32.
 int common_group(const Product *products, int n) {
     int most = PART;
     for (const Product *p = products; p < products + n; p++) {
@@ -58,8 +58,8 @@ Workspace *workspace_lay_out(Arena *arena, int64_t max_n, int64_t max_cols, int 
     return at;
 }
 
-// Sums of the values, for weights with a zero or an offset. starts has them lane by lane, and firsts
-// those of a lane's first two, where SUMS_OF_PAIRS has a use for them.
+// Sums of the values, for weights with a zero or an offset. starts has them lane by lane, and
+// firsts those of a lane's first two, where SUMS_OF_PAIRS has a use for them.
 static void sum_up(Rounded *out, const int32_t *starts, const int32_t *firsts) {
     for (int h = 0; h < 2 * PARTS; h++) {
         const int32_t *s = starts + 4 * h;
@@ -159,8 +159,8 @@ void prepare_vector(const Input *input, int group, Vectors *v, int64_t t) {
     }
 }
 
-// The input's vectors as the matrix takes them. Few are made by every thread for itself, many by
-// the team together.
+// The input's vectors as the matrix takes them. Few are prepared by every thread for itself, many
+// by the team together.
 static Vectors prepare_by_team(const Team *team, const Input *input, int64_t cols, int group,
                                const Workspace *ws) {
     bool in_place = input->n <= VECTORS_IN_PLACE;
@@ -183,7 +183,7 @@ static float *place_in_out(const Product *p, int64_t t, int64_t row) {
     return p->out + to * p->stride + row;
 }
 
-// gates (n) become what the activation makes of them and of x (n).
+// gates (n) = activation(gates) * x (n)
 static void gate_by(int activation, float *gates, const float *x, int64_t n) {
     if (activation == ACTIVATION_CLAMPED) clamped_glu(gates, x, n);
     else if (activation == ACTIVATION_GELU) geglu(gates, x, n);

@@ -1,5 +1,5 @@
-// Matrices of weights, of every weight type: their products, by a team of threads, and their rows as
-// float32.
+// Matrices of weights, of every weight type: their products, by a team of threads, and their rows
+// as float32.
 #pragma once
 
 #include "../weights/matrix.h"

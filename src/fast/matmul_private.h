@@ -1,4 +1,4 @@
-// What others who multiply take of matmul.c: vectors made ready, and pieces of a product.
+// What other files take of matmul.c: prepared vectors, and pieces of a product.
 #pragma once
 
 #include "matmul.h"
@@ -7,7 +7,7 @@
 struct Workspace {
     int64_t max_n;
     bool floats;  // nothing is rounded
-    // (n_threads), VECTORS_IN_PLACE of them: each thread makes its own, cheaper than to wait
+    // (n_threads), VECTORS_IN_PLACE of them: each thread prepares its own, cheaper than to wait
     Vectors *of_threads;
     Vectors of_team;  // max_n of them
     float *sums;      // (n_threads, 2, max_n, PANEL_ROWS)
@@ -19,7 +19,7 @@ struct Workspace {
 int common_group(const Product *products, int n);
 // Memory for n vectors, of which n_in_place may be multiplied in place.
 Vectors lay_out_vectors(Arena *arena, int64_t n, int64_t cols, int64_t n_in_place);
-// Makes vector t of those of an input ready.
+// Prepares vector t of an input for products: normed, multiplied, rounded.
 void prepare_vector(const Input *input, int group, Vectors *vectors, int64_t t);
 // One piece of work: `width` rows of a product from `row` on, as far as there are such, whose sums
 // (n, width) come from `multiply`. sums has room for two of them.

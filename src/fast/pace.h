@@ -38,9 +38,10 @@ typedef struct {
     int looks;  // at other work so far, while it is unknown
 } Pace;
 
-// Before a step of so much `work`, in multiplications: sets the size to what `unhindered` finds, if
-// that is not known yet and the work is worth looking. A long step waits for several looks. Short ones
-// take one each, and go on with one thread until all find a processor, or there were enough looks.
+// Before a step of so much `work`, in multiplications: sets the size to what `unhindered` finds,
+// if that is not known yet and the work is worth looking. A long step waits for several looks.
+// Short ones take one each, and go on with one thread until all find a processor, or there were
+// enough looks.
 void pace_begin(Pace *pace, double work, int (*unhindered)(const char *root, int looks));
 
 // The number of threads for the next step.

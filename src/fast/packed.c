@@ -1,6 +1,6 @@
-// Few vectors by rows that lie side by side. A register has the same four columns of LANES rows, and a
-// vector's four columns are brought to all lanes. So a lane adds up one row, and scales of all rows
-// are in one register, too.
+// Few vectors by rows that lie side by side. A register has the same four columns of LANES rows,
+// and a vector's four columns are brought to all lanes. So a lane adds up one row, and scales of
+// all rows are in one register, too.
 #include "packed.h"
 
 // Clang leaves loops as they are that would become too long.
@@ -11,9 +11,10 @@
 #include "kernels.h"
 #include "product.h"
 
-// Prefetches the share of word i of a run in a super-block's bytes, far ahead, and two super-blocks ahead
-// into the first-level cache. A processor that brings what is near by itself does not follow two groups
-// at once. With the word, x, so that prefetches are spread evenly over a super-block.
+// Prefetches the share of word i of a run in a super-block's bytes, far ahead, and two
+// super-blocks ahead into the first-level cache. A processor that brings what is near by itself
+// does not follow two groups at once. With the word, x, so that prefetches are spread evenly over
+// a super-block.
 ALWAYS_INLINE vb prefetch_part(WeightType type, Band band, int run, int i, vb x) {
     enum { SUPER_BLOCKS_AHEAD = 2 };
     int64_t bytes = group_bytes(type), words = runs_of(type) * words_of_run(type);
@@ -30,15 +31,15 @@ ALWAYS_INLINE vb prefetch_part(WeightType type, Band band, int run, int i, vb x)
     return x;
 }
 
-// So many words add up in 16 bits: of numbers up to 15, 31 and 127. Q6_K's are between -32 and 31, as
-// its sums begin at what the zero takes off; only the last one of four need fit.
+// So many words add up in 16 bits: of numbers up to 15, 31 and 127. Q6_K's are between -32 and
+// 31, as its sums begin at what the zero takes off; only the last one of four need fit.
 ALWAYS_INLINE int shorts_of(WeightType type) {
     int bits = layouts[type].bits;
     return bits <= 4 ? 8 : bits <= 6 ? 4 : 1;
 }
 
-// What a run adds up to for each of its parts: times scales, unless these meet the sums later. Those
-// have a number for each half of a part with scales of its own.
+// What a run adds up to for each of its parts: times scales, unless these meet the sums later.
+// Those have a number for each half of a part with scales of its own.
 typedef struct {
     vi scaled[2], whole[2][2];
     vs shorts[2];

@@ -1,5 +1,5 @@
-// Rows that lie side by side (src/weights/packed.c), LANES of them at once: their numbers and scales in
-// registers with a lane for each row.
+// Rows that lie side by side (src/weights/packed.c), LANES of them at once: their numbers and
+// scales in registers with a lane for each row.
 #pragma once
 
 #include "layouts.h"
@@ -26,7 +26,8 @@ ALWAYS_INLINE int words_of_run(WeightType type) { return is_nibbles(type) ? 4 : 
 ALWAYS_INLINE int parts_of_run(WeightType type) { return is_nibbles(type) ? 1 : 2; }
 ALWAYS_INLINE int runs_of(WeightType type) { return PARTS / parts_of_run(type); }
 
-// The first column of a half of word i of a run: a part's, unless nibbles of a byte are of one part.
+// The first column of a half of word i of a run: a part's, unless nibbles of a byte are of one
+// part.
 ALWAYS_INLINE int run_column(WeightType type, int run, int half, int i) {
     if (is_nibbles(type)) return run * PART + half * 16 + i * 4;
     if (type == WEIGHT_Q6_K) return run / 2 * 128 + half * 64 + run % 2 * PART + i * 4;
@@ -38,7 +39,7 @@ ALWAYS_INLINE vb word_of_rows(Band band, int i) {
     return load_words(band.at + 4 * (i * PACKED_ROWS + row_in(band)), band.next);
 }
 
-// The rows' float16 that stand at `offset` of a group's block.
+// The rows' float16 at `offset` of a group's block.
 ALWAYS_INLINE vf halves_of_rows(Band band, int offset) {
     return load_halves(band.at + offset + 2 * row_in(band), band.next);
 }
@@ -93,11 +94,11 @@ ALWAYS_INLINE vb packed_numbers(WeightType type, Band band, int run, int half, i
     }
 }
 
-// What the scales and minima of a super-block are made of.
+// The bits of the scales and minima of a super-block.
 typedef struct {
     vf d, dm;                 // the rows' float16
     vu scales[4], minima[2];  // a byte for each part; or for 16 columns, with a sign
-    vu shifted;               // IQ5_K: bit k says whether numbers k of 16 columns are 2 larger
+    vu shifted;               // IQ5_K: bit k: numbers k of 16 columns are 2 larger
 } PackedScales;
 
 // Eight scales of 6 bits, less 32: their lower four are nibbles of one word, their upper two lie in
@@ -151,7 +152,7 @@ ALWAYS_INLINE PackedScales packed_scales(WeightType type, Band band) {
 }
 
 // Scale k of a super-block, each for Layout.columns columns, to be multiplied with s->d: a whole
-// number of 32 bits, or twice of 16. It is 1 where run_scales has them.
+// number of 32 bits, or twice of 16. It is 1 where run_scales covers them.
 ALWAYS_INLINE vi packed_scale(WeightType type, const PackedScales *s, int k, bool twice) {
     if (is_run_a_block(type)) return (vi){0} + (twice ? 0x10001 : 1);
     if (type == WEIGHT_IQ4_XS || type == WEIGHT_IQ5_K)  // see put_sixes
@@ -164,7 +165,7 @@ ALWAYS_INLINE vb packed_shift(const PackedScales *s, int k) {
     return (vb)((s->shifted >> k & 1) * 0x02020202);
 }
 
-// Likewise its minimum, which s->dm multiplies.
+// The minimum of a part, which s->dm multiplies.
 ALWAYS_INLINE vf packed_minimum(const PackedScales *s, int k) {
     return to_float(byte_of_rows(s->minima[k / 4], k % 4, false, false, 0));
 }

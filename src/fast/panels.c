@@ -26,9 +26,9 @@ enum {
     TILE_VECTORS = HOLDS_RESULTS ? 3 : TILE_ROWS,
 };
 
-// How a kind of panel is multiplied, constants of its loop. Stretches of 16 or 32 columns, or 64 in q8,
-// are added up as whole numbers, and then meet their scale. SHORTS add up what fits in 16 bits: half of
-// 32 products in each of a lane's two sums, or half of 16.
+// How a kind of panel is multiplied, constants of its loop. Stretches of 16 or 32 columns, or 64
+// in q8, are added up as whole numbers, and then meet their scale. SHORTS add up what fits in 16
+// bits: half of 32 products in each of a lane's two sums, or half of 16.
 //
 //     weights               | sums begin at         | largest sum
 //     0 to 15               | 0                     | 16 * 15 * 127 = 30,480
@@ -117,8 +117,8 @@ static inline void unpack_int8(Dot how, const Matrix *m, int64_t row, int64_t n_
     }
 }
 
-// Where the sums of each stretch begin: minus the zero of the weights, if they have one, times the sum
-// of the values.
+// Where the sums of each stretch begin: minus the zero of the weights, if they have one, times
+// the sum of the values.
 ALWAYS_INLINE void fill_starts(Loop loop, int zero_bits, const Rounded *x,
                                int32_t starts[2 * PARTS]) {
     int count = SUPER_BLOCK / loop.stretch;
@@ -161,8 +161,8 @@ ALWAYS_INLINE void add_group(int m, Loop loop, const Rounded *x, const Int8Panel
     }
 }
 
-// sums (m, PANEL_ROWS) += m vectors times stretches of the panel from `from` to before `end`. Inlined:
-// sum, held are registers.
+// sums (m, PANEL_ROWS) += m vectors times stretches of the panel from `from` to before `end`.
+// Inlined: sum, held are registers.
 ALWAYS_INLINE void int8_tile(int m, Loop loop, const Rounded *x, const Int8Panel *panel, int from,
                              int end, float *sums) {
     int groups = loop.stretch * (loop.how == PAIRS ? 2 : 1) / 4;

@@ -15,7 +15,7 @@ typedef struct PerLayer {
 } PerLayer;
 
 // own (per_layer_dim) = (rmsnorm(own / sqrt(dim)) + sqrt(per_layer_dim) * row) / sqrt(2), where own
-// is what the projection made.
+// is the product of the projection.
 static void mix_own(const ModelConfig *m, const float *row, float *own) {
     const PerLayerConfig *of_model = m->kinds->per_layer;
     int64_t n = of_model->dim;

@@ -13,8 +13,8 @@ double processor_seconds(void);
 // True once Ctrl-C has been pressed, or SIGTERM came.
 extern volatile sig_atomic_t interrupted;
 
-// Ctrl-C and SIGTERM set `interrupted`, a second one half a second later ends the program. Where they are ignored they
-// stay so. With flags 0, not SA_RESTART, they also end a waiting read.
+// Ctrl-C and SIGTERM set `interrupted`, a second one half a second later ends the program. Where
+// they are ignored they stay so. With flags 0, not SA_RESTART, they also end a waiting read.
 void catch_interrupt(int flags);
 // Ctrl-C, SIGTERM and, without nohup, SIGHUP set `interrupted`, however often they come. For work
 // that must clean up.

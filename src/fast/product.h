@@ -1,4 +1,4 @@
-// What the files of matmul share: vectors made ready, and the functions that multiply rows of
+// What the files of matmul share: prepared vectors, and the functions that multiply rows of
 // weights by them.
 #pragma once
 
@@ -9,12 +9,12 @@ enum {
     VECTORS_IN_PLACE = 3,
     ROWS_IN_PLACE = 16,      // rows of one piece of work in place
     PANEL_ROWS = 64,         // rows of a panel, which is one piece of work
-    PANEL_BYTES = 48 << 10,  // of a panel and what is needed to make it
+    PANEL_BYTES = 48 << 10,  // of a panel and of what is needed to fill it
     HAS_PAIRS = Q8_DOT == PAIRS,
     IN_PAIRS = HAS_PAIRS && LANES == 4,  // also in place
 };
 
-// A super-block of a vector as int8: x = scale * value, zeros behind the vector's end. Weights are
+// A super-block of a vector as int8: x = scale * value, zeros after the vector's end. Weights are
 // stored as q = w + zero, so sums begin at -zero times the sum of the values. Example: with the
 // zero 8 of Q4_0, weights -3 and 2 are stored as 5 and 10. With values 4 and 5 the sum begins at
 // -8 * (4 + 5) = -72, and comes to -72 + 20 + 50 = -2, which is -12 + 10.
@@ -24,7 +24,7 @@ typedef struct {
     int32_t half_starts[2 * PARTS], part_starts[PARTS];  // minus the sums of 16 and of 32 values
     // Of 16 and of 32 values minus the sum of the first two of each four, and of the other two.
     int16_t half_pairs[2 * PARTS][2], part_pairs[PARTS][2];
-    float scales[PARTS];  // whole registers are loaded: floats must lie behind these
+    float scales[PARTS];  // whole registers are loaded: floats must follow these
     // Scale times the sum of values, for weights with an offset.
     float sums[PARTS], half_sums[2 * PARTS];
 } Rounded;
@@ -58,12 +58,12 @@ typedef struct {
 typedef void MultiplyRows(const Matrix *matrix, int64_t row, int64_t n_rows, const Vectors *vectors,
                           float *sums);
 
-MultiplyRows multiply_float_rows, multiply_int8_rows;  // rows.c: up to VECTORS_IN_PLACE vectors
-MultiplyRows multiply_packed_rows;  // packed.c: the same of rows that lie side by side
+MultiplyRows multiply_float_rows, multiply_int8_rows;    // rows.c: up to VECTORS_IN_PLACE vectors
+MultiplyRows multiply_packed_rows;                       // packed.c: for rows that lie side by side
 MultiplyRows multiply_float_panel, multiply_int8_panel;  // panels.c: any number
 
-// LANES rows' share of a panel, from one of its rows on: four columns of a row, or two as int16, and
-// scales and offsets for every stretch of columns that has them.
+// LANES rows' share of a panel, from one of its rows on: four columns of a row, or two as int16,
+// and scales and offsets for every stretch of columns with offsets.
 typedef struct {
     uint8_t (*values)[PANEL_ROWS][4];
     float (*scales)[PANEL_ROWS], (*offsets)[PANEL_ROWS];

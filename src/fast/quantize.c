@@ -179,7 +179,7 @@ static bool is_zero(const uint8_t *p, int from, int to) {
     return from == to;
 }
 
-// Makes the header of a copy: of version 3, or of 4 to 6 when it says what only these can. Returns
+// Writes the header of a copy: of version 3, or of 4 to 6 when its fields need these. Returns
 // its bytes.
 static int write_header(Model copy, uint8_t out[HEADER_BYTES]) {
     FieldTable tables[MAX_TABLES];

@@ -11,7 +11,7 @@ typedef struct {
 
 // Writes a copy with every matrix in `type` (q8, q4, float16 or float32), on all threads. Norms
 // stay float32. The file has a temporary name until all is written. errors[] is 0 for a kind that
-// the model lacks (a shared classifier). False with the reason, and nothing left behind, on failure
+// the model lacks (a shared classifier). False with the reason, and no file left, on failure
 // and once `interrupted` is true.
 bool model_quantize(const Model *model, WeightType type, const char *out_path,
                     QuantizeError errors[N_MATRIX_KINDS], Error *err);

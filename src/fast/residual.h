@@ -1,9 +1,11 @@
-// The residual stream: what a layer adds to it, after a norm and times a scale where a family has these.
+// The residual stream: what a layer adds to it, after a norm and times a scale where a family has
+// these.
 #pragma once
 
 #include "transformer.h"
 
-// Whether what a layer adds is computed by itself first: it has a norm with these weights, or a scale.
+// Whether what a layer adds is computed by itself first: it has a norm with these weights, or a
+// scale.
 bool is_added_apart(const ModelConfig *m, const float *norm);
 
 // x (n, dim) += added, with that normed before if there are weights for it, and scaled.

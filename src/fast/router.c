@@ -1,5 +1,5 @@
-// The router of a layer with experts, as in src/kinds/experts.c, for many rows: one product makes the
-// logits of all of them, and then each row chooses for itself.
+// The router of a layer with experts, as in src/kinds/experts.c, for many rows: one product
+// computes the logits of all of them, and then each row chooses for itself.
 #include <math.h>
 #include <string.h>
 

@@ -132,7 +132,7 @@ bool session_is_plain(const Model *model, const SessionConfig *config) {
 }
 
 // A session without its memory, which is only counted. NULL with the reason.
-static Session *describe(const Model *model, const SessionConfig *config, Error *err) {
+static Session *describe_session(const Model *model, const SessionConfig *config, Error *err) {
     struct {
         Session session;  // first, so that its address is that of all
         Transformer fast;
@@ -169,14 +169,14 @@ KvCache session_layer_cache(const Model *model, const Layer *layer, KvType kept,
 
 uint64_t session_needs(const Model *model, const SessionConfig *config) {
     Error err;
-    Session *s = describe(model, config, &err);
+    Session *s = describe_session(model, config, &err);
     uint64_t bytes = s ? s->arena.used : 0;
     free(s);
     return bytes;
 }
 
 Session *session_new(const Model *model, const SessionConfig *config, Error *err) {
-    Session *s = describe(model, config, err);
+    Session *s = describe_session(model, config, err);
     if (!s) return NULL;
     Error why;
     size_t available = available_memory("");

@@ -13,7 +13,7 @@ enum {
 
 // The fields down to `arena` are the caller's to read. What holds between two calls:
 //
-// 1. model and config stay as session_new took them, but for what the next three lines say.
+// 1. model and config stay as session_new took them, but for the next three lines.
 //    Callers may change config.watch, go_on and whose between reads, and make config.chunk smaller,
 //    but never 0: the arrays were laid out for the chunk that it began with.
 // 2. session_new fills in config.chunk, config.plain and config.spread.n. Only session_begin
@@ -21,15 +21,15 @@ enum {
 // 3. 0 <= position <= config.context. session_read alone raises it, a chunk at a time. When a read
 //    fails or is given up, position counts the chunks that were read before. session_rewind and
 //    session_begin alone lower it.
-// 4. The cache has keys and values of tokens 0 to position - 1. Rows behind them may hold what was
+// 4. The cache has keys and values of tokens 0 to position - 1. Later rows may hold what was
 //    read before a rewind, and no read sees them before it writes them.
-// 5. A model whose layers keep states has these as they are behind token states_at - 1. That is where
-//    `position` stands, but after a read that failed. `kept` has a copy of them, behind token
-//    kept_at - 1 of the same text; kept_at is 0 without one.
+// 5. If layers keep states, these are those after token states_at - 1, and states_at is `position`
+//    unless a read failed. `kept` has a copy of those after token kept_at - 1 of the same text;
+//    kept_at is 0 without one.
 // 6. Rows 0 to n_logits - 1 of x are the last layer's result for the last n_logits tokens of the
 //    last chunk, so n_logits <= config.chunk. A rewind makes it 0.
 // 7. logits belong to the caller of session_logits until the next call of any function here.
-// 8. One of fast and plain does all the work, as session_is_plain says. Only its arrays are laid
+// 8. One of fast and plain does all the work: plain if session_is_plain. Only its arrays are laid
 //    out, and it alone has a past.
 // 9. Nothing is allocated after session_new, and session_free frees all of it.
 typedef struct {
@@ -50,21 +50,21 @@ typedef struct {
 
 // A session with nothing read yet. The model, and the plan that the config points to, must outlive
 // it. NULL with the reason, before anything is computed; when there is too little memory, the
-// reason says how much was asked.
+// reason gives how much was asked.
 Session *session_new(const Model *model, const SessionConfig *config, Error *err);
 void session_free(Session *session);
 // The bytes that session_new would ask for; 0 when it would refuse the configuration.
 uint64_t session_needs(const Model *model, const SessionConfig *config);
 
-// Whether such a session is read by the definition: when that is asked for, or the fast engine cannot
-// read it.
+// Whether such a session is read by the definition: when that is asked for, or the fast engine
+// cannot read it.
 bool session_is_plain(const Model *model, const SessionConfig *config);
 
 // The cache of a layer in a session, for so many positions, without memory yet.
 KvCache session_layer_cache(const Model *model, const Layer *layer, KvType kept, int positions);
 
-// Keeps a copy of the layers' states, so that session_rewind can come back to here. There is one copy,
-// the latest. Does nothing for models without states.
+// Keeps a copy of the layers' states, so that session_rewind can come back to here. There is one
+// copy, the latest. Does nothing for models without states.
 void session_keep(Session *session);
 
 // Forgets what was read from `position` on (0: everything). States cannot go back that far: a model
@@ -88,6 +88,7 @@ bool session_read(Session *session, const int32_t *tokens, int n, int length, in
                   Error *err);
 
 // Logits (n_rows, vocab_size) of rows [row, row + n_rows) of the last read's n_logits, at most
-// LOGIT_ROWS at a time. After a read longer than a chunk, only the last chunk's rows are still there.
-// Valid until the next call; the caller may change them. NULL with the reason when one is not finite.
+// LOGIT_ROWS at a time. After a read longer than a chunk, only the last chunk's rows are still
+// there. Valid until the next call; the caller may change them. NULL with the reason when one is
+// not finite.
 float *session_logits(Session *session, int row, int n_rows, Error *err);

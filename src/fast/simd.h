@@ -86,7 +86,7 @@ static inline float sum_lanes(vf x) {
 #ifdef SIMD_AVX512
     return _mm512_reduce_add_ps(x);
 #else
-    // in registers, whatever the compiler makes of loops
+    // in registers, whatever the compiler does with loops
     if (LANES == 4) return (x[0] + x[2]) + (x[1] + x[3]);
     for (int half = LANES / 2; half > 0; half /= 2)
         for (int i = 0; i < half; i++) x[i] += x[i + half];
@@ -105,9 +105,9 @@ static inline float max_lanes(vf x) {
 }
 
 // Prefetches what a loop that is at p will read soon: far ahead into the second-level cache, near
-// ahead into the first. It may lie past the end. AMD's processors, which alone have SSE4A, bring it
-// nearer themselves. A loop that will leave out `skipped` bytes on the way says so. Always inlined: gcc
-// takes a call for one without an effect and leaves it out.
+// ahead into the first. It may lie past the end. AMD's processors, which alone have SSE4A, bring
+// it nearer themselves. A loop that will leave out `skipped` bytes on the way gives their number.
+// Always inlined: gcc takes a call for one without an effect and leaves it out.
 enum { FAR_AHEAD = 12288, NEAR_AHEAD = 1024 };
 ALWAYS_INLINE void prefetch_far(const void *p, int64_t skipped) {
     __builtin_prefetch((const void *)((uintptr_t)p + FAR_AHEAD + skipped), 0, 2);
@@ -122,8 +122,8 @@ ALWAYS_INLINE void prefetch_ahead(const void *p) {
 #endif
 }
 
-// Prefetches into the second-level cache and into the first, once x is there and before it is used: a
-// compiler would do all of a loop's at once, more than a processor can have under way.
+// Prefetches into the second-level cache and into the first, once x is there and before it is
+// used: a compiler would do all of a loop's at once, more than a processor can have under way.
 ALWAYS_INLINE vb prefetch_pinned(vb x, const void *far, const void *near) {
 #ifdef __SSE2__
     __asm__ volatile("prefetcht1 %1\n\tprefetcht0 %2"

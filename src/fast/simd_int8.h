@@ -12,7 +12,7 @@
 // weights of 8 bits, Q6_DOT of 5 or 6, Q4_DOT of up to 4.
 typedef enum {
     BYTES,  // four weights and activations a lane
-    // The same with unsigned weights, whose products add up in 16 bits, two sums a lane, over as many
+    // Adds products of unsigned weights, which add up in 16 bits, two sums a lane, over as many
     // columns as fit: 32 of 4 bits, fewer of 5 and 6 (see Loop in panels.c).
     SHORTS,
     PAIRS,  // two a lane, as int16: where a processor would take more instructions for bytes
@@ -48,8 +48,9 @@ enum { INT8_OFFSET = 128 };
 enum { INT8_OFFSET = 0 };
 #endif
 
-// Whether the two sums of a lane's SHORTS are of its columns 0 and 1, and 2 and 3. Then they may begin at
-// what the weights' zero takes off, and rows side by side are multiplied with their scales there.
+// Whether the two sums of a lane's SHORTS are of its columns 0 and 1, and 2 and 3. Then they may
+// begin at what the weights' zero takes off, and rows side by side are multiplied with their
+// scales there.
 #if defined SIMD_WIDE && !defined SIMD_VNNI
 enum { SUMS_OF_PAIRS = 1 };
 #else
@@ -88,7 +89,7 @@ ALWAYS_INLINE vi dot_bytes(Dot how, vi sum, vb weights, vb x) {
 #endif
 }
 
-// A sum's first products, behind a start that other sums have, too, or alone.
+// A sum's first products, after a start that other sums share, or alone.
 ALWAYS_INLINE vi start_sum(Dot how, bool has_start, vi start, vb weights, vb x) {
 #if defined SIMD_WIDE && !defined SIMD_VNNI
     if (how == PAIRS && !has_start) return (vi)MM(madd_epi16)((vx)weights, (vx)x);
@@ -164,7 +165,7 @@ static inline vb load_pairs(const void *group, int i) {
 #endif
 }
 
-// The same of activations.
+// Pairs of activations.
 static inline vb load_pairs_of_x(const void *group, int i) {
     vs pairs = (vs)load_pairs(group, i);
     return (vb)(PAIRS_UNIT == 1 ? pairs : i % 2 == 0 ? pairs >> 8 : pairs << 8);
@@ -271,8 +272,8 @@ ALWAYS_INLINE vb look_up(const uint8_t table[16], uint8_t flip, vb x) {
 #endif
 }
 
-// The same of a table of 32 numbers: the second half is for bytes of `upper` that have their top bit
-// set.
+// Looks bytes up in a table of 32 numbers: the second half is for bytes of `upper` with their top
+// bit set.
 ALWAYS_INLINE vb look_up_of_32(const uint8_t table[32], uint8_t flip, vb x, vb upper) {
     vb first = look_up(table, flip, x), second = look_up(table + 16, flip, x);
 #if defined SIMD_AVX512
@@ -286,7 +287,7 @@ ALWAYS_INLINE vb look_up_of_32(const uint8_t table[32], uint8_t flip, vb x, vb u
 }
 
 // sum + weights times activations: at x as int8, or for PAIRS of four lanes in two registers as
-// load_pairs_of_x has them. Weights are 0 to 127 (with VNNI to 255), or int8 if `is_signed`, which
+// load_pairs_of_x gives. Weights are 0 to 127 (with VNNI to 255), or int8 if `is_signed`, which
 // VNNI does not take. The activations without their signs may be given where no weight is -128:
 // AVX2 is faster with them. Else they are NULL.
 ALWAYS_INLINE vi dot_in_place(vi sum, vb weights, const int8_t *x, const uint8_t *magnitudes,
@@ -348,7 +349,7 @@ ALWAYS_INLINE vf four_of_eight(vf x, bool last) {
 }
 #endif
 
-// 16 float32 in registers, or 8 or 4 with anything behind them.
+// 16 float32 in registers, or 8 or 4 with anything after them.
 typedef struct {
     vf of[16 / LANES];
 } Floats16;

@@ -8,7 +8,7 @@
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 // A register has four columns of LANES rows: of two groups of eight (AVX-512), of one, or of half a
-// one. The second group's bytes lie `next` bytes behind the first one's.
+// one. The second group's bytes lie `next` bytes after the first one's.
 
 ALWAYS_INLINE vb load_words(const uint8_t *p, int64_t next) {
 #ifdef SIMD_AVX512
@@ -35,8 +35,8 @@ ALWAYS_INLINE vi load_row_bytes(const uint8_t *p, int64_t next) {
     return x;
 }
 
-// int8 weights, none of which is -128, and activations for a product of bytes without and with signs:
-// one of the two loses its signs, which the other takes.
+// int8 weights, none of which is -128, and activations for a product of bytes without and with
+// signs: one of the two loses its signs, which the other takes.
 ALWAYS_INLINE void without_signs(vb *weights, vb *x) {
 #if defined SIMD_AVX512
     __mmask64 negative = _mm512_movepi8_mask((vx)*weights);

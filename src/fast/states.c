@@ -1,6 +1,6 @@
-// Layers with a state (src/kinds/states.c), a chunk of rows at a time: the products with weights take
-// all rows together, and the recurrence takes a few rows at once. The columns of a head's matrix are
-// independent, so a block of them stays in the cache for all rows.
+// Layers with a state (src/kinds/states.c), a chunk of rows at a time: the products with weights
+// take all rows together, and the recurrence takes a few rows at once. The columns of a head's
+// matrix are independent, so a block of them stays in the cache for all rows.
 
 #include <math.h>
 #include <string.h>
@@ -26,8 +26,8 @@ float *states_of_layer(const States *s, int index) {
 
 // ---- convolution ----
 
-// Some channels, side by side: the weights (taps, CHANNELS), biases, and the inputs of the rows before
-// the first one.
+// Some channels, side by side: the weights (taps, CHANNELS), biases, and the inputs of the rows
+// before the first one.
 typedef struct {
     float weights[MAX_TAPS][CHANNELS];
     float bias[CHANNELS];
@@ -50,7 +50,7 @@ static void take_channels(Channels *c, const Layer *layer, const ModelConfig *m,
     for (int j = 0; j < before; j++)
         memcpy(c->past[j], past + j * all + first, c->n * sizeof *past);
     for (int j = 0; j < before; j++) {
-        int row = n - before + j;  // which has the input that will stand there
+        int row = n - before + j;  // whose input goes there
         const float *from = row >= 0 ? u + row * state_inputs(m) : c->past[n + j];
         memcpy(past + j * all + first, from, c->n * sizeof *past);
     }
@@ -165,7 +165,7 @@ static void prepare_heads_by_team(const Team *team, States *s, const Layer *laye
     team_wait(team);
 }
 
-// A head for n rows: its queries and keys (key_dim), and its values, which become what it says of
+// A head for n rows: its queries and keys (key_dim), and its values, which become its outputs for
 // the queries; rows lie a stride apart. Betas and decays lie `heads` apart.
 typedef struct {
     int n;
@@ -178,8 +178,8 @@ typedef struct {
 } Head;
 
 // How a few consecutive rows depend on one another (arXiv 2406.06484, with the decay of arXiv
-// 2412.06464). S0 is the state before them, A_t what is left of it at row t, and D_st what is left at
-// row t of what row s wrote:
+// 2412.06464). S0 is the state before them, A_t what is left of it at row t, and D_st what is
+// left at row t of what row s wrote:
 //     d_t = beta_t (v_t - A_t S0^T k_t - the sum over s < t of D_st (k_s k_t) d_s)
 //     o_t = A_t S0^T q_t + the sum over s <= t of D_st (k_s q_t) d_s
 //     S = A S0 + the sum over s of D_s k_s d_s^T
@@ -193,6 +193,7 @@ typedef struct {
     float last[AT_ONCE];              // D_s, to the last one
 } RowGroup;
 
+// Fills in how the n rows from `row` on depend on one another.
 ALWAYS_INLINE void relate_rows(RowGroup *r, const Head *h, int row, int n) {
     for (int t = 0; t < n; t++) {
         float decay = h->decays[(row + t) * h->heads];
@@ -209,7 +210,8 @@ ALWAYS_INLINE void relate_rows(RowGroup *r, const Head *h, int row, int n) {
     }
 }
 
-// VECS vectors of columns, from `first` on, of n rows: a constant, so that all sums are in registers.
+// VECS vectors of columns, from `first` on, of n rows: a constant, so that all sums are in
+// registers.
 ALWAYS_INLINE void step_columns(const RowGroup *r, const Head *h, int row, int64_t first, int n) {
     float *state = h->state + first;
     vf d[AT_ONCE][VECS] = {{{0}}};
@@ -262,7 +264,7 @@ static void step_block(const Head *h, int64_t first) {
     for (; row < h->n; row++) step_rows(h, row, first, 1);
 }
 
-// The columns behind the last block.
+// The columns after the last block.
 static void step_rest(const Head *h, int64_t first) {
     for (int row = 0; row < h->n; row++) {
         const float *k = h->k + row * h->stride;
@@ -317,7 +319,7 @@ static void step_heads_by_team(const Team *team, States *s, int index, int n) {
     team_wait(team);
 }
 
-// made (n - skipped, state_width) = silu(made) * rmsnorm of what each head says
+// made (n - skipped, state_width) = silu(made) * rmsnorm of each head's output
 static void gate_heads_by_team(const Team *team, States *s, const Layer *layer, int n,
                                int skipped) {
     const ModelConfig *m = &s->model->config;

@@ -1,6 +1,6 @@
 // A team of threads that goes through the forward pass together. All its threads call a function
-// whose name ends in _by_team together and share its work; what it makes is done, and can be read
-// by all, when it returns.
+// whose name ends in _by_team together and share its work; its results are complete, and can be
+// read by all, when it returns.
 #pragma once
 
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
-// The memory of the fast forward pass (forward.h): what a team of threads takes a chunk of positions
-// through the layers with.
+// The memory of the fast forward pass (forward.h): what a team of threads takes a chunk of
+// positions through the layers with.
 #pragma once
 
 #include "../decoder/forward.h"
@@ -16,7 +16,7 @@ typedef struct {
 } Fault;
 
 // A part of layer number `index`, by the whole team, for the rows of the chunk. The last n_wanted
-// of these, from wanted_rows on, go on; without any, only what later tokens need is made.
+// of these, from wanted_rows on, go on; without any, only what later tokens need is computed.
 typedef void LayerStep(const Team *team, Transformer *transformer, int index, int n_wanted);
 
 // What a chunk goes through the layers with. The fields up to `kinds` are filled in before
@@ -30,8 +30,9 @@ struct Transformer {
 
     KvCache *caches;  // (n_layers); of one that reads another's keys, that one's
     int last_own;     // the last layer with keys of its own; later ones need the wanted rows alone
-    // What layers keep of all tokens that were read, in place of keys and values: n_kept numbers. It is
-    // cleared for the first token, and knows no way back: whoever goes back has a copy of it.
+    // What layers keep of all tokens that were read, in place of keys and values: n_kept numbers.
+    // It is cleared for the first token, and knows no way back: whoever goes back has a copy of
+    // it.
     float *kept;
     int64_t n_kept;
     AttentionScratch *attention;
@@ -58,14 +59,15 @@ struct Transformer {
     int64_t key_width, value_width, mixed_width, hidden_width;
     int64_t widest;      // input of a product
     int64_t used_width;  // of the feed-forward layer, as far as a token goes through it
-    bool adds_apart;     // what a layer adds is made by itself first, in `added`
+    bool adds_apart;     // what a layer adds is computed by itself first, in `added`
     bool centers;        // norms of the residual stream subtract the mean, too
 };
 
 // Takes all arrays but `x` from an arena (see util.h). Returns the bytes of the key-value cache.
 uint64_t transformer_lay_out(Transformer *transformer, float *x, Arena *arena);
 
-// The cache of a layer, for so many positions, without memory yet. One without kv heads keeps nothing.
+// The cache of a layer, for so many positions, without memory yet. One without kv heads keeps
+// nothing.
 KvCache layer_cache(const struct FastKinds *known, const Model *model, const Layer *layer,
                     KvType kept, int positions);
 
@@ -79,8 +81,8 @@ void transformer_forget_angles(Transformer *transformer);
 // The n rows x as a product's input, normed if there are weights for it.
 Input rmsnorm_of(const Transformer *t, const float *x, int n, const float *weight);
 
-// The rows of the chunk from *begin to before *end whose keys this thread puts into the cache: those
-// of its share of the cache's blocks.
+// The rows of the chunk from *begin to before *end whose keys this thread puts into the cache:
+// those of its share of the cache's blocks.
 void rows_to_store(const Team *team, const Transformer *t, int *begin, int *end);
 
 // The last n rows of the chunk in x.

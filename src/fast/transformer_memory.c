@@ -34,7 +34,7 @@ KvCache layer_cache(const FastKinds *known, const Model *model, const Layer *lay
     return c;
 }
 
-// The same as a session asks for it.
+// A layer's cache with the types that a session asks for.
 static KvCache cache_asked(KvCache c, const SessionConfig *config) {
     c.rounds = config->rounds_kv;
     c.keys_as = config->keys_as;

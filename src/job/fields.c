@@ -90,6 +90,9 @@ bool print_fields(Job *job, Error *err) {
     }
     RopeConfig rope = said->rope;
     if (said->still) rope.rotary_dim = rope.turning = 0;
+    if (said->model_type) put_string("family", said->model_type);
+    if (said->wrapper) put_string("wrapper", said->wrapper);
+    put_string("inside", said->inside);
     put_method("", &rope);
     put_rest(said);
     if (said->by_layer) put_method("sliding_", &said->sliding);

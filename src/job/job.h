@@ -63,8 +63,8 @@ bool plan_for_job(const Job *job, const RopeSettings *settings, const RopeConfig
 // after an error. False with the reason.
 bool plan_job(Job *job, Error *err);
 
-// The same as plan_for_job of what the model was made with, whatever --rope-config says, or (plain)
-// of plain RoPE, with theta times `times`.
+// Plans the settings that the model was made with, whatever --rope-config says, or (plain) plain
+// RoPE, with theta times `times`.
 bool reference_plan(const Job *job, bool plain, double times, RopePlan *plan, Error *err);
 
 // The settings that the model was made with; without a model, what is said.
@@ -162,7 +162,7 @@ void warn_of_unread(const char *path, const RopeFile *said);
 // A model whose file says this, for a copy that is written. It shares all that the model owns.
 Model model_as_said(const Model *model, const RopeFile *said, struct ModelExtra *extra);
 
-// Below, a model without layers is none, and what is said is all that is known.
+// Below, a model without layers is not given, and what is said is all that is known.
 
 // The kinds of layers that there are.
 LayerKinds kinds_of_layers(const Model *model, const RopeFile *said);

@@ -245,7 +245,8 @@ static bool check_reading(const Job *job, const Reading *r, const Reading *full,
     if (job->model->layers && r->by_layer && !layers_have(&r->layers, KIND_SLIDING))
         return fail(err, "--reading: to %s all layers are full, and the model's slide: %s",
                     r->engine, r->note);
-    if (!own || full->rope.rotary_dim == own) return true;
+    const bool has_weights = job->model->layers;
+    if (!own || !has_weights || full->rope.rotary_dim == own) return true;
     return fail(
         err, "--reading: %s turns %d elements of a head, and the model's weights are stored for %d",
         r->engine, full->rope.rotary_dim, own);

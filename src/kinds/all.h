@@ -1,15 +1,15 @@
-// All kinds of models together: the table of their rows, and what they say of a model.
+// All kinds of models together: the table of their rows, and a model's description.
 #pragma once
 
 #include "../decoder/forward.h"
 
 extern const Kinds kinds;
 
-// A model without a file, of which nothing is known: zeros, and no layers. For model_close.
+// A model without a file: zeros, and no layers. For model_close.
 bool model_unknown(Model *model, Error *err);
 
-// What all kinds say of a model together (hooks.h): its description, and the bytes of weights that one
-// token or many do not read.
+// What all kinds have to report of a model (hooks.h): its description, and the bytes of weights
+// that one token or many do not read.
 void model_describe(const Model *model, Teller *tell, void *whose);
 double model_unread_bytes(const Model *model, bool one_token);
 

@@ -1,13 +1,13 @@
-// Alternating updates and a learned residual, as their definition. All streams X (streams, dim) stand
-// beside one another; in comments x is the first of them, the residual stream that all other kinds
-// know, and n their number. A layer has
+// Alternating updates and a learned residual, by their definition. There are n streams X (n,
+// dim). The first, x in comments, is the residual stream that all other files know. A layer
+// computes
 //     route(x) = tanh(router @ rmsnorm(x) / dim)                      (n)
 //     P = X + C X, with C (n, n) = predict @ route(x)                 predicted
 //     x = (P[0] + attention(P[0]) + learned(P[0])) / sqrt(2)
 //     learned(x) = r + rmsnorm(laurel_out @ laurel_in @ r), where r is what attention reads
 //     x = x + feed_forward(x)
 //     X = P + c (x - P[0]), with c (n) = 1 + correct @ route(x)       corrected
-// Then the per-layer embedding reads X[0] * scale, and is added to the streams behind the first.
+// Then the per-layer embedding reads X[0] * scale, and is added to the streams after the first.
 #include "altup.h"
 
 #include <math.h>
@@ -42,7 +42,7 @@ static bool check_altup(Model *m, Error *err) {
            fail(err, "altup_streams with norm_place %d (expected %d)", place, NORM_BOTH);
 }
 
-// What is predicted is corrected by what both halves of a layer make of it.
+// What is predicted is corrected by what both halves of a layer add, so neither may be missing.
 static bool check_both_halves(const Model *m, Error *err) {
     for (int l = 0; m->config.kinds->altup->streams && l < m->config.n_layers; l++)
         if (!layer_mixes(&m->layers[l]) || !layer_feeds(&m->layers[l]))
@@ -53,7 +53,8 @@ static bool check_both_halves(const Model *m, Error *err) {
     return true;
 }
 
-static void list_altup(Model *m, Layer *w, Tensors *t) {
+// Adds the tensors between streams.
+static void add_altup_tensors(Model *m, Layer *w, Tensors *t) {
     AltupConfig *of_model = m->config.kinds->altup;
     AltupTensors *to = w->kinds->altup;
     int64_t n = of_model->streams, dim = m->config.dim, rank = of_model->laurel_rank;
@@ -88,7 +89,7 @@ static void describe_altup(const Model *m, Teller *tell, void *whose) {
 
 static float mean_square(const float *x, int64_t n) { return dot(x, x, n) / (float)n; }
 
-// made (dim) *= the size of x / its own.
+// made (dim) *= the size of x / the size of made.
 static void match_size(float *made, const float *x, int64_t dim) {
     float own = mean_square(made, dim);
     if (own < LEAST_SQUARE) own = LEAST_SQUARE;
@@ -227,7 +228,7 @@ const Kind altup_kind = {
     .n_fields = sizeof fields_of_altup / sizeof fields_of_altup[0],
     .check = check_altup,
     .check_layers = check_both_halves,
-    .add_tensors = list_altup,
+    .add_tensors = add_altup_tensors,
     .describe = describe_altup,
     .lay_out = lay_out_altup,
     .has = has_altup,

@@ -1,6 +1,6 @@
-// Alternating updates (AltUp, arXiv 2301.13310) and a learned residual (LAuReL, arXiv 2411.07501), as
-// Gemma 3n has them. Other streams run beside the residual stream. A layer predicts all of them from
-// one another, works on the first alone, and corrects them all by what it has changed there.
+// Alternating updates (AltUp, arXiv 2301.13310) and a learned residual (LAuReL, arXiv 2411.07501), of
+// Gemma 3n. Other streams run beside the residual stream. A layer predicts all of them from one
+// another, works on the first alone, and corrects them all by what it has changed there.
 #pragma once
 
 #include "../decoder/decoder.h"
@@ -11,7 +11,7 @@ enum { MAX_STREAMS = 8 };
 typedef struct AltupConfig {
     int streams;      // the residual stream included; 0: it is alone
     int laurel_rank;  // inner width of the learned residual
-    // (dim, dim) what makes the other streams of an embedding, and what brings them back at the end
+    // (dim, dim) of each further stream: from the embedding to it, and back at the end
     Matrix in[MAX_STREAMS - 1], out[MAX_STREAMS - 1];
 } AltupConfig;
 
@@ -23,10 +23,10 @@ typedef struct AltupTensors {
     const float *scale;         // (dim) of the first stream, as per-layer embeddings read it
     Matrix laurel_in;           // (laurel_rank, dim)
     Matrix laurel_out;          // (dim, laurel_rank)
-    const float *laurel_after;  // (dim) the norm of what that makes
+    const float *laurel_after;  // (dim) the norm of its output
 } AltupTensors;
 
-// What the definition makes of one token.
+// The definition's arrays, of the present token.
 typedef struct PlainAltup {
     float *streams;    // (streams, dim) as the last layer left them
     float *predicted;  // (streams, dim) as the present one predicts them

@@ -30,7 +30,8 @@ static bool check_encodings(Model *m, Error *err) {
            fail(err, "seq_len is %d with %d learned positions", m->config.seq_len, rows);
 }
 
-static void list_encodings(Model *m, Layer *w, Tensors *t) {
+// Adds the tables and matrices of an encoding.
+static void add_encoding_tensors(Model *m, Layer *w, Tensors *t) {
     EncodingConfig *e = m->config.kinds->encoding;
     EncodingTensors *to = w->kinds->encoding;
     int64_t dim = m->config.dim, head = w->extra->shape.head_dim;
@@ -74,7 +75,7 @@ static void embed_position(Plain *p, int32_t token, float *x) {
 
 // ---- vectors of distances ----
 
-// How far the key of token j is behind the query.
+// The distance from the key of token j to the query.
 static int distance_to(const Plain *p, int j) {
     int query = layer_position(p, p->i);
     int key = layer_position(p, j);
@@ -92,9 +93,9 @@ const Matrix *encoding_maker(const Model *m, const Layer *layer) {
     return is_xl ? &layer->kinds->encoding->wr : &layer->wk;
 }
 
-// Two encodings make vectors of a distance, from R (dim) by the layer's matrices: a key that each
-// query meets, and disentangled also a query that each key meets. A vector's place is how many
-// tokens the key is behind the query.
+// Two encodings compute vectors of a distance from R (dim), by the layer's matrices: a key that
+// each query meets, and disentangled also a query that each key meets. A vector's place is how
+// many tokens the key comes before the query.
 static void fill_distance(Plain *p, int back, int distance) {
     float *r = p->added;
     float *key = key_row(p, p->kinds->encoding->distance_keys, back);
@@ -105,7 +106,7 @@ static void fill_distance(Plain *p, int back, int distance) {
     matmul(query, &p->w->wq, r, p->row);
 }
 
-// The present token is the first that is so far behind the first one. Where the text jumps, its
+// No earlier token is as far from the first one as the present token is. Where the text jumps, its
 // other distances may be new, too.
 static void fill_distances(Plain *p) {
     int *known = p->kinds->encoding->distances + (int64_t)p->layer * p->context;
@@ -228,7 +229,7 @@ const Kind encodings_kind = {
     .fields = fields_of_encodings,
     .n_fields = sizeof fields_of_encodings / sizeof fields_of_encodings[0],
     .check = check_encodings,
-    .add_tensors = list_encodings,
+    .add_tensors = add_encoding_tensors,
     .has = has_encoding,
     .lay_out = lay_out_encodings,
     .embed = embed_position,

@@ -81,7 +81,8 @@ static bool check_dense_layers(const Model *m, Error *err) {
     return m->config.kinds->experts->n || check_no_layer_has(m, LAYER_DENSE, "n_experts", err);
 }
 
-static void list_experts(Model *m, Layer *w, Tensors *t) {
+// Adds the tensors of experts, and drops those of the dense network.
+static void add_experts_tensors(Model *m, Layer *w, Tensors *t) {
     const ExpertsConfig *e = m->config.kinds->experts;
     ExpertsTensors *to = w->kinds->experts;
     int64_t dim = m->config.dim, n = e->n, wide = n * e->hidden_dim, shared = e->shared_hidden_dim;
@@ -257,7 +258,7 @@ void choose_experts(const ModelConfig *m, const ExpertsTensors *w, const float *
 
 // ---- what they add ----
 
-// sum (n) += what expert e makes of x (n), by its weight, which may multiply x instead
+// sum (n) += weight * expert e of x (n), or expert e of weight * x
 static void add_expert(Plain *p, int e, const float *x, float *sum, int64_t n) {
     const ExpertsConfig *c = p->model->config.kinds->experts;
     const ExpertsTensors *w = p->w->kinds->experts;
@@ -271,7 +272,7 @@ static void add_expert(Plain *p, int e, const float *x, float *sum, int64_t n) {
     add(sum, c->scales_input ? 1 : weight, r->made, n);
 }
 
-// added (dim) = the sum of what the chosen experts make of what is normed. With latent_dim they read
+// added (dim) = the sum of the chosen experts' outputs for plain->normed. With latent_dim they read
 // in @ normed, and out takes their sum back (Nemotron 3).
 static void add_chosen(Plain *p) {
     const ModelConfig *m = &p->model->config;
@@ -289,7 +290,7 @@ static void add_chosen(Plain *p) {
     if (latent_dim) matmul(p->added, &w->out, sum, p->row);
 }
 
-// The same, and what the expert makes that every token takes, by its gate if it has one.
+// added (dim) = the sum of the chosen experts and of the shared one, times its gate if it has one.
 static void mix_experts(Plain *p) {
     const ModelConfig *m = &p->model->config;
     const ExpertsTensors *w = p->w->kinds->experts;
@@ -303,7 +304,7 @@ static void mix_experts(Plain *p) {
 }
 
 // added (dim) = rmsnorm(the dense layer of what is normed) + rmsnorm(the experts). The router and
-// the experts read x (dim) behind norms of their own.
+// the experts read x (dim) through norms of their own.
 static void mix_beside(Plain *p, const float *x) {
     const ModelConfig *m = &p->model->config;
     const ExpertsTensors *w = p->w->kinds->experts;
@@ -342,7 +343,7 @@ static void lay_out_experts(Plain *p, Arena *arena) {
     r->narrow = arena_take(arena, e->latent_dim, sizeof(float));
     r->sum = arena_take(arena, e->latent_dim, sizeof(float));
     r->input = arena_take(arena, own, sizeof(float));
-    // also what the shared expert makes
+    // also the output of the shared expert
     r->made = arena_take(arena, own < m->dim ? m->dim : own, sizeof(float));
     r->beside = arena_take(arena, m->dim, sizeof(float));
     if (p->hidden_width < e->hidden_dim) p->hidden_width = e->hidden_dim;
@@ -394,7 +395,7 @@ const Kind experts_kind = {
     .n_fields = sizeof fields_of_experts / sizeof fields_of_experts[0],
     .check = check_experts,
     .check_layers = check_dense_layers,
-    .add_tensors = list_experts,
+    .add_tensors = add_experts_tensors,
     .describe = describe_experts,
     .unread_bytes = unread_experts,
     .lay_out = lay_out_experts,

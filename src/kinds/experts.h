@@ -1,11 +1,11 @@
 // Layers with experts in place of one feed-forward layer: a router chooses a few of them for each
-// token (sparsely gated mixtures, arXiv 1701.06538; Mixtral, arXiv 2401.04088). Groups of experts, and
-// a bias for the choice alone, are DeepSeek's (arXiv 2405.04434 and 2412.19437).
+// token (sparsely gated mixtures, arXiv 1701.06538; Mixtral, arXiv 2401.04088). Groups of
+// experts, and a bias for the choice alone, are DeepSeek's (arXiv 2405.04434 and 2412.19437).
 #pragma once
 
 #include "../decoder/decoder.h"
 
-// What a router makes of logits: a softmax over those that a token chose, or over all; or a sigmoid
+// The router's weights: a softmax over the logits that a token chose, or over all; or a sigmoid
 // of each.
 enum { ROUTER_CHOSEN, ROUTER_ALL, ROUTER_SIGMOID, N_ROUTERS };
 
@@ -14,21 +14,21 @@ typedef struct ExpertsConfig {
     int n;       // in each layer but those with LAYER_DENSE; 0: all layers are dense
     int n_used;  // of these, by a token
     int64_t hidden_dim;
-    int router;        // ROUTER_...
-    bool router_bias;  // the router has a bias
-    bool bias;         // w1, w3 and w2 of each expert have biases
-    bool beside;       // they add to what a dense layer makes, each behind norms of its own
+    int router;                 // ROUTER_...
+    bool router_bias;           // the router has a bias
+    bool bias;                  // w1, w3 and w2 of each expert have biases
+    bool beside;                // they are added to a dense network, each with norms of its own
     int64_t shared_hidden_dim;  // of the expert, or dense layer, that each token takes; 0: none
-    bool shared_gate;           // a sigmoid multiplies what it makes
+    bool shared_gate;           // a sigmoid multiplies its output
     bool choice_bias;           // experts are chosen by weight plus a bias
     int groups, groups_used;    // 0: experts are not in groups
     int group_best;             // how many of its best scores a group's score sums
     double scale;               // of the weights; 0: 1
     double sum_eps;             // added to the sum that weights are divided by; 0: 1e-20
-    int64_t latent_dim;         // width of what experts read and make; 0: that of the stream
+    int64_t latent_dim;         // width of their input and output; 0: dim
     double cap;                 // c: the router's logits become c tanh(logits / c); 0: they do not
     bool renormalizes;          // the weights of the chosen are divided by their sum
-    bool scales_input;          // a weight multiplies what its expert reads, not what it makes
+    bool scales_input;          // a weight multiplies its expert's input, not the output
 } ExpertsConfig;
 
 typedef struct ExpertsTensors {
@@ -37,16 +37,16 @@ typedef struct ExpertsTensors {
     const float *choice_bias;  // (n) which counts in the choice alone
     // (dim) with `beside`: the router reads rms(x) times this, divided by sqrt(dim)
     const float *router_norm;
-    const float *scales;  // (n) then: of the weights
-    FeedForward all;      // of the layer's experts, one below the other
-    Matrix in, out;      // (latent_dim, dim) what they read, (dim, latent_dim) what their sum makes
-    FeedForward shared;  // of shared_hidden_dim
+    const float *scales;       // (n) then: of the weights
+    FeedForward all;           // of the layer's experts, one below the other
+    Matrix in, out;            // (latent_dim, dim) to their input, (dim, latent_dim) from their sum
+    FeedForward shared;        // of shared_hidden_dim
     const float *shared_gate;  // (dim)
-    // (dim) with `beside`: norms of what shared makes, what experts read, what they make
+    // (dim) with `beside`: norms of the output of `shared`, and of the experts' input and output
     const float *shared_after, *norm, *after;
 } ExpertsTensors;
 
-// What the definition makes of one token.
+// The definition's arrays, of the present token.
 typedef struct PlainExperts {
     float *weights;       // (n) what the answers of experts are multiplied with
     bool *is_chosen;      // (n) whether the token takes them
@@ -54,16 +54,16 @@ typedef struct PlainExperts {
     float *group_scores;  // (groups) by which groups are
     bool *is_open;        // (groups) whether experts are chosen of a group
     float *narrow;        // (latent_dim) what experts read, and
-    float *sum;           // (latent_dim) the sum of what they make
+    float *sum;           // (latent_dim) the sum of their outputs
     float *input;         // (dim or latent_dim) what an expert reads that its weight multiplies
-    float *made;          // (dim or latent_dim) what one of them makes
-    float *beside;        // (dim) what a dense layer beside them makes
+    float *made;          // (dim or latent_dim) the output of one
+    float *beside;        // (dim) the output of the dense network beside them
 } PlainExperts;
 
-// Fills in weights, scores and is_chosen for a layer's input x (dim). The weights are a
-// sigmoid of each logit, or the softmax over the logits of the chosen, or over all. All of these grow
-// with the logits, by which experts are chosen unless there are groups or a bias of the choice. If a
-// logit is not a finite number, all weights are NaN.
+// Fills in weights, scores and is_chosen for a layer's input x (dim). The weights are a sigmoid
+// of each logit, or the softmax over the logits of the chosen, or over all. All of these grow
+// with the logits, by which experts are chosen unless there are groups or a bias of the choice.
+// If a logit is not a finite number, all weights are NaN.
 void choose_experts(const ModelConfig *config, const ExpertsTensors *tensors, const float *x,
                     PlainExperts *made);
 
@@ -75,10 +75,10 @@ bool model_has_experts(const Model *model);
 bool experts_have_bias(const Model *model);
 bool router_has_bias(const Model *model);
 
-// The width of what an expert reads and makes.
+// The width of an expert's input and output.
 int64_t expert_width(const ModelConfig *config);
 
-// Number i of n experts. Groups of theirs do not cross rows.
+// Expert number i of n, whose weights are one below the other in `all`.
 FeedForward expert_of(const FeedForward *all, int n, int i);
 
 // The gate of a feed-forward layer and the matrix that it multiplies, with their biases.
@@ -92,8 +92,8 @@ enum { MOST_GATE_PAIRS = 3 };
 // every token takes. Returns how many there are; matrices that a layer lacks have no data.
 int gate_pairs(Layer *layer, GatePair pairs[MOST_GATE_PAIRS]);
 
-// The width of the feed-forward part that one token goes through: of its experts together where a model
-// has experts, else of the dense layer.
+// The width of the feed-forward part that one token goes through: of its experts together where a
+// model has experts, else of the dense layer.
 int64_t model_used_width(const ModelConfig *config);
 
 // Its row.

@@ -1,5 +1,5 @@
-// Latent attention, as its definition: keys and values are made of the narrow vector as in any other
-// model. src/fast/latent.c keeps the vector itself.
+// Latent attention, by its definition: keys and values are computed from the narrow vector as in
+// any other model. src/fast/latent.c keeps the vector itself.
 #include "latent.h"
 
 #include <stdio.h>
@@ -20,8 +20,8 @@ static const Field fields_of_latent[] = {
     {"latent_bias", 756, U32, 0, 1, IN_PART(LatentConfig, bias)},
 };
 
-// It has heads of one kind, and part of each turns. What other attention has besides would have no
-// place in it.
+// It has heads of one kind, and a part of each rotates. What other attention has besides would
+// have no place in it.
 static const Rule rules_of_latent[] = {
     {"q_rank latent_norm_eps mscale_in_scores", NEEDS, "kv_rank"},
     {"latent_bias", NEEDS, "kv_rank o_bias"},
@@ -52,7 +52,8 @@ static bool check_values(const Model *m, Error *err) {
            check_no_layer_has(m, LAYER_KEYS_ARE_VALUES, "kv_rank 0", err);
 }
 
-static void list_latent(Model *m, Layer *w, Tensors *t) {
+// Adds the tensors of latent vectors, and reshapes wq, wk and wv.
+static void add_latent_tensors(Model *m, Layer *w, Tensors *t) {
     const ModelConfig *c = &m->config;
     const LatentConfig *l = c->kinds->latent;
     LatentTensors *to = w->kinds->latent;
@@ -102,15 +103,15 @@ static void mix_latent(Plain *p, const float *x) {
     (void)x;
     project_queries(p);
 
-    // latent (kv_rank) is normed. Behind it is what turns, one part of a key for all heads, which
-    // is not.
+    // latent (kv_rank) is normed. After it comes what rotates, one part of a key for all heads,
+    // which is not.
     const float *shared = made->latent + l->kv_rank;
     matmul_biased(made->latent, &own->wkv_a, p->normed, own->b_kv_a, p->row);
     rmsnorm(made->latent, made->latent, own->kv_a_norm, l->kv_rank, l->norm_eps);
     matmul(value_row(p, p->i), &p->w->wv, made->latent, p->row);
     matmul(made->still, &p->w->wk, made->latent, p->row);
 
-    // k (n_heads, d): what turns, and then each head's own part
+    // k (n_heads, d): what rotates, and then each head's own part
     for (int h = 0; h < m->n_heads; h++) {
         memcpy(k + h * d, shared, turning * sizeof(float));
         memcpy(k + h * d + turning, made->still + h * still, still * sizeof(float));
@@ -152,7 +153,7 @@ const Kind latent_kind = {
     .n_fields = sizeof fields_of_latent / sizeof fields_of_latent[0],
     .check = check_latent,
     .check_layers = check_values,
-    .add_tensors = list_latent,
+    .add_tensors = add_latent_tensors,
     .describe = describe_latent,
     .lay_out = lay_out_latent,
     .has = has_latent,

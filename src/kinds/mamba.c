@@ -1,12 +1,12 @@
-// Mamba 2, as its definition (arXiv 2405.21060). Each head has a state S (key_dim, value_dim). At each
-// token a head reads x (value_dim), and its group of heads has a vector B (key_dim), by which S is
-// written, and C (key_dim), by which it is read:
+// Mamba 2, as its definition (arXiv 2405.21060). Each head has a state S (key_dim, value_dim). At
+// each token a head reads x (value_dim), and its group of heads has a vector B (key_dim), by
+// which S is written, and C (key_dim), by which it is read:
 //     t = softplus(step + dt)      how long the token lasts
 //     S = exp(-exp(decay) t) S     it forgets
 //     S = S + t B x^T
 //     y = S^T C + skip x
-// x, B and C come through a short convolution. What all heads say is multiplied by a gate, and normed
-// behind it, where the delta rule norms first.
+// x, B and C come through a short convolution. The outputs y of all heads are multiplied by a
+// gate, and then normed, where the delta rule norms first.
 #include "mamba.h"
 
 #include <math.h>
@@ -41,7 +41,8 @@ static bool check_mamba(Model *m, Error *err) {
                  groups, (long long)state_width(&m->config)));
 }
 
-static void list_mamba(Model *m, Layer *w, Tensors *t) {
+// Adds the tensors of Mamba 2 to those of all states.
+static void add_mamba_tensors(Model *m, Layer *w, Tensors *t) {
     const ModelConfig *c = &m->config;
     const StatesConfig *s = c->kinds->states;
     StatesTensors *to = w->kinds->states;
@@ -54,8 +55,8 @@ static void list_mamba(Model *m, Layer *w, Tensors *t) {
     tensor_at(t, &to->norm)->cols = state_width(c);
 }
 
-// y (value_dim) of head h of what was convolved: x of all heads, then B and C of all groups. Its state
-// S (key_dim, value_dim) goes on by the token's time.
+// y (value_dim) of head h of what was convolved: x of all heads, then B and C of all groups. Its
+// state S (key_dim, value_dim) goes on by the token's time.
 static void step_mamba_head(const Plain *p, int h, float *s, const float *convolved, float time,
                             float *y) {
     const StatesConfig *c = p->model->config.kinds->states;
@@ -83,7 +84,7 @@ static void mix_mamba(Plain *p, const float *x) {
     float *s = past + state_past(m);
 
     // gate (width), then read (n_heads, value_dim), B and C (n_groups, key_dim each), and step
-    // (n_heads), one behind the other
+    // (n_heads), one after the other
     float *gate = p->kinds->states->in;
     float *read = gate + width;
     const float *step = read + channels;
@@ -115,7 +116,7 @@ const Kind mamba_kind = {
     .fields = fields_of_mamba,
     .n_fields = sizeof fields_of_mamba / sizeof fields_of_mamba[0],
     .check = check_mamba,
-    .add_tensors = list_mamba,
+    .add_tensors = add_mamba_tensors,
     .has = has_mamba,
     .mix = mix_mamba,
 };

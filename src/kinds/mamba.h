@@ -3,15 +3,15 @@
 
 #include "../decoder/decoder.h"
 
-// Fields of the header besides those of all states. Heads of values read; groups of heads, key heads
-// of the header, write to their states, and read from them, by the same vectors of key_dim.
+// Fields of the header besides those of all states. Heads of values read; groups of heads, key
+// heads of the header, write to their states, and read from them, by the same vectors of key_dim.
 typedef struct MambaConfig {
     bool conv_bias;   // its convolution has a bias
-    int norm_groups;  // parts of what it makes, normed each by itself
+    int norm_groups;  // parts of its output, normed each by itself
 } MambaConfig;
 
 typedef struct MambaTensors {
-    const float *skip;  // (value_heads) what a head reads is added to what it says, times this
+    const float *skip;  // (value_heads) the factor of x in a head's output
 } MambaTensors;
 
 // Its row.

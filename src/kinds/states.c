@@ -1,10 +1,10 @@
-// Layers that keep a state, as their definition. The gated delta rule (arXiv 2412.06464) has a matrix
-// S (key_dim, value_dim) for each head, which maps keys to values. At each token, with the head's
-// query q and key k, both of length 1, and its value v:
+// Layers that keep a state, as their definition. The gated delta rule (arXiv 2412.06464) has a
+// matrix S (key_dim, value_dim) for each head, which maps keys to values. At each token, with the
+// head's query q and key k, both of length 1, and its value v:
 //     S = exp(g) S                 it forgets: g = -exp(decay) softplus(step + dt) is below 0
-//     d = beta (v - S^T k)         what it says of the key, and what it should say
-//     S = S + k d^T                so that it says more of that, by beta
-//     o = S^T q / sqrt(key_dim)    what it says of the query
+//     d = beta (v - S^T k)         the error of the key's value, times a rate
+//     S = S + k d^T                so the value of k comes nearer to v
+//     o = S^T q / sqrt(key_dim)    the value of the query
 // q, k and v come through a short convolution, which is all that a layer of the second kind has.
 // mamba.c has the third.
 #include "states.h"
@@ -67,8 +67,8 @@ static bool check_state_layers(const Model *m, Error *err) {
     return m->config.kinds->states->kind || check_no_layer_has(m, LAYER_STATE, "state_kind", err);
 }
 
-// They replace attention's.
-static void list_states(Model *m, Layer *w, Tensors *t) {
+// Adds the tensors of a state, and drops those of attention.
+static void add_states_tensors(Model *m, Layer *w, Tensors *t) {
     const ModelConfig *c = &m->config;
     const StatesConfig *s = c->kinds->states;
     StatesTensors *to = w->kinds->states;
@@ -200,7 +200,7 @@ static void gated_delta_rule(Plain *p) {
     float *past = present_state(p);
     float *s = past + state_past(m);
 
-    // q (n_keys, key_dim), k (n_keys, key_dim) and v (n_heads, value_dim), one behind the other
+    // q (n_keys, key_dim), k (n_keys, key_dim) and v (n_heads, value_dim), one after the other
     float *q = p->kinds->states->in;
     float *k = q + n_keys * key_dim;
     float *v = k + n_keys * key_dim;
@@ -288,7 +288,7 @@ const Kind states_kind = {
     .n_fields = sizeof fields_of_states / sizeof fields_of_states[0],
     .check = check_states,
     .check_layers = check_state_layers,
-    .add_tensors = list_states,
+    .add_tensors = add_states_tensors,
     .describe = describe_states,
     .lay_out = lay_out_states,
     .has = has_states,

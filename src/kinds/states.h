@@ -1,6 +1,6 @@
-// Layers that keep a state of fixed size in place of keys and values: a gated delta rule (Qwen 3.5),
-// the last inputs of a short convolution (LFM2), or Mamba 2 (mamba.h). They do not attend, and know
-// nothing of positions.
+// Layers that keep a state of fixed size in place of keys and values: a gated delta rule (Qwen
+// 3.5), the last inputs of a short convolution (LFM2), or Mamba 2 (mamba.h). They do not attend,
+// and know nothing of positions.
 #pragma once
 
 #include "../decoder/decoder.h"
@@ -17,8 +17,8 @@ typedef struct StatesConfig {
     bool tiled;                  // the order of value heads, see state_key_head
 } StatesConfig;
 
-// In place of attention's, with LAYER_STATE. STATE_CONV has none of those from gate to step, nor from
-// decay to norm, and STATE_MAMBA no gate, beta and step, which are part of `in`.
+// In place of attention's, with LAYER_STATE. STATE_CONV has none of those from gate to step, nor
+// from decay to norm, and STATE_MAMBA no gate, beta and step, which are part of `in`.
 typedef struct StatesTensors {
     Matrix in;                // (state_inputs, dim)
     const float *b_in;        // (state_inputs), NULL: none
@@ -32,26 +32,28 @@ typedef struct StatesTensors {
     const float *b_out;       // (dim), NULL: none
 } StatesTensors;
 
-// What the definition makes of the present token. PlainExtra.kept (layers with LAYER_STATE,
-// state_numbers) has the states behind token i - 1.
+// The definition's arrays, of the present token. PlainExtra.kept (layers with LAYER_STATE,
+// state_numbers) has the states after token i - 1.
 typedef struct PlainStates {
     float *in;           // (state_inputs) what a layer reads,
-    float *gate;         // (state_width) and multiplies what it makes with
+    float *gate;         // (state_width) the factors of its output
     float *beta, *step;  // (value_heads) how much a head takes and forgets
 } PlainStates;
 
-// Of a layer with LAYER_STATE: the width of what it makes, the channels of its convolution, and the
+// Of a layer with LAYER_STATE: the width of its output, the channels of its convolution, and the
 // rows of `in`.
 int64_t state_width(const ModelConfig *config);
 int64_t state_channels(const ModelConfig *config);
 int64_t state_inputs(const ModelConfig *config);
 
-// How many numbers such a layer keeps: the last inputs of its convolution (conv_width - 1, channels),
-// which come first, and unless it is STATE_CONV a matrix (key_dim, value_dim) for each value head.
+// How many numbers such a layer keeps: the last inputs of its convolution (conv_width - 1,
+// channels), which come first, and unless it is STATE_CONV a matrix (key_dim, value_dim) for each
+// value head.
 int64_t state_numbers(const ModelConfig *config);
 int64_t state_past(const ModelConfig *config);
 
-// The epsilon in the norms of queries and keys, which are divided by sqrt(sum of squares + epsilon).
+// The epsilon in the norms of queries and keys, which are divided by sqrt(sum of squares +
+// epsilon).
 #define STATE_EPS 1e-6F
 
 // The key head of a value head. The value heads of one key head are side by side; with `tiled`, the
@@ -63,9 +65,9 @@ int layers_with_state(const Model *model, int layers);
 
 // What the definition's steps share. What the present layer keeps, the convolution's inputs first.
 float *present_state(const Plain *plain);
-// y[c] = the sum over j of weights[c][j] * u[c] at the token conv_width - 1 - j back, and a bias; 0
-// stands before the first. `past` (conv_width - 1, channels) has the tokens before, the last one last,
-// and then this one. u and y (channels) may be one.
+// y[c] = the sum over j of weights[c][j] * u[c] at the token conv_width - 1 - j back, and a bias;
+// 0 comes before the first. `past` (conv_width - 1, channels) has the tokens before, the last one
+// last, and then this one. u and y (channels) may be one.
 void convolve(const Plain *plain, const float *u, float *past, float *y);
 
 // Its row.

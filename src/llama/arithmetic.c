@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-// Several sums side by side, which compilers turn into vectors. At the end the upper half of them is
-// added to the lower, and so on.
+// Several sums side by side, which compilers turn into vectors. At the end the upper half of them
+// is added to the lower, and so on.
 float dot(const float *a, const float *b, int64_t n) {
     enum { SUMS = 8 };
     float sums[SUMS] = {0};

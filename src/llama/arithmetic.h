@@ -1,5 +1,5 @@
-// The arithmetic of the forward pass and the sampler, by definition: float32 vectors, and a loop for
-// each sum of a formula. The fast engine has its own kernels.
+// The arithmetic of the forward pass and the sampler, by definition: float32 vectors, and a loop
+// for each sum of a formula. The fast engine has its own kernels.
 #pragma once
 
 #include <stdint.h>

@@ -1,11 +1,11 @@
 // The forward pass as its definition: a token goes straight down through a Llama, in the order of
-// llama2.c, on one thread and in float32. src/decoder/forward.c has the same steps with those of other
-// families between them; --plain runs any job by that. src/fast/forward.c computes the same numbers
-// fast, and tests/test_plain.py compares them.
+// llama2.c, on one thread and in float32. src/decoder/forward.c has the same steps with those of
+// other families between them; --plain runs any job by that. src/fast/forward.c computes the same
+// numbers fast, and tests/test_plain.py compares them.
 //
-// Keys are kept as they are before RoPE. The query turns instead, anew for each key, by the distance
-// between the two, so every RoPE method and distance map is computed by its formula. In comments d is
-// head_dim.
+// Keys are kept as they are before RoPE. The query turns instead, anew for each key, by the
+// distance between the two, so every RoPE method and distance map is computed by its formula. In
+// comments d is head_dim.
 #include "forward.h"
 
 #include <math.h>
@@ -28,8 +28,8 @@ static void fill_angles(Plain *p, int length) {
     }
 }
 
-// x += wo @ mixed. A head mixes the values of all tokens, each by how well its key matches the query
-// (arXiv 1706.03762), which turns by the distance between the two (RoPE, arXiv 2104.09864).
+// x += wo @ mixed. A head mixes the values of all tokens, each by how well its key matches the
+// query (arXiv 1706.03762), which turns by the distance between the two (RoPE, arXiv 2104.09864).
 static void attention(Plain *p, float *x) {
     const ModelConfig *m = &p->model->config;
     const Layer *w = p->w;

@@ -4,11 +4,11 @@
 
 #include "model.h"
 
-// What the definition keeps of a text. Fill in the first four members before plain_lay_out. At token
-// i:
+// What the definition keeps of a text. Fill in the first four members before plain_lay_out. At
+// token i:
 // 1. keys and values have a row for each token before i, in every layer, and these do not change.
-// 2. plain_forward writes row i of each, layer by layer, and all that is for the present token.
-// 3. To forget tokens, read others in their places: no row behind i is ever read.
+// 2. plain_forward writes row i of each, layer by layer, and all arrays of the present token.
+// 3. To forget tokens, read others in their places: no row after i is ever read.
 // 4. cosines and sines are those of token i, for all layers; scores are those of one head.
 typedef struct Plain {
     const Model *model;

@@ -1,11 +1,12 @@
-// How models that are more than a Llama join one: the hooks of their kinds. A kind of model is a row
-// of functions, which are called at the steps where such a model differs. A Llama alone has none.
+// How models that are more than a Llama join one: the hooks of their kinds. A kind of model is a
+// row of functions, which are called at the steps where such a model differs. A Llama alone has
+// none.
 #pragma once
 
 #include "forward.h"
 
-// The tensors of a model and of one layer, in rising order of their places: those before the layers in
-// a file, a layer's, and those after the layers.
+// The tensors of a model and of one layer, in rising order of their places: those before the
+// layers in a file, a layer's, and those after the layers.
 typedef struct {
     Tensor rows[128];
     int n;
@@ -15,8 +16,8 @@ enum { OF_LAYERS = 100, AFTER_LAYERS = 900 };
 void visit_places(Model *model, Layer *layer, int first, int end, TensorVisitor *visit,
                   void *whose);
 
-// What a kind adds to a whole: bytes, and the place of a pointer to them in the struct of such pointers
-// (ModelParts, LayerParts, PlainParts). Bytes of 0: nothing.
+// What a kind adds to a whole: bytes, and the place of a pointer to them in the struct of such
+// pointers (ModelParts, LayerParts, PlainParts). Bytes of 0: nothing.
 typedef struct {
     size_t bytes, place;
 } KindPart;
@@ -50,16 +51,16 @@ typedef struct {
     void (*embed)(Plain *plain, int32_t token, float *x);
     // A whole layer, in place of the decoder's.
     void (*layer)(Plain *plain, float *x);
-    // In place of attention and of the feed-forward network: plain->added (dim) from plain->normed (dim),
-    // the norm of x (dim).
+    // In place of attention and of the feed-forward network: plain->added (dim) from
+    // plain->normed (dim), the norm of x (dim).
     void (*mix)(Plain *plain, const float *x);
     void (*feed)(Plain *plain, const float *x);
     // Changes x (dim) after both halves of a layer.
     void (*end_layer)(Plain *plain, float *x);
 } Kind;
 
-// All kinds that a program knows. What they have in common, `extra`, is what any decoder has besides a
-// Llama: rows without a part of the model have their fields there.
+// All kinds that a program knows. What they have in common, `extra`, is what any decoder has
+// besides a Llama: rows without a part of the model have their fields there.
 typedef struct Kinds {
     const Kind *const *rows;
     int n;
@@ -67,10 +68,11 @@ typedef struct Kinds {
     size_t pointers[N_WHOLES];  // bytes of a ModelParts, LayerParts and PlainParts
 } Kinds;
 
-// The bytes of all that is added to a whole: its extra, the struct of pointers to parts, and the parts.
+// The bytes of all that is added to a whole: its extra, the struct of pointers to parts, and the
+// parts.
 size_t added_bytes(const Kinds *known, AddedTo whole);
-// Sets the pointers in a block of so many bytes, zeros, which begins with the extra. Returns the struct
-// of pointers to parts.
+// Sets the pointers in a block of so many bytes, zeros, which begins with the extra. Returns the
+// struct of pointers to parts.
 void *added_divide(const Kinds *known, AddedTo whole, void *block);
 
 #define EACH_KIND(k, model)                                                                        \

@@ -78,9 +78,9 @@ typedef struct {
 typedef void TensorVisitor(void *whose, const Tensor *tensor);
 void model_visit(Model *model, TensorVisitor *visit, void *whose);
 
-// Maps and checks a model file of any version, which is a Llama or of one of the kinds that are known
-// (NULL: none are). Weights are used where they lie until model_close. False with the reason, and
-// nothing to close, when the file is not what its header says.
+// Maps and checks a model file of any version, which is a Llama or of one of the kinds that are
+// known (NULL: none are). Weights are used where they lie until model_close. False with the
+// reason, and nothing to close, when the file is not what its header says.
 bool model_open(const char *path, const struct Kinds *known, Model *model, Error *err);
 void model_close(Model *model);
 
@@ -96,19 +96,20 @@ enum { MAX_WIDTH = 1 << 20, MAX_LAYERS = 1 << 16, MAX_HEADS = 1 << 14, MAX_VOCAB
 enum { MAX_TABLES = 32 };
 int model_fields(const Model *model, FieldTable tables[MAX_TABLES]);
 
-// Reads the header of the mapped file into the model's config and rope, which are zeros. *bytes says
-// where it ends. False with the reason when a field is out of range, or fields contradict one
-// another. The caller checks the settings of RoPE and what follows the header.
+// Reads the header of the mapped file into the model's config and rope, which are zeros. *bytes
+// becomes where it ends. False with the reason when a field is out of range, or fields contradict
+// one another. The caller checks the settings of RoPE and what follows the header.
 bool header_read(Model *model, uint64_t *bytes, Error *err);
 
 // ---- old_files.c: llama2.c's versions 0, 1 and 2 ----
 
-// NULL, or of such a file: what errors in its header begin with, its version, where the header ends, and,
-// if the file is that long, the model's config and RoPE.
+// NULL, or of such a file: what errors in its header begin with, its version, where the header
+// ends, and, if the file is that long, the model's config and RoPE.
 const char *old_header(Model *model, int *version, uint64_t *bytes);
 // Whether the fields of its header go together. Any other file's do.
 bool old_header_holds(const Model *model, Error *err);
 // The places of its tensors (tensors.c) in their order, then a 0; NULL: the file is no such file.
 const int *old_order(const Model *model);
-// Whether the rest of the file, from `offset` on, is a note that older versions of this program wrote.
+// Whether the rest of the file, from `offset` on, is a note that older versions of this program
+// wrote.
 bool old_note_follows(const Model *model, uint64_t offset);

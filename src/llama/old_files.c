@@ -1,6 +1,6 @@
-// Files of llama2.c, versions 0, 1 and 2, and the note that older versions of this program wrote after
-// the tensors. Their models are plain Llamas; only the file is another one: a header of seven numbers, and
-// one tensor of all layers, then the next.
+// Files of llama2.c, versions 0, 1 and 2, and the note that older versions of this program wrote
+// after the tensors. Their models are plain Llamas; only the file is another one: a header of
+// seven numbers, and one tensor of all layers, then the next.
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,7 +65,8 @@ bool old_header_holds(const Model *m, Error *err) {
 
 // ---- tensors ----
 
-// Tensors in the order of version 0, and of versions 1 and 2, by their places in later ones (tensors.c).
+// Tensors in the order of version 0, and of versions 1 and 2, by their places in later ones
+// (tensors.c).
 enum { N_PLACES = 14 };
 static const int orders[2][N_PLACES] = {
     {10, 100, 130, 160, 170, 200, 300, 310, 350, 330, 900, 910, 920, 0},

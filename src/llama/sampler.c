@@ -1,5 +1,5 @@
-// Sampling from logits. Top-p is from arXiv 1904.09751 (Holtzman et al.), min-p from arXiv 2407.01082
-// (Nguyen et al.).
+// Sampling from logits. Top-p is from arXiv 1904.09751 (Holtzman et al.), min-p from arXiv
+// 2407.01082 (Nguyen et al.).
 #include "sampler.h"
 
 #include <math.h>
@@ -35,10 +35,10 @@ static int by_probability(const void *a, const void *b) {
     return x->token - y->token;  // equals in a fixed order, so that every machine sorts alike
 }
 
-// Fills s->candidates with the `most` likeliest of the probabilities x, the likeliest first, without
-// those below the cutoff. Returns how many there are. Sorting a whole vocabulary would be slow: so
-// whenever there are twice as many candidates as wanted, the less likely half is dropped, and the
-// last one left is the new cutoff.
+// Fills s->candidates with the `most` likeliest of the probabilities x, the likeliest first,
+// without those below the cutoff. Returns how many there are. Sorting a whole vocabulary would be
+// slow: so whenever there are twice as many candidates as wanted, the less likely half is
+// dropped, and the last one left is the new cutoff.
 static int sort_candidates(const Sampler *s, const float *x, int most, float cutoff) {
     Candidate *c = s->candidates;
     int n = 0;

@@ -11,8 +11,9 @@
 
 // ---- which tensors ----
 
-// A row of the table is a Tensor: its place in the file, where it goes, what it is for, and its shape.
-static void list_llama(Model *m, Layer *w, Tensors *t) {
+// A row of the table is a Tensor: its place in the file, where it goes, what it is for, and its
+// shape.
+static void add_llama_tensors(Model *m, Layer *w, Tensors *t) {
     const ModelConfig *c = &m->config;
     int64_t dim = c->dim, hidden = c->hidden_dim, vocab = c->vocab_size;
     int64_t heads = c->n_heads * c->head_dim, kv = c->n_kv_heads * c->head_dim;
@@ -38,7 +39,7 @@ static void list_llama(Model *m, Layer *w, Tensors *t) {
 
 void visit_places(Model *m, Layer *w, int first, int end, TensorVisitor *visit, void *whose) {
     Tensors t;
-    list_llama(m, w, &t);
+    add_llama_tensors(m, w, &t);
     EACH_KIND_THAT (add_tensors, k, m) (*k)->add_tensors(m, w, &t);
     for (const Tensor *row = t.rows; row < t.rows + t.n; row++)
         if (row->place >= first && row->place < end && row->rows > 0) visit(whose, row);
@@ -111,7 +112,7 @@ static bool take_tensors(Mapping *r, Error *err) {
     size_t size = m->file.size;
     if (m->config.version >= 3) r->at.alignment = 64;
     model_visit(m, take_tensor, r);
-    cursor_take(&r->at, 0, 0);  // the padding behind the last one
+    cursor_take(&r->at, 0, 0);  // the padding after the last one
     if (m->config.shared_classifier) m->classifier = m->embedding;
     if (r->at.offset > INT64_MAX)
         return fail(err, "impossible header: the tensors' sizes overflow");

@@ -1,6 +1,6 @@
-// The tiny program: a model goes on with a prompt, by the definition alone and on one thread. It prints
-// what ./run --plain prints. With a Llama alone it is ./llama (make llama), of this folder and rope.c;
-// with all kinds of models it is ./core (make core).
+// The tiny program: a model goes on with a prompt, by the definition alone and on one thread. It
+// prints what ./run --plain prints. With a Llama alone it is ./llama (make llama), of this folder
+// and rope.c; with all kinds of models it is ./core (make core).
 //
 //     ./llama model.bin -n 1024 --rope yarn -t 0.8 -i "It was a fine morning in the spring when"
 #include <stdio.h>
@@ -57,7 +57,7 @@ typedef struct {
     int32_t *prompt;  // (n_prompt) ids
     int n_prompt;
     Arena arena;    // of all arrays
-    float *x;       // (dim) what the last layer made of the last token
+    float *x;       // (dim) the last layer's result for the last token
     float *logits;  // (vocab_size) of the next one
 } TinyText;
 
@@ -92,7 +92,7 @@ static void close_text(TinyText *t) {
     model_close(&t->model);
 }
 
-// Finds the model's tokenizer, and makes tokens of the prompt.
+// Finds the model's tokenizer, and encodes the prompt.
 static bool take_prompt(TinyText *t, const char *path, const char *text, Error *err) {
     size_t n;
     t->tokenizer =

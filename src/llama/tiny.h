@@ -9,8 +9,8 @@
 typedef struct {
     const char *name;           // of the program
     const struct Kinds *known;  // the kinds of models; NULL: a Llama alone
-    // Fills in the plan by the settings given, else by the model's own, and what the text keeps besides
-    // (Plain.extra, which is freed at the end). False with the reason.
+    // Fills in the plan by the settings given, else by the model's own, and what the text keeps
+    // besides (Plain.extra, which is freed at the end). False with the reason.
     bool (*plan)(Plain *plain, const RopeSettings *given, RopePlan *plan, Error *err);
     // As plain_lay_out, plain_forward and plain_logits.
     uint64_t (*lay_out)(Plain *plain, Arena *arena);

@@ -22,15 +22,9 @@
 // The story that is read when no FILE is given, and behind a FILE that is too short.
 static const char prose[] =
 #include "prose.inc"
-
     ;
 
-enum {
-    MOST_HALF = 1024,   // tokens of a stretch of a long text
-    NEAR_WINDOW = 4,    // times as long as whole texts may be what is read through a window
-    CALIBRATIONS = 3,   // lengths at which that is held against whole texts
-    MOST_MEASURES = 3,  // of the speed
-};
+enum { MOST_MEASURES = 3 };         // of the speed
 static const double BASE_STEP = 8;  // to the other thetas
 static const double LOOK = 0.03;    // of the budget, between two looks at the clock
 static const char *const verdicts[] = {"fail", "ok", "unknown", "undecided"};
@@ -58,7 +52,7 @@ static void print_apart(Table *t, bool is_known, double value, double other) {
     table_number_if(t, is_known, format, value);
 }
 
-void print_line(Check *c, const Row *row, const char *name) {
+void print_row_line(Check *c, const Row *row, const char *name) {
     Table *t = &c->table;
     const bool is_read = row->units > 0 && (row->samples.n > 0 || row->verdict != UNABLE);
     const bool has_limit = is_read && (!row->type->has_limit || row->type->has_limit(row));
@@ -75,7 +69,7 @@ void print_line(Check *c, const Row *row, const char *name) {
 static void print_row(Check *c, Row *row) {
     row->printed = true;
     if (row->type->print) row->type->print(c, row);
-    else print_line(c, row, row->type->name);
+    else print_row_line(c, row, row->type->name);
     if (!c->table.eyes) fflush(stdout);
     if (row->units > 0 && !c->table.moves)
         fprintf(stderr, "run: %s %d: %.1f of %g s\n", row->type->name, row->length, spent(c),
@@ -84,22 +78,31 @@ static void print_row(Check *c, Row *row) {
 
 // ---- speed ----
 
+// What a key costs beside the products by weights, twice for scores and mixing, and as much again
+// since these are slower; and what logits do. Layers with a window see few keys.
+static void estimate_costs(Check *c) {
+    const Model *model = c->job->model;
+    const ModelConfig *m = &model->config;
+    const double heads = (double)m->n_heads * (double)m->head_dim;
+    const double kv = (double)m->n_kv_heads * (double)m->head_dim;
+    const double width = 2 * (heads + kv) + 3.0 * (double)model_used_width(m);
+    int seeing = 0;
+    for (int l = 0; l < m->n_layers; l++)
+        seeing += !(model->layers[l].extra->flags & (LAYER_SLIDING | LAYER_STATE));
+    c->deep = 4 * heads / ((double)m->dim * width) * seeing / m->n_layers;
+    c->logits = (double)m->vocab_size / (width * m->n_layers);
+}
+
 // Measures how fast the model reads: one token, to have the weights in memory, another one, then
 // pieces that double. c->late: the budget ended meanwhile.
 static bool measure_speed(Check *c, Error *err) {
-    const ModelConfig *m = &c->job->model->config;
-    const double heads = (double)m->n_heads * (double)m->head_dim;
-    const double kv = (double)m->n_kv_heads * (double)m->head_dim;
     const double look = (isfinite(c->budget) ? c->budget : 1) * LOOK;
     int32_t text[MOST_WINDOW];
     Session *s = open_timed(c, c->job->plans, c->window, err);
     bool ok = s;
     take_text(c, 0, c->window, text);
     if (c->per_token == 0) c->start = now_seconds();  // it is measured for the first time
-    // What scores and mixing by keys take beside products by weights, for each key; half as fast.
-    if (c->deep == 0)
-        c->deep =
-            2 * heads / ((double)m->dim * (2 * (heads + kv) + 3.0 * (double)model_used_width(m)));
+    estimate_costs(c);
     for (int at = 0, n = 1; ok && at + n <= c->window && (at < 4 || n * c->per_token < look);
          at += n, n = at) {
         double began = now_seconds();
@@ -164,15 +167,16 @@ static bool read_wanted(Check *c, const RowType *type, int length, bool all, Err
     return read_row(c, type, length, all ? 0 : type->first, err);
 }
 
-// The rows about short texts, up to the first that fails. False with the reason.
+// The rows about short texts, all of which are read: the first that fails may be a symptom. False with
+// the reason.
 static bool read_short_texts(Check *c, bool all, Error *err) {
     const int n = c->window;
     const Row *known = read_row(c, &short_perplexity_row, n, 1, err);
     if (!known) return false;
     if (known->verdict == OPEN) return true;  // there is nothing to judge by
     if (is_suspicious(c, known) && !read_wanted(c, &conversion_row, n, all, err)) return false;
+    if (known->verdict == FAIL) return true;
     for (int i = 0; i < N_SHORT_ROWS; i++) {
-        if (verdict_at(c, c->job->length) == FAIL) return true;
         const bool is_far = short_rows[i] == &steps_row;
         if (!read_wanted(c, short_rows[i], is_far ? c->job->length : n, all, err)) return false;
     }
@@ -195,35 +199,39 @@ static bool read_whole(Check *c, int length, bool all, Error *err) {
 // are read, and to read -n through it.
 static double calibration_seconds(const Check *c, int last) {
     double seconds = window_seconds(c, c->job->length);
-    for (int i = last; i >= 0 && i > last - CALIBRATIONS; i--)
+    for (int i = last; i >= 0 && i > last - CALIBRATED; i--)
         seconds += whole_seconds(c, c->lengths[i]) - seconds_from_to(c, 0, c->lengths[i] - c->half);
     return seconds;
 }
 
-// The number of the longest length that whole texts reach, which have been read up to its last
-// stretch; -1: none. A length that can be judged by nothing else is read if it fits at all.
-static int longest_affordable(Check *c, Error *err) {
+// The number of the longest length that whole texts reach, which have been read up to its last stretch;
+// -1: none. What has been read shows how long the rest takes. False with the reason.
+static bool reach_affordable(Check *c, int *reached, Error *err) {
     const int last = c->n_lengths - 1;
-    int reached = -1;
-    for (int i = 0; i <= last; i++) {
-        if (fits(c, whole_seconds(c, c->lengths[last]))) return last;
-        const double more = follows_length(c) ? 2 * whole_seconds(c, c->lengths[i])
-                                              : whole_seconds(c, c->lengths[i]);
-        if (i == last || !fits(c, more + (c->whole ? 0 : calibration_seconds(c, i)))) break;
-        if (!long_advance(c, c->lengths[i], err)) return c->late ? reached : -2;
-        reached = i;
+    const bool whole_fits = fits(c, whole_seconds(c, c->lengths[last]));
+    *reached = -1;
+    if (follows_length(c) && whole_fits) *reached = last;
+    for (int i = *reached + 1; i <= last; i++) {
+        const double seconds = whole_seconds(c, c->lengths[i]) * (follows_length(c) ? 2 : 1);
+        const bool is_on_the_way = fits(c, whole_seconds(c, c->lengths[last]));
+        const double after = c->whole || i == last ? 0 : calibration_seconds(c, i);
+        if (!is_on_the_way && (i == last || !fits(c, seconds + after))) break;
+        if (!long_advance(c, c->lengths[i], err)) return c->late;
+        *reached = i;
     }
-    return reached;
+    return true;
 }
 
 // Whole texts at the lengths up to number `last`, from long to short, and what is read through a window
 // beside them and at -n.
 static bool read_through_window(Check *c, int last, Error *err) {
     const int n = c->job->length;
-    const bool is_near = NEAR_WINDOW * c->lengths[last] >= n && last + 1 >= CALIBRATIONS;
-    const int first = last + 1 > CALIBRATIONS ? last + 1 - CALIBRATIONS : 0;
+    const bool is_near = WINDOW_TIMES * c->lengths[last] >= n && last + 1 >= CALIBRATED;
+    const int first = last + 1 > CALIBRATED ? last + 1 - CALIBRATED : 0;
     for (int i = last; i >= first; i--) {
-        if (!read_whole(c, c->lengths[i], false, err)) return false;
+        if (!read_wanted(c, &perplexity_row, c->lengths[i], false, err) ||
+            !read_wanted(c, &keys_row, c->lengths[i], false, err))
+            return false;
         if (verdict_at(c, c->lengths[i]) == FAIL) return true;
     }
     if (!is_near || c->whole) return true;
@@ -236,8 +244,8 @@ static bool read_through_window(Check *c, int last, Error *err) {
 // Whole texts decide where the budget reaches them.
 static bool read_long_texts(Check *c, Error *err) {
     const int last = c->n_lengths - 1;
-    const int reached = longest_affordable(c, err);
-    if (reached < -1) return false;
+    int reached;
+    if (!reach_affordable(c, &reached, err)) return false;
     if (reached == last) return read_whole(c, c->job->length, false, err);
     return reached < 0 || read_through_window(c, reached, err);
 }
@@ -255,19 +263,28 @@ static bool find_held(Check *c, Error *err) {
     return true;
 }
 
-// All rows in order, then again what is open, with all that the text has for it.
+// The rows in order: with their first units, or with all that the text has.
+static bool read_rows(Check *c, bool all, Error *err) {
+    const int n = c->job->length;
+    if (!read_short_texts(c, all, err)) return false;
+    const Row *known = find_row(c, &short_perplexity_row, c->window);
+    if (known->verdict != OK || verdict_at(c, n) == FAIL) return true;
+    const bool is_read = find_row(c, &perplexity_row, n);
+    if (is_read ? !read_whole(c, n, all, err) : !read_long_texts(c, err)) return false;
+    return read_wanted(c, &cache_row, n, all, err);
+}
+
+// A speed measured while another program kept the processor busy would end the check early, with most
+// of the budget left. So it is measured again before that.
 static bool read_in_order(Check *c, Error *err) {
     const int n = c->job->length;
     if (c->settings.at_any_length) return true;
-    for (int pass = 0; pass < 2 && verdict_at(c, n) == OPEN; pass++) {
-        if (!read_short_texts(c, pass > 0, err)) return false;
-        const Row *known = find_row(c, &short_perplexity_row, c->window);
-        if (known->verdict != OK || verdict_at(c, n) == FAIL) break;
-        if (pass == 0 && !read_long_texts(c, err)) return false;
-        if (pass > 0 && find_row(c, &perplexity_row, n) && !read_whole(c, n, true, err))
-            return false;
-        if (!read_wanted(c, &cache_row, n, pass > 0, err)) return false;
+    if (!read_rows(c, false, err)) return false;
+    for (int i = 1; i < MOST_MEASURES && verdict_at(c, n) == OPEN && !c->late; i++) {
+        if (spent(c) > c->budget / 2) break;
+        if (!measure_speed(c, err) || !read_rows(c, false, err)) return false;
     }
+    if (verdict_at(c, n) == OPEN && !read_rows(c, true, err)) return false;
     if (verdict_at(c, n) == FAIL && !find_held(c, err)) return false;
     if (verdict_at(c, n) == OK && !read_wanted(c, &first_keys_row, n, true, err)) return false;
     for (int i = 0; i < c->n_rows; i++)
@@ -341,12 +358,6 @@ static void choose_lengths(Check *c) {
     c->lengths[c->n_lengths++] = n;
 }
 
-// Whether the speed that was measured is too low for a text of -n positions: another program may have
-// kept the processor busy meanwhile.
-static bool seems_slow(const Check *c) {
-    return isfinite(c->budget) && !fits(c, whole_seconds(c, c->job->length));
-}
-
 static bool check_prepare(Check *c, Error *err) {
     const int n = c->job->length;
     if (n < SHORTEST)
@@ -355,8 +366,6 @@ static bool check_prepare(Check *c, Error *err) {
     if (!model_reaches(c->job->model, n, err)) return false;
     bool ok = !c->like_path || (c->like = like_open(c->job, c->like_path, err));
     ok = ok && find_text(c, err) && long_prepare(c, err) && measure_speed(c, err);
-    for (int i = 1; ok && i < MOST_MEASURES && !c->late && seems_slow(c); i++)
-        ok = measure_speed(c, err);
     if (ok && c->late && !interrupted)
         return fail(err, "--budget %g is over before two tokens are read", c->budget);
     return ok;

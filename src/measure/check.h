@@ -35,6 +35,9 @@ enum {
     SHORTEST = 16,        // positions that a check needs
     MOST_WINDOW = 512,    // tokens of a stretch of text
     MOST_STRETCHES = 48,  // of a text that are read, spread over all of it
+    MOST_HALF = 1024,     // tokens of a stretch of a long text, and before it
+    WINDOW_TIMES = 4,     // as long as whole texts may be what is read through a window,
+    CALIBRATED = 3,       // which was held against whole texts at so many lengths
     CACHE_WINDOW = 256,   // tokens of a stretch, at least, for the row about the cache
     MAX_LENGTHS = 32,
     MAX_ROWS = 8 * MAX_LENGTHS,
@@ -74,7 +77,7 @@ typedef struct {
 } Row;
 
 typedef struct Likeness Likeness;        // see check_like.c
-typedef struct LongReading LongReading;  // see check_whole.c
+typedef struct LongReading LongReading;  // see check_long.h
 
 enum { PLAIN_ROPE, FILES_OWN, SMALLER_BASE, LARGER_BASE, N_REFERENCES };  // plans for short texts
 
@@ -99,6 +102,7 @@ typedef struct {
     double per_token;      // at the beginning of a text, the slowest of late
     double per_step;       // of one token by itself
     double deep;           // by how much more for each token before it
+    double logits;         // by how much more where its logits are asked for
     int chunk;             // tokens between two looks at the clock
     bool late;             // a reading was given up
     char doing[40];        // what progress is shown of
@@ -163,7 +167,7 @@ const Row *find_row(const Check *check, const RowType *type, int length);
 static inline bool is_settled(const Row *row) { return row->verdict != OPEN || row->lacks; }
 
 // A row's line with another name, for rows that print more than one.
-void print_line(Check *check, const Row *row, const char *name);
+void print_row_line(Check *check, const Row *row, const char *name);
 
 // ---- check_rows.c: what rows share ----
 
@@ -187,6 +191,8 @@ bool fits(const Check *check, double seconds);
 // (which reads it once for all rows), and a stretch beside that.
 double seconds_from_to(const Check *check, double from, double to);
 double stretch_seconds(const Check *check);
+// Seconds that the logits of so many tokens should take besides.
+double logits_seconds(const Check *check, int tokens);
 double reference_seconds(const Check *check, const Row *row);
 double beside_seconds(const Check *check, const Row *row);
 // Seconds that an open row should take until it is decided, by what is known of it.
@@ -195,8 +201,9 @@ double seconds_to_decide(const Check *check, const Row *row);
 // shrink by half of it.
 double changed_pace(double pace, double took, double expected);
 
-// How many stretches the text has.
+// How many stretches the text has; one unit.
 int most_stretches(const Check *check, const Row *row);
+int one_unit(const Check *check, const Row *row);
 // Whether a text in place is read by the reference's own settings.
 bool is_reference(const Check *check);
 
@@ -243,9 +250,11 @@ extern const RowType like_row;
 Likeness *like_open(const Job *job, const char *path, Error *err);
 void like_close(Likeness *like);
 
-// check_whole.c: a long text, read whole or through a window
-extern const RowType perplexity_row, keys_row, passkeys_row, first_keys_row;
-extern const RowType window_row, window_perplexity_row, window_keys_row;
+extern const RowType keys_row, passkeys_row, first_keys_row;              // check_keys.c
+extern const RowType window_row, window_perplexity_row, window_keys_row;  // check_window.c
+
+// check_whole.c
+extern const RowType perplexity_row;
 // Lays the text out for all lengths, with keys in it. False with the reason.
 bool long_prepare(Check *check, Error *err);
 void long_free(Check *check);
@@ -254,7 +263,7 @@ double whole_bytes(const Check *check, int length);
 // Seconds that it takes to read and judge a text of that length whole, from what has been read of it
 // on; and through a window, with what calibrates it.
 double whole_seconds(const Check *check, int length);
-double window_seconds(const Check *check, int length);
+double window_seconds(const Check *check, int length);  // check_window.c
 // Reads towards a length, and judges nothing yet. False with the reason.
 bool long_advance(Check *check, int length, Error *err);
 // Whether each length is read anew, since the method follows it.

@@ -175,9 +175,9 @@ static void print_parts(Check *c, const Row *row) {
         tell_part(row, part, &one.value, &one.error);
         if (part != row->other) one.limit = 0;
         if (part != row->other && row->verdict == FAIL) one.verdict = OK;
-        print_line(c, &one, cache_parts[part].row);
+        print_row_line(c, &one, cache_parts[part].row);
     }
-    if (row->units == 0) print_line(c, row, row->type->name);
+    if (row->units == 0) print_row_line(c, row, row->type->name);
 }
 
 // What q8 or q4 changes, in nats.
@@ -209,6 +209,7 @@ const RowType cache_row = {
     .judge = judge_cache,
     .describe = describe_cache,
     .print = print_parts,
+    .is_about_model = true,
     .has_limit = has_limit,
     .add_worth = add_cache,
     .is_required = true,

@@ -82,7 +82,11 @@ double seconds_from_to(const Check *c, double from, double to) {
     return (to - from) * c->per_token * (1 + c->deep * (from + to) / 2);
 }
 
-double stretch_seconds(const Check *c) { return seconds_from_to(c, 0, c->window); }
+double logits_seconds(const Check *c, int tokens) { return tokens * c->per_token * c->logits; }
+
+double stretch_seconds(const Check *c) {
+    return seconds_from_to(c, 0, c->window) + logits_seconds(c, c->window / 2);
+}
 
 double reference_seconds(const Check *c, const Row *row) {
     bool is_read = row->units < c->n_stretches && c->scores[row->units];
@@ -158,6 +162,12 @@ bool has_bos(const Check *c) { return tokenizer_bos(c->job->tokenizer) >= 0; }
 int most_stretches(const Check *c, const Row *row) {
     (void)row;
     return c->n_stretches;
+}
+
+int one_unit(const Check *c, const Row *row) {
+    (void)c;
+    (void)row;
+    return 1;
 }
 
 void take_text(const Check *c, size_t start, int n, int32_t *text) {

@@ -10,7 +10,7 @@
 enum {
     FIRST_STRETCHES = 2,  // by which the reference is chosen
     TAIL = 64,            // tokens that are read one by one
-    SAMPLE = 64,          // tokens of a sample
+    SHORT_SAMPLE = 64,    // tokens of a sample
     BASE_SAMPLE = 32,     // of one about thetas, which change much
 };
 static const double KNOWS_NOTHING = 0.1;  // perplexity of a short text in shares of the vocabulary
@@ -26,12 +26,6 @@ static double short_seconds(const Check *c, const Row *row) {
     bool has_own = c->references[FILES_OWN].rope.method != ROPE_NONE;
     (void)row;
     return FIRST_STRETCHES * stretch_seconds(c) * (has_own ? 2 : 1);
-}
-
-static int one_unit(const Check *c, const Row *row) {
-    (void)c;
-    (void)row;
-    return 1;
 }
 
 // Keeps what the reference has read of the first n stretches.
@@ -126,7 +120,7 @@ static bool read_tried(Check *c, Row *row, Error *err) {
             return false;
     }
     if (reference)
-        add_differences(&row->samples, tried, reference, c->window - c->window / 2, SAMPLE);
+        add_differences(&row->samples, tried, reference, c->window - c->window / 2, SHORT_SAMPLE);
     return reference;
 }
 

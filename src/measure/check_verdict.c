@@ -48,7 +48,7 @@ static Verdict verdict_of_text(const Check *c, int length) {
     if (whole == OK && keys == OK) return OK;
     if (find_row(c, &perplexity_row, length) || c->whole) return OPEN;
     const Verdict windowed = verdict_of(c, &window_perplexity_row, length);
-    if (windowed != OK) return windowed;
+    if (windowed != OK) return windowed == FAIL ? FAIL : OPEN;
     return verdict_of(c, &window_keys_row, length) == OK ? OK : OPEN;
 }
 
@@ -58,8 +58,8 @@ Verdict verdict_at(const Check *c, int length) {
     if (settings.failed[0]) return FAIL;
     for (int i = 0; i < c->n_rows; i++) {
         const Row *row = &c->rows[i];
-        if (row->length <= length && row->verdict == FAIL) return FAIL;
         const bool is_needed = row->type->is_about_model || row->length == length;
+        if ((is_needed || row->length <= length) && row->verdict == FAIL) return FAIL;
         if (!is_needed || !row->type->is_required) continue;
         if (row->verdict == OPEN && verdict == OK) verdict = OPEN;
     }
@@ -89,7 +89,7 @@ static int longest_held(const Check *c, int limit) {
     return longest;
 }
 
-static void describe(const Check *c, const Row *row, char *out, size_t size) {
+static void describe_found(const Check *c, const Row *row, char *out, size_t size) {
     row->type->describe(c, row, out, size);
 }
 
@@ -97,11 +97,11 @@ static void describe(const Check *c, const Row *row, char *out, size_t size) {
 static Answer say_failure(Check *c) {
     const SettingsFound *s = &c->settings;
     const Row *row = shortest_failure(c);
-    const int length = row && !row->type->is_about_model ? row->length : c->job->length;
+    const int length = row && !s->failed[0] ? row->length : c->job->length;
     const int held = longest_held(c, length);
     char found[FAILED_BYTES] = "";
     char holds[40] = "";
-    if (row) describe(c, row, found, sizeof found);
+    if (row) describe_found(c, row, found, sizeof found);
     if (held > 0) snprintf(holds, sizeof holds, "; holds to %d", held);
     if (s->failed[0])
         table_verdict(&c->table, s->row, "fails at %d: %s%s%s%s", length, s->failed,
@@ -151,7 +151,7 @@ static Answer say_undecided(Check *c) {
         snprintf(needs, sizeof needs, "--budget %.10g", budget_for(c, seconds_left(c)));
         row = open_row(c, false);
     }
-    if (row && row->units > 0) describe(c, row, found, sizeof found);
+    if (row && row->units > 0) describe_found(c, row, found, sizeof found);
     if (held > 0) snprintf(holds, sizeof holds, "; holds to %d", held);
     table_verdict(&c->table, code, "undecided at %d: %s%s%s%s", n, needs, found[0] ? "; " : "",
                   found, holds);

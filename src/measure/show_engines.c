@@ -28,6 +28,9 @@ static void print_reading(Table *t, const Reading *r, int length) {
     bool differs = is_read(r) && r->worst_pair >= 0;
     table_words(t, r->engine);
     table_words(t, r->version);
+    char how[8];  // at a terminal there is no room for the date
+    snprintf(how, sizeof how, "%.*s", (int)strcspn(reading_looked(r), " "), reading_looked(r));
+    table_words(t, t->eyes ? how : reading_looked(r));
     table_words(t, verdict_names[r->verdict]);
     if (r->by_layer) table_words(t, kind_names[r->kind]);
     if (is_read(r)) {
@@ -62,11 +65,23 @@ static void print_notes_of_all(Table *t, const Reading *reference, int length) {
         table_note(t, kind_names[reference->kind], "no RoPE: queries and keys do not turn");
 }
 
+// What to change where engines end texts before the block reaches.
+static void note_raised(Table *t, const ReadByEngines *what, const char *list, int length,
+                        const Readings *readings) {
+    const RopeFile *said = what->job->said;
+    Raised raised;
+    if (!what->as_it_stands || said->refused[0] ||
+        !engines_raise(list, said->whole, length, readings, &raised))
+        return;
+    table_note(t, "raise", "max_position_embeddings %d: %d engines then serve %d positions, now %d",
+               raised.most, raised.engines_then, length, raised.engines);
+}
+
 static void name_columns(Table *t, bool by_layer) {
     const char *kinds = by_layer ? "layers\t" : "";
     char columns[200];
     snprintf(columns, sizeof columns,
-             "engine\tversion\tverdict\t%smethod\tscale\ttrain_ctx\tattention_factor\tmax_len",
+             "engine\tversion\tfacts\tverdict\t%smethod\tscale\ttrain_ctx\tattention_factor\tmax_len",
              kinds);
     if (!t->eyes) add_name(columns, sizeof columns, "\t", "worst_pair\tworst_ratio\tnote");
     table_columns(t, columns);
@@ -87,6 +102,7 @@ bool show_engines(Job *job, Error *err) {
     Table t = table_open(job->form);
     print_notes_of_all(&t, readings->reference, length);
     if (is_refused && !t.eyes) table_note(&t, "refused_here", "%s", job->said->refused);
+    note_raised(&t, &what, list, length, readings);
     name_columns(&t, readings->of[0].by_layer);
     for (int i = 0; i < readings->n; i++) {
         const Reading *r = &readings->of[i];

@@ -11,13 +11,15 @@
 #include <strings.h>
 
 #include "../base/names.h"
+#include "../job/chat.h"
 #include "../job/json_out.h"
 #include "../llama/sampler.h"
 #include "measure.h"
 #include "trial.h"
 
 enum {
-    PAGE = 128,  // tokens that are read twice, at most, and at most an eighth of the length
+    PAGE = 128,        // tokens that are read twice, at most, and at most an eighth of the length
+    EASY_TEXT = 1024,  // positions of a text in which a model that knows a task can do it
 };
 
 // Counts of trials past the trained context [0] and within it [1].
@@ -67,45 +69,71 @@ static int rewind_to_shared(Tasks *t, int32_t *ids, int n, int most) {
     return shared;
 }
 
-// What the model says behind the prompt, without spaces before it: as much as may be the answer.
-static bool hear_answer(const Tasks *t, char answer[MAX_ANSWER * KEY_DIGITS + 1], Error *err) {
+enum { ANSWER_BYTES = 1024 };  // of an answer that are looked at
+
+// Writes what the model says after the prompt, without spaces before it: as much as may be the
+// answer.
+static bool hear_answer(const Tasks *t, char answer[ANSWER_BYTES + 1], Error *err) {
+    const Trial *trial = &t->trial;
     const Tokenizer *tokenizer = t->job->tokenizer;
-    int most = t->trial.task->n_asked == 1 ? KEY_DIGITS : MAX_ANSWER * KEY_DIGITS;
+    const int end_of_turn = trial->chat ? chat_end_of_turn(tokenizer) : -1;
+    const int one = trial->task->n_asked == 1 ? KEY_DIGITS : MAX_ANSWER * KEY_DIGITS;
+    const int most = trial->chat ? ANSWER_BYTES : one;
     int32_t previous = t->last[t->n_last - 1];
+    ChatAnswer shown = chat_answer(tokenizer);
     int used = 0;
-    for (int i = 0; i < MAX_ANSWER * t->trial.task->n_asked && used < most; i++) {
+    for (int i = 0; i < trial_answer_tokens(trial) && used < most; i++) {
         if (i > 0 && !session_read(t->session, &previous, 1, t->n_last + i, 1, err)) return false;
         const float *logits = session_logits(t->session, 0, 1, err);
         if (!logits) return false;
         int32_t next = likeliest(logits, t->job->model->config.vocab_size);
-        if (tokenizer_is_end(tokenizer, next)) break;
+        if (tokenizer_is_end(tokenizer, next) || next == end_of_turn) break;
         size_t length;
         const char *piece = tokenizer_decode(tokenizer, previous, next, &length);
+        previous = next;
+        if (trial->chat && !chat_shows(&shown, next)) continue;
         for (size_t j = 0; j < length && used < most; j++)
             if (piece[j] != ' ' || used > 0) answer[used++] = piece[j] ? piece[j] : ' ';
-        previous = next;
     }
     answer[used] = '\0';
     return true;
 }
 
-// Adds 1 to *correct when the answer begins with the one number, or has all of several numbers or
-// names.
+// The first number of KEY_DIGITS digits in what a model says in a chat; "": there is none.
+static const char *first_key(const char *answer) {
+    while (*answer) {
+        const size_t other = strcspn(answer, "0123456789");
+        const size_t digits = strspn(answer + other, "0123456789");
+        if (digits == KEY_DIGITS) return answer + other;
+        answer += other + digits;
+    }
+    return answer;
+}
+
+// Whether the answer is right: it begins with the one number, or in a chat that is the first of its
+// numbers; of several numbers or names it has all.
+static bool is_right(const Trial *t, const char *answer) {
+    char wanted[MAX_WANTED];
+    if (t->chat && t->task->n_asked == 1) answer = first_key(answer);
+    for (int k = 0; k < t->task->n_asked; k++) {
+        trial_wanted(t, k, wanted);
+        const char *found = strstr(answer, wanted);
+        if (!found || (t->task->n_asked == 1 && found != answer)) return false;
+    }
+    return true;
+}
+
+// Adds 1 to *correct when the answer is right.
 static bool hide_and_ask(Tasks *t, int number, int *correct, Error *err) {
     int n;
-    char answer[MAX_ANSWER * KEY_DIGITS + 1], wanted[MAX_WANTED];
+    char answer[ANSWER_BYTES + 1];
     trial_choose(&t->trial, number);
     int32_t *ids = trial_ids(&t->trial, &n, err);
     if (!ids) return false;
     int shared = rewind_to_shared(t, ids, n, n - 1);  // the last token is read for its logits
     if (!session_read(t->session, ids + shared, n - shared, n, 1, err)) return false;
     if (!hear_answer(t, answer, err)) return false;
-    bool right = true;
-    for (int k = 0; k < t->trial.task->n_asked; k++) {
-        trial_wanted(&t->trial, k, wanted);
-        right = right && strstr(answer, wanted);
-    }
-    *correct += right;
+    *correct += is_right(&t->trial, answer);
     return true;
 }
 
@@ -236,8 +264,8 @@ static bool run_lengths(Tasks *t, Method *method, int longest, Error *err) {
 }
 
 // Prints all rows of one method and task, and a remark when it fails within the trained context.
-// The remark compares it with *best: the model there by its own settings or plain ones. *best stays
-// empty when there is no memory.
+// The remark compares it with *best: the model in a short text by its own settings or plain ones.
+// *best stays empty when there is no memory.
 static bool run_task(Tasks *t, Method *method, Error *err) {
     const Job *job = t->job;
     Score *best = &t->by_own[t->n_done];
@@ -247,6 +275,7 @@ static bool run_task(Tasks *t, Method *method, Error *err) {
     if (2 * right >= of) return true;
     const RopeConfig *own = own_settings(job);
     int longest = own->train_ctx < job->length ? own->train_ctx : job->length;
+    if (longest > EASY_TEXT) longest = EASY_TEXT;
     for (int plain = best->asked[1] ? 2 : own->method == ROPE_NONE; plain < 2; plain++) {
         RopePlan plan;
         if (!reference_plan(job, plain, 1, &plan, err)) return false;
@@ -265,7 +294,7 @@ static bool run_task(Tasks *t, Method *method, Error *err) {
     fprintf(stderr, "run: %s, %s: %d of %d within the trained context of %d, %d of %d ",
             t->trial.task->name, method->plan->name, right, of, method->plan->rope.train_ctx,
             best->correct[1], best->asked[1]);
-    fprintf(stderr, "at the model's own or plain settings: %s\n", why);
+    fprintf(stderr, "in texts of %d at the model's own or plain settings: %s\n", longest, why);
     return true;
 }
 
@@ -329,7 +358,11 @@ static bool prepare(Tasks *t, Error *err) {
 
 bool measure_tasks(Job *job, Error *err) {
     const TasksOptions *o = &job->options->tasks;
-    const Trial trial = {.tokenizer = job->tokenizer, .seed = job->options->seed};
+    const Trial trial = {
+        .tokenizer = job->tokenizer,
+        .seed = job->options->seed,
+        .chat = job->options->mode == MODE_CHAT,
+    };
     Tasks t = {.job = job, .o = o, .trial = trial};
     MethodsTable methods = {
         .what = "passkey",

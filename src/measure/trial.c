@@ -9,12 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../job/chat.h"
 #include "../job/text_io.h"
 
 enum {
     PROMPT_BYTES = 1200,  // a prompt takes less without its haystack
     KEY_SLACK = 8,        // tokens by which prompts may differ, for each key
     LEAST_COPY = 8,       // positions of a text with two copies of a page
+    LEAST_BEHIND = 8,     // pieces of the haystack between what is hidden and the question
 };
 
 static const char opening[] = "%s hidden inside a lot of irrelevant text. Find %s and memorize %s. "
@@ -126,11 +128,13 @@ char *trial_text(const Trial *t, size_t *n, Error *err) {
     if (!text) return NULL;
     char *end = text + snprintf(text, PROMPT_BYTES, opening, task->what, task->them, task->them,
                                 task->asked);
+    // Right before the question a key would be continued, and not asked for.
+    const int last = t->pieces > LEAST_BEHIND ? t->pieces - LEAST_BEHIND : t->pieces;
     for (int i = 0; i <= t->pieces; i++) {
         for (int j = 0; j < task->n_hidden; j++) {
             const int k = (j + begin) % task->n_hidden;
-            if ((int)(t->pieces * share_before(t, k) + 0.5) == i)
-                end = fill_in(end, sentence_of(task, k), t, k);
+            const int place = (int)(t->pieces * share_before(t, k) + 0.5);
+            if ((place < last ? place : last) == i) end = fill_in(end, sentence_of(task, k), t, k);
         }
         size_t bytes = i < t->pieces ? starts[i + 1] - starts[i] : 0;
         memcpy(end, t->hay.text + starts[i], bytes);
@@ -146,10 +150,15 @@ int32_t *trial_ids(const Trial *t, int *n, Error *err) {
     size_t n_ids;
     char *text = trial_text(t, &bytes, err);
     if (!text) return NULL;
-    int32_t *ids = tokenizer_encode(t->tokenizer, text, bytes, true, &n_ids, err);
+    int32_t *ids = t->chat ? chat_turn(t->tokenizer, true, "", text, false, -1, &n_ids, err)
+                           : tokenizer_encode(t->tokenizer, text, bytes, true, &n_ids, err);
     free(text);
     *n = (int)n_ids;
     return ids;
+}
+
+int trial_answer_tokens(const Trial *t) {
+    return t->chat ? CHAT_ANSWER : MAX_ANSWER * t->task->n_asked;
 }
 
 void trial_wanted(const Trial *t, int k, char wanted[MAX_WANTED]) {
@@ -169,7 +178,7 @@ static int positions_taken(const Trial *t, Error *err) {
     int n;
     int32_t *ids = trial_ids(t, &n, err);
     free(ids);
-    return ids ? n + MAX_ANSWER * t->task->n_asked + KEY_SLACK * t->task->n_hidden : 0;
+    return ids ? n + trial_answer_tokens(t) + KEY_SLACK * t->task->n_hidden : 0;
 }
 
 // Each piece is a token or more, so bisection finds how many fit.

@@ -30,8 +30,9 @@ enum {
     N_DEPTHS = 5,
     MAX_HIDDEN = 5,  // sentences that a task hides
     KEY_DIGITS = 5,
-    MAX_ANSWER = 12,  // tokens of a number or name, at most
-    MAX_WANTED = 16,  // bytes of a number or name, with its NUL
+    MAX_ANSWER = 12,   // tokens of a number or name, at most
+    CHAT_ANSWER = 64,  // tokens of an answer in a chat, at most
+    MAX_WANTED = 16,   // bytes of a number or name, with its NUL
 };
 
 // In a template # is a value, @ a name, and < and > the names of the sentences before and behind. A
@@ -54,6 +55,7 @@ typedef struct {
     uint64_t seed;  // of what is hidden
     Haystack hay;   // what stands around what is hidden
     const Task *task;
+    bool chat;               // the prompt is a turn of the user, as the model's family writes it
     int length;              // positions of prompt and answer together, at most
     int pieces;              // of the haystack; -1: no prompt fits
     int depth;               // of N_DEPTHS, from 0
@@ -77,6 +79,9 @@ void trial_choose(Trial *t, int number);
 // reason.
 char *trial_text(const Trial *t, size_t *n, Error *err);
 int32_t *trial_ids(const Trial *t, int *n, Error *err);
+
+// The most tokens that an answer may take.
+int trial_answer_tokens(const Trial *t);
 
 // The k-th of the t->task->n_asked answers that are right.
 void trial_wanted(const Trial *t, int k, char wanted[MAX_WANTED]);

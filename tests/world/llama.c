@@ -3,6 +3,7 @@
 //   set NAME VALUE       a setting of the next context: see set()
 //   load PATH CONTEXT    a GGUF file, with a cache of float32 and without flash attention
 //   score ID ID ...      the log-probability of each token but the first, given those before it
+//   tokenize HEX         the ids of a text, whose bytes are in hexadecimal, without BOS; special tokens are text
 //   next TOP ID ID ...   the TOP likeliest tokens behind these, as ID LOG-PROBABILITY pairs
 //
 // A line answers each; "error" and a reason if it cannot be done. The one argument is the folder with
@@ -121,6 +122,19 @@ static void score(State *s) {
     putchar('\n');
 }
 
+static void tokenize(State *s, char *hex) {
+    int n = 0;
+    for (unsigned byte; sscanf(hex + 2 * n, "%2x", &byte) == 1; n++) hex[n] = (char)byte;
+    const struct llama_vocab *vocab = llama_model_get_vocab(s->model);
+    int n_ids = llama_tokenize(vocab, hex, n, s->ids, MAX_IDS, false, false);
+    if (n_ids < 0) {
+        puts("error too many ids");
+        return;
+    }
+    for (int i = 0; i < n_ids; i++) printf("%d ", s->ids[i]);
+    putchar('\n');
+}
+
 static void next(State *s, int top) {
     int n = n_vocab(s);
     if (!decode(s, false)) {
@@ -158,6 +172,8 @@ int main(int argc, char **argv) {
             puts(set(&s.settings, line + 4, atof(space + 1)) ? "ok" : "error no such setting");
         } else if (strncmp(line, "score ", 6) == 0 && read_ids(&s, rest)) {
             score(&s);
+        } else if (strncmp(line, "tokenize ", 9) == 0 && s.model) {
+            tokenize(&s, line + 9);
         } else if (strncmp(line, "next ", 5) == 0) {
             int top = (int)strtol(rest, &rest, 10);
             if (read_ids(&s, rest)) next(&s, top);

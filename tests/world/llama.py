@@ -154,7 +154,7 @@ def gemma():
 
 def gemma3n():
     """Gemma 3n by the numbers that llama.cpp has for it and reads from no key: streams, widths, sparse layers, and layers
-    with keys of their own, behind which others read these."""
+    with keys of their own, which later layers read."""
     slides = [(i + 1) % 5 != 0 for i in range(25)]
     shapes = [(4, 2, 8, 256, i if i < 20 else 18 if slide else 19) for i, slide in enumerate(slides)]
     c = config(**dict(

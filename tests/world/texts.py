@@ -26,7 +26,7 @@ MARKUP = ['<div class="a b">', '```python\n', '| a | b |\n|--|--|\n', '{"key": [
 
 
 def paragraphs():
-    """Prose and code that stand here."""
+    """Prose and code written here."""
     found = []
     for path in [os.path.join(ROOT, 'book.txt')] + sorted(
             glob.glob(os.path.join(ROOT, 'src', '*', '*.c')) + glob.glob(os.path.join(ROOT, 'docs', '*.md'))):

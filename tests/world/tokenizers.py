@@ -150,7 +150,7 @@ def specs(folder):
 
 
 def model_folder(name, spec, config):
-    """A folder as Hugging Face has it, with the smallest of all Llamas."""
+    """A folder as in Hugging Face, with the smallest of all Llamas."""
     place = in_work(name.replace(' ', '-'))
     os.makedirs(place, exist_ok=True)
     size = max([*spec['model']['vocab'].values(), *(token['id'] for token in spec['added_tokens'])]) + 1
@@ -286,7 +286,7 @@ HIDDEN = '\ue000'  # stands in a message for the first letter of what spells a s
 
 
 def chat_ids(name, spec, folder, config_path, asked):
-    """What the library makes of conversations. Where a message spells a special token, that is text: the rendered
+    """The library's texts of conversations. Where a message spells a special token, that is text: the rendered
     conversation is cut at the template's own tokens, and what is between is read by a library that knows none."""
     specials = specials_of(spec)
     pattern = '(%s)' % '|'.join(map(re.escape, specials))
@@ -367,7 +367,7 @@ def hold(folder):
 # ---- errors on purpose ----
 
 def misplaced(spec):
-    """The first merge of two letters stands behind all others."""
+    """The first merge of two letters comes after all others."""
     merges = list(spec['model']['merges'])
     pairs = [merge.split(' ') if isinstance(merge, str) else merge for merge in merges]
     i = next(i for i, pair in enumerate(pairs) if all(part.isascii() and part.isalpha() for part in pair))

@@ -12,8 +12,6 @@ PAGE, BETWEEN, PLACES = 1200, 9000, 4  # characters, characters, places in the t
 LAST = 64  # tokens that two ways of reading are compared on, as --check does
 HEAD, BIN = '3.3', 16  # of model.bin: a head that looks near; distances that share a row
 FAR, NEAR, JUDGED = 8192, 1024, 512  # tokens: of a whole text, of one that jumps, and how many of the last are judged
-SEE_ALL, TUNED = ['yarn', 'rerope', 'dca', 'self-extend'], 'model-8k.bin'
-CHECKED = 0, 1, 3  # ends of a --check that says something
 DROPPED = {'rope': ('rope', []), 'rope, yarn': ('rope', ['--rope', 'yarn']), 'none': ('none', []),
            'dropped': ('dropped', [])}
 BOS = '1'  # of model.bin's tokenizer, which --ids does not ask: each of its training windows began with it
@@ -70,22 +68,6 @@ def again(run, model, text, quick):
             rows.append([method, number, second - first, k] + ['%.4f' % (sum(n for _, n in tokens[at:at + k]) / k)
                                                                for at in (first, second)])
     return command, 'method place distance tokens first second', rows
-
-
-def shares(run, model, text, quick):
-    """What reading a page again gains at a length, in shares of what it gains within the trained context, as --check
-    has it: of what nothing else fails with, for the row comes last."""
-    asked = [(method, model, ['--rope', method]) for method in (SEE_ALL[:1] if quick else SEE_ALL)]
-    rows = []
-    for method, file, options in asked + ([] if quick else [(TUNED, TUNED, [])]):
-        for length in (1024,) if quick else (1024, 2048, 4096):
-            command = [file, '--check', '-', '-n', str(length), '--min-page', '0', *options]
-            for line in run(command, text, CHECKED).decode().splitlines():
-                cells = line.split('\t')
-                if cells[0] == 'page':
-                    rows.append([method, length, *cells[2:4]])
-    command = [model, '--check', '-', '-n', 'LENGTH', '--min-page', '0', '--rope', 'METHOD']
-    return command, 'method length share se', rows
 
 
 def stale(run, model, text, quick):
@@ -209,7 +191,7 @@ def by_layer(run, model, text, quick):
     return ['models/layers-NAME.bin', '--ppl', '-', '-n', '4096'], 'method reading from to tokens se nll', rows
 
 
-EXPERIMENTS = {'again': again, 'shares': shares, 'stale': stale, 'attention': attention, 'crowd': crowd,
+EXPERIMENTS = {'again': again, 'stale': stale, 'attention': attention, 'crowd': crowd,
                'encodings': before_rope, 'encodings-keys': keys_before_rope,
                'dropped': dropped, 'dropped-keys': keys_dropped,
                'layers': by_layer}

@@ -245,7 +245,6 @@ PICTURES = {  # their tables and the other arguments of plot.py
         '--title', 'Keys found, %: the four maps that see everything find all']),
     'passkey-sibling': (['passkey-sibling'], ['--title', 'Keys found after 200 steps of tuning: FOUND']),
     'again': (['again'], ['--title', 'A page read again 9,000 characters later: a window does not know it']),
-    'shares': (['shares'], ['--title', 'What is left of a page that is read again, by length']),
     'stale': (['stale'], ['--title', 'With stale keys a text read token by token is another text']),
     'encodings': (['encodings'], ['--title', 'Trained on 256: RoPE slides, ALiBi holds (text: BOOK)']),
     'encodings-keys': (['encodings-keys'], ['--title',

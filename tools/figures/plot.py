@@ -7,10 +7,9 @@ The header row of the tables says which picture it is:
                        tables of several lengths: perplexity of the whole text against its length
     ./run --passkey    the share of keys found by length and depth, one panel per method
     ./run --explain    inverse frequencies before and after, by pair, with the ramp;
-                       with --decay: what a distance leaves of the attention score;
-                       with --distances: what a distance map makes of every distance;
-                       with --divisors: how many times slower each pair turns
-                       with --clocks: the angles that four pairs came to within the trained length
+                       with --decay: what a distance leaves of the attention score; with --distances: what a distance
+                       map turns every distance into; with --divisors: how many times slower each pair turns with
+                       --clocks: the angles that four pairs came to within the trained length
     tools/figures/experiments.py   its tables: a page read again, stale keys, one head's scores
 
 A file may hold several tables, one after the other, and several files may be given; - is standard input.
@@ -23,7 +22,7 @@ import sys
 import textwrap
 
 from plot_lesson import (draw_again, draw_attention, draw_clocks, draw_crowd, draw_encodings, draw_layers,
-                         draw_shares, draw_stale)
+                         draw_stale)
 from plot_parts import (BASE, DOTS, GREY, INK, PALE, SMALL, counted, draw_lines, label_ends, log_scale, new_figure,
                         plain, save, style_of, token_figure, word_colour)
 from plot_tables import book_of, fail, method_of, read_tables, trained_length
@@ -340,7 +339,6 @@ def main():
                  'or pip install matplotlib')
     options.title = options.title and options.title.replace('BOOK', book_of(tables))
     picture = {'ppl': draw_perplexity, 'passkey': draw_passkey, 'again': draw_again, 'stale': draw_stale,
-               'shares': draw_shares,
                'attention': draw_attention, 'crowd': draw_crowd, 'encodings': draw_encodings,
                'encodings-keys': draw_encodings, 'layers': draw_layers,
                'explain': draw_distances if options.distances else draw_divisors if options.divisors else

@@ -41,30 +41,6 @@ def draw_again(tables, options):
     return fig
 
 
-def draw_shares(tables, options):
-    """What reading a page again gains, % of the gain in a short text, by length, with standard errors."""
-    table = tables[0]
-    said = 'model.bin, and model-8k.bin, which was tuned; --check --min-page 0 on %s, by jumps; bars: standard errors'
-    fig, ((ax,),) = new_figure(3.6, options.title or 'A page read again', said % book_of(tables))
-    fig.subplots_adjust(left=0.095, right=0.86, top=0.8, bottom=0.15)
-    lines = []
-    for method, rows in table.methods().items():
-        rows = sorted(rows, key=lambda r: r['length'])
-        x, y = [r['length'] for r in rows], [100 * r['share'] for r in rows]
-        style = style_of(method, [method])
-        ax.plot(x, y, **style)
-        ax.errorbar(x, y, [100 * r['se'] for r in rows], fmt='none', ecolor=style['color'], elinewidth=1)
-        lines.append((method, method, x, y, 0))
-    ax.axhline(100, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
-    ax.set_ylim(min(0, *(min(line[3]) - 8 for line in lines)))
-    log_scale(ax.xaxis, True)
-    ax.set_xlabel('length, tokens')
-    ax.set_ylabel('gain, % of that in 512 tokens')
-    ax.grid(axis='y', color=PALE, linewidth=0.6)
-    label_ends(ax, lines)
-    return fig
-
-
 def draw_stale(tables, options):
     """How much reading step by step changes -ln p, against one pass, by length: stale keys full, fresh ones dotted."""
     table = tables[0]

@@ -8,7 +8,6 @@ KINDS = {
     'ppl': ['method', 'from', 'to', 'tokens', 'nll', 'ppl'],
     'passkey': ['method', 'length', 'depth', 'trials', 'correct', 'accuracy'],
     'again': ['method', 'place', 'distance', 'tokens', 'first', 'second'],
-    'shares': ['method', 'length', 'share', 'se'],
     'stale': ['method', 'keys', 'length', 'texts', 'change'],
     'attention': ['method', 'distance', 'low', 'mean', 'high', 'weight'],
     'crowd': ['method', 'reading', 'length', 'tokens', 'nll'],

@@ -31,6 +31,7 @@ TABLES = {
         ppl('gemma3', NOVEL, '8k', 'none,linear:factor=4,yarn:factor=4'),
         ppl('gemma3', NOVEL, '8k', 'linear:factor=4', '--rope-sliding', 'linear:factor=4'),
         ppl('gemma3', NOVEL, '8k', 'yarn:factor=4', '--rope-sliding', 'yarn:factor=4')]),
+    'released-qwen': (32768, NOVEL[1], [ppl('qwen', NOVEL, '8k', 'none,yarn:factor=4')]),
 }
 
 

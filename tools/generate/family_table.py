@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes src/configs/family_table.h, the families of models and what engines make of them, from the rows of
+"""Writes src/configs/family_table.h, the families of models and how engines read them, from the rows of
 export/families.json, and src/configs/key_table.h, the keys of RoPE in a config, from those of export/keys.json. The
 lists of docs/checkpoints.md are made, too:
 
     python3 tools/generate/family_table.py [--check]     --check writes nothing, and fails where a header would change
 
-What C asks of a family, of a model and of an engine is a word with a bit of its own. The words stand below, each with
+What C asks of a family, of a model and of an engine is a word with a bit of its own. The words are below, each with
 what it means, and become src/configs/family_words.h: nobody numbers them.
 """
 import json
@@ -75,7 +75,7 @@ FAMILY_WORDS = (
     ('grows', lambda f: f.rope.grows, 'queries grow with their position: llama_4_scaling_beta'),
     ('may_grow', lambda f: f.own, 'they do where the block says so'))
 # What sets a family apart from a Llama, and src/configs/write.c sees in a model and its plan. Where no family has all
-# that a model has, what stands further down matters more.
+# that a model has, what comes further down matters more.
 FEATURE_WORDS = (
     'window', 'qkv_bias', 'router_bias', 'expert_bias', 'clamped', 'embedding_scale', 'gelu', 'norms_after',
     'norms_both', 'head_norms', 'whole_norms', 'experts', 'sinks', 'temperature', 'partial')
@@ -88,8 +88,7 @@ DOES_WORDS = {
     'takes_chunks': 'dual_chunk_attention_config',
     # Blocks.
     'full_plain': 'full layers get no block',
-    'full_only': 'one block, of the full layers',
-    'refuses_typed': 'it stops at blocks for kinds of layers',
+    'scaling_alone': 'rope_parameters is not read, and rope_scaling is of the full layers',
     'null_block_unseen': 'nobody looked at a rope_scaling of null',
     'tells_block': "a config without a block gets the class's, and a note says so",
     'three_keys': "a block has `type` and longrope's lists, and no more",
@@ -107,7 +106,16 @@ DOES_WORDS = {
     'sliding_base_fixed': 'the theta of sliding layers is a constant',
     'pasted_turns_all': 'with a rope_scaling, all pairs of full layers turn, and plainly',
     'share_inside': 'of two shares of a head it takes that of the block',
-    'share_outside': 'or the one beside it, which is 1 if neither is there'}
+    'share_outside': 'or the one beside it, which is 1 if neither is there',
+    'share_beside': 'a share of a head is read beside the block alone',
+    # Lengths and positions.
+    'keeps_length': 'max_position_embeddings is the longest text whatever the factor',
+    'tells_positions': 'its class says how far positions reach',
+    # Releases.
+    'own_class': 'some releases have a class of their own for OLMo 3, and some transformers\'',
+    'class_below': "transformers' own class is used",
+    'reads_factor': "yarn's attention_factor counts",
+    'shifted': 'a release passes its arguments one place off'}
 KNOWN = {'theta', 'refuses', 'known', 'before', 'one_block_before', 'block', 'does'}  # what engines do otherwise
 
 
@@ -326,7 +334,7 @@ def words():
             '// What is peculiar to a family.\n'
             + enumerated('FAMILY', [(word, meaning) for word, _, meaning in FAMILY_WORDS])
             + '\n// What sets a family apart from a Llama and can be seen in a model. Where no family has all that a\n'
-            '// model has, what stands further down matters more.\n'
+            '// model has, what comes further down matters more.\n'
             + enumerated('FEATURE', [(word, '') for word in FEATURE_WORDS])
             + '\n// What an engine does otherwise with a family than with others.\n'
             + enumerated('DOES', list(DOES_WORDS.items())))
@@ -397,7 +405,7 @@ def architecture_lines():
 
 
 def with_lists(text):
-    """docs/checkpoints.md with the lists as the rows have them."""
+    """docs/checkpoints.md with the lists of the rows."""
     start = '| what is known of RoPE | families (`model_type`) |\n| --- | --- |\n'
     first, found, rest = text.partition(start)
     text = first + found + explained_lines() + rest[rest.index('\n\n') + 1:] if found else text

@@ -6,7 +6,8 @@ export/unicode_runs.py, which says what characters are the exporter's:
 
 These are files of the Unicode Character Database. Unicode 16.0 is what the regexes of the tokenizers and tiktoken
 libraries have (2026), Unicode 9.0 what the tokenizers library normalizes by. The property White_Space has not changed
-for years and is written out here. """
+for years and is written out here.
+"""
 import os
 import re
 import sys

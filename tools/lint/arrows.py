@@ -1,5 +1,6 @@
 """The arrows: which room of the house may include which. They all point down, so that each can be read without what
-uses it. """
+uses it.
+"""
 import os
 import re
 

@@ -10,11 +10,11 @@ from c_source import c_files, files
 
 AVOID = [
     (r'\bstands?\b(?! (?:for|alone)\b)', 'is, follows, has its place'),
-    (r'\bbehind\b', 'after'),
+    (r'(?<!left )\bbehind\b(?! (?:the|a) (?:server|proxy))', 'after'),
     (r'\bmakes? of\b', 'reads, computes from'),
     (r'\b(?:is|are|was|were) told\b', 'is given, is reported'),
-    (r'\bha(?:s|ve) (?:it|them)\b(?=[.,;:)]|$)', 'as in'),
-    (r'\bis none\b', 'is missing, is not a ...'),
+    (r'\bas [^.;:]{1,40}? ha(?:s|ve) (?:it|them)\b', 'as in'),
+    (r'(?<!there )\bis none\b(?! of)', 'is missing, is not a ...'),
     (r'\bnobody (?:has )?look(?:s|ed) at\b', 'unverified'),
     (r'^(?:Likewise|The same(?: (?:of|for|as)\b[^.]*)?)\.$', 'the subject again: declarations get moved'),
 ]

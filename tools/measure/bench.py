@@ -96,7 +96,7 @@ class Ours:
         return self.row_of(self.bench(path, max(n, 512)), phase, n)
 
     def both(self, model, kind):
-        """(decode behind nothing, prefill of 512), of one run."""
+        """(decode at depth 0, prefill of 512), of one run."""
         rows = self.bench(self.file(model, kind), 512)
         return self.row_of(rows, 'decode', 0), self.row_of(rows, 'prefill', 512)
 
@@ -132,7 +132,7 @@ class LlamaBench:
         return max(self.speeds(path, runs, way, test)[-1] for way in self.ways)
 
     def both(self, model, kind):
-        """(decode behind nothing, prefill of 512), each by the way that does it faster. Ways are compared in the first
+        """(decode at depth 0, prefill of 512), each by the way that does it faster. Ways are compared in the first
         round; those that win neither are left out of the others."""
         path, test = self.file(model, kind), ['-p', '512', '-n', '64']
         found = {way: self.speeds(path, '1', way, test) for way in self.best.get(path, self.ways)}

@@ -106,7 +106,7 @@ def gguf_value(value):
 
 
 def gguf_data(kind, w):
-    """GGML's F32, Q8_0 (32 int8 behind a float16 scale) or Q4_0 (two 4-bit values to a byte behind a float16 scale)."""
+    """GGML's F32, Q8_0 (32 int8 after a float16 scale) or Q4_0 (two 4-bit values to a byte after a float16 scale)."""
     if kind == 'f32':
         return w.tobytes()
     groups = w.reshape(-1, 32)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How often the probe decides, and how often wrongly: random hidden settings behind the tests' own server, with noise.
+"""How often the probe decides, and how often wrongly: random hidden settings of the tests' own server, with noise.
 
     python3 tools/measure/probe_settings.py [HOW_MANY] [NOISE] [FIRST]     default 200, 0.02 and 0; 0.02 nats is what
                                                                    bfloat16 makes; FIRST: so many are left out

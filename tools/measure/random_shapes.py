@@ -49,7 +49,7 @@ def has_more_bits(layer, n):
     return layer < n // 8 or layer >= 7 * n // 8 or (layer - n // 8) % 3 == 2
 
 
-# ---- tensors: (name behind blk.N., axes with the innermost first, type) ----
+# ---- tensors: (name after blk.N., axes with the innermost first, type) ----
 
 def dense(shape, hidden, usual, down):
     dim = shape['dim']

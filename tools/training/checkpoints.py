@@ -32,7 +32,7 @@ def check_folder(out):
 
 
 def export(args):
-    """Writes a checkpoint as a folder that model_export.py reads, float32: of a Llama as Hugging Face has it."""
+    """Writes a checkpoint as a folder that model_export.py reads, float32: of a Llama as in Hugging Face."""
     work, out = Path(args.work), Path(args.out)
     check_folder(out)
     saved = torch.load(work / f"{args.name}.pt")

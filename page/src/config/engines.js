@@ -46,7 +46,12 @@ function alikeLines(same, length, reach) {
         const s = names.length > 1 ? '' : 's';
         const reads = `${names.join(', ')} read${s} it as it is meant`;
         return limit === Infinity
-            ? h('li.same', length > reach ? `${reads}, and do${s && 'es'} not stop you past ${count(reach)}.` : `${reads}, for all ${count(length)} positions.`)
+            ? h(
+                  'li.same',
+                  length > reach
+                      ? `${reads}, and do${s && 'es'} not stop you past ${count(reach)}.`
+                      : `${reads}, for all ${count(length)} positions.`,
+              )
             : h('li.differs', `${reads}, but stop${s} at ${count(limit)} positions.`);
     });
 }
@@ -70,5 +75,8 @@ export function engineReadings(all, length, reach) {
     const same = rows.filter((row, i) => !odd.has(row.engine) && rows[i - 1]?.engine !== row.engine);
     const readings = others.map((row) => sentence(row, rows, length));
     const none = rows.length && !same.length ? [h('li.differs', 'None of them reads it as it is meant.')] : [];
-    return { items: [...readings, ...none, ...alikeLines(same, length, reach), ...unseenLine(all)], alike: same.length };
+    return {
+        items: [...readings, ...none, ...alikeLines(same, length, reach), ...unseenLine(all)],
+        alike: same.length,
+    };
 }

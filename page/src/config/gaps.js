@@ -8,7 +8,7 @@ const GAPS = {
     trainedContext: { option: '--train-ctx', key: 'max_position_embeddings', often: 4096 },
 };
 
-// { box, numbers, ask, options }: where the fields are; the numbers typed in, or what stands for them meanwhile. `onchange`
+// { box, numbers, ask, options }: where the fields are; the numbers typed in, or usual ones meanwhile. `onchange`
 // is called when one was typed.
 export function gapFields(onchange) {
     const numbers = {},

@@ -1,7 +1,7 @@
 // What a config promises, and the block to paste elsewhere: the file's own where nothing better can be had.
 import { count } from '../dom.js';
 
-// The rope block of a config, and whether it stands alone; null: there is none, or this is no JSON.
+// The rope block of a config; null without one, or where this is no JSON.
 function ropeBlock(pasted) {
     let all;
     try {
@@ -49,7 +49,9 @@ export function blockToPaste(published, pasted, told, alike) {
         : 'It says the length that the file promises.';
     const reaches = told.trainedContext * Math.max(1, told.factor),
         isShort = told.maxPositions > 0 && told.maxPositions < reaches && hasOriginal(pasted),
-        change = isShort ? `only max_position_embeddings has to be raised, to ${count(reaches)}` : 'nothing needs to be changed';
+        change = isShort
+            ? `only max_position_embeddings has to be raised, to ${count(reaches)}`
+            : 'nothing needs to be changed';
     return {
         lines: JSON.stringify(own, null, 1).split('\n'),
         words: `This is the file's own block: ${change}. ${why}`,

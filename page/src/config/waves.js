@@ -15,7 +15,7 @@ const told = ({ plain, frequencies, trained }, share, i) =>
     `pair ${i}: wavelength ${short(waveOf(frequencies[i]), 4)} (plain ${short(waveOf(plain[i]), 4)}), ` +
     `${short((trained * plain[i]) / TURN)} turns in training, ${Math.round(share * 100)} % of its angles seen`;
 
-// The scales of a picture that is so wide: pairs from left to right, waves upwards. What stands still has no wavelength,
+// The scales of a picture that is so wide: pairs from left to right, waves upwards. A hand that never turns has no wavelength,
 // and its dot is at the top.
 function scalesOf({ plain, frequencies, sliding, want }, width) {
     const waves = [...plain, ...frequencies, ...sliding].map(waveOf).filter(isFinite);

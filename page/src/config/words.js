@@ -51,7 +51,7 @@ export function wayOut(reason, words) {
     const hasBlock = /"rope_(scaling|parameters)"/.test(words);
     if (/model_type|architectures|layer|sliding|text_config/.test(reason))
         return hasBlock
-            ? 'What you can do: paste only the block of its full-attention layers, the braces behind rope_scaling or ' +
+            ? 'What you can do: paste only the block of its full-attention layers, the braces after rope_scaling or ' +
                   'rope_parameters. Then say head_dim, rope_theta and the trained context. It is read as if all ' +
                   'layers had that block; layers with another one are not shown.'
             : 'What you can do: say head_dim, rope_theta and the trained context in a block of your own, such as ' +
@@ -65,7 +65,7 @@ export function wayOut(reason, words) {
 // no further than training went. `notes` are --explain's.
 export const isNothingNew = (notes, trained) => !!notes.full && +notes.window_sliding <= trained;
 
-// What stands on top, a sentence or two: a refusal by all engines; or how far the settings reach, and where the file and
+// The verdict on top, a sentence or two: a refusal by all engines; or how far the settings reach, and where the file and
 // engines stop before that. `rows` are those of --check, `engines` those of --engines, `length` is what the reader wants.
 export function verdictOf(rows, length, { notes, told, engines, isOwn }) {
     const { trainedContext: trained, maxPositions: promised } = told;

@@ -1,4 +1,4 @@
-// What the model answers: digits, each right where it stands, or wrong; or words, which are none of the digits asked for.
+// What the model answers: digits, each right in its place or wrong; or words, which are none of the digits asked for.
 import { h } from '../dom.js';
 
 // { box, put }. `put` takes the key that is right, the answer (undefined: not known), and whether it is of another place, or

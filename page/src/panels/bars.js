@@ -34,7 +34,7 @@ export function termBars(pairs) {
 
     const yOf = (v) => height / 2 - (v / most) * (height / 2 - 4);
     // Where a bar is, and as high as a term is.
-    function stand(rects, terms) {
+    function place(rects, terms) {
         const step = (width - LEFT) / pairs,
             middle = yOf(0);
         rects.each(function put(i) {
@@ -46,7 +46,15 @@ export function termBars(pairs) {
         });
     }
     function draw() {
-        const { terms = null, near = null, score = NaN, rival = NaN, word = '', past = [], isStale = false } = shown ?? {};
+        const {
+            terms = null,
+            near = null,
+            score = NaN,
+            rival = NaN,
+            word = '',
+            past = [],
+            isStale = false,
+        } = shown ?? {};
         most = Math.max(most, Math.ceil(Math.max(0, ...[...(terms ?? []), ...(near ?? [])].map(Math.abs))));
         widest = Math.max(widest, Math.ceil(Math.max(score || 0, rival || 0) / 10) * 10);
         attrs(zero, { x1: LEFT, x2: width, y1: yOf(0), y2: yOf(0) });
@@ -54,8 +62,8 @@ export function termBars(pairs) {
             ...{ x: LEFT - 6, y: (v) => yOf(v) + (v > 0 ? 9 : 0), 'text-anchor': 'end' },
             text: (v) => (v > 0 ? `+${v}` : fixed(v, 0)),
         });
-        stand(bars, terms);
-        stand(outlines, near);
+        place(bars, terms);
+        place(outlines, near);
         bars.attr('class', (i) => (past[i] ? 'new' : ''));
         titles.text((i) => (terms ? `pair ${i}: ${fixed(terms[i], 2)}` : ''));
         box.classList.toggle('stale', isStale);

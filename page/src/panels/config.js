@@ -1,4 +1,4 @@
-// A config.json or its rope block is pasted: what it makes of every pair, what is unseen at the length one wants,
+// A config.json or its rope block is pasted: how it turns every pair, what is unseen at the length one wants,
 // and the block and options to paste elsewhere.
 import { engineReadings } from '../config/engines.js';
 import { EXAMPLES } from '../config/examples.js';

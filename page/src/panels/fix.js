@@ -1,14 +1,12 @@
 // A handle for each pair, how much it is slowed: what that does to neighbors and to angles, and how near it is to YaRN. The
 // handles themselves are in the scene, below what each pair gives to the score.
-import { chart, legend } from '../chart.js';
-import { afterPause, button, chips, command, count, folded, h, onceAFrame, reducedMotion, stateSlider } from '../dom.js';
-import { copyLink } from '../links.js';
-import { blockOfHandles, handles, lookOf, methodChoices, methodFor, namedHandles, placesOf, plainSpeeds, SIX, TIMES } from '../methods.js';
+import { afterPause, button, chips, count, folded, h, onceAFrame, reducedMotion, stateSlider } from '../dom.js';
+import { copyLink, go } from '../links.js';
+import { handles, methodChoices, namedHandles, placesOf, plainSpeeds, SIX, TIMES } from '../methods.js';
 import { nearness, nudge, reached } from '../nearness.js';
-import { mostRead, seenShare, sharpness, TURN } from '../numbers.js';
+import { seenShare, sharpness, TURN } from '../numbers.js';
 import { state } from '../state.js';
 import { handleBoard } from './handles.js';
-import { measureHandles } from './measured.js';
 import { rewrite } from './rewrite.js';
 
 const MOVING_MS = 450, // handles on their way to a method's places
@@ -52,19 +50,7 @@ export function fixIt({ file, engine, shipped, recorded, book, own, scene }) {
     const letGo = afterPause(SETTLED_MS, text.begin);
     const neighbors = gauge('neighbors told apart'),
         angles = gauge('angles seen in training');
-    const live = chart({
-        label: 'Perplexity by position',
-        height: 180,
-        x: { domain: [0, n], label: 'position', name: 'position' },
-        y: { log: true, label: 'perplexity of the story', most: 600 },
-        rule: { at: L, text: 'trained' },
-        show: (v) => v.toFixed(1),
-    });
-    for (const name of ['none', 'yarn', 'window'])
-        if (recorded.race[n]) live.set(`~${name}`, recorded.race[n][name], { ...lookOf(name), ghost: true });
-    const result = h('div.numbers', { ariaLive: 'polite' }),
-        line = command(),
-        said = h('p.found', { role: 'status' }),
+    const said = h('p.found', { role: 'status' }),
         event = h('div.event', { hidden: true }, said, copyLink('fix', 'copy a link to these handles'));
 
     // How much YaRN slows which pairs, in words. Pairs that it slows by less than a thousandth are kept.
@@ -103,19 +89,8 @@ export function fixIt({ file, engine, shipped, recorded, book, own, scene }) {
                   : stage && nudge(near, yarn.slow);
         if (said.textContent !== words) said.textContent = words || '';
         presets.draw();
-        showCommands();
-    }
-    function showCommands() {
-        const [options, files] = shownAs
-            ? [`--rope ${methodFor(shownAs)}`, []]
-            : [`--rope-config ${blockOfHandles()[0]}`, [blockOfHandles()]];
-        line.put([`./run ${file} --ppl book.txt -n ${n} --kv f32 ${options}`, files]);
     }
     const redraw = onceAFrame(draw);
-
-    // ---- what is measured
-
-    const measure = measureHandles({ engine, book, trained: L, n: Math.min(n, mostRead(shipped)), named: namedHandles, result, live });
 
     // ---- the handles move, by whatever hand
 
@@ -169,6 +144,10 @@ export function fixIt({ file, engine, shipped, recorded, book, own, scene }) {
         ...{ min: 0.5, max: 2, step: 0.005, show: (v) => v.toFixed(3) },
         onset: letGo,
     });
+    function raceThem() {
+        state.set('race', ['none', 'yarn', 'yours']);
+        go('race');
+    }
     redraw();
     return {
         id: 'fix',
@@ -185,15 +164,7 @@ export function fixIt({ file, engine, shipped, recorded, book, own, scene }) {
             h('div.gauges', neighbors, angles),
             event,
             folded('How much YaRN slows each pair', h('p', slowing())),
-            folded(
-                'Read the story with these handles',
-                h('div.row.middle', button('measure', measure.again, { primary: true }), tempered),
-                result,
-                live,
-                measure.status,
-                legend(['none', 'yarn', 'window', 'yours'].map(lookOf)),
-                line,
-            ),
+            h('div.row.middle', tempered, button('Race these handles', raceThem)),
             folded('The command that writes the text with these handles', text.line),
         ],
     };

@@ -22,7 +22,7 @@ export function handleBoard({ pairs, slow, past, scale, over, move }) {
     const most = 2 * scale;
     const svg = attrs(drawing('handles', HEIGHT), {
         ...{ tabindex: 0, role: 'slider', 'aria-orientation': 'vertical' },
-        'aria-label': 
+        'aria-label':
             'handles: left and right choose a pair, with Shift they take its height along; up and down slow it; Home and End are ' +
             'the first and last pair',
     });

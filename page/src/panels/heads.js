@@ -13,7 +13,9 @@ export function otherHeads({ engine, scene, own }) {
         squares = Array.from({ length: layers * heads }, (_, i) => {
             const [layer, head] = [Math.floor(i / heads), i % heads];
             return Object.assign(
-                button('', () => state.set('looker', state.get('looker') === `${layer}.${head}` ? '' : `${layer}.${head}`)),
+                button('', () =>
+                    state.set('looker', state.get('looker') === `${layer}.${head}` ? '' : `${layer}.${head}`),
+                ),
                 { layer, head },
             );
         });
@@ -34,7 +36,9 @@ export function otherHeads({ engine, scene, own }) {
         const words = found.isStale
             ? ''
             : `${gold} of ${squares.length} heads give the sentence a tenth of their attention or more. ` +
-              (state.get('looker') ? `You see head ${found.head} of layer ${found.layer}.` : `You see ${search}: head ${found.head} of layer ${found.layer}.`);
+              (state.get('looker')
+                  ? `You see head ${found.head} of layer ${found.layer}.`
+                  : `You see ${search}: head ${found.head} of layer ${found.layer}.`);
         if (said.textContent !== words) said.textContent = words;
     }
     let shown = null;
@@ -43,11 +47,14 @@ export function otherHeads({ engine, scene, own }) {
         shown = found?.of ?? found;
         draw(found);
     });
-    engine.open('model').then(({ layers, heads }) => {
-        make(layers, heads);
-        shown = null;
-        scene.redraw();
-    }, () => {});
+    engine.open('model').then(
+        ({ layers, heads }) => {
+            make(layers, heads);
+            shown = null;
+            scene.redraw();
+        },
+        () => {},
+    );
     return {
         id: 'heads',
         title: 'Do all heads lose it?',

@@ -13,7 +13,11 @@ export function hideAKey({ file, engine, shipped, recorded, own, scene }) {
         found = grid.lengths.flatMap((n) => DEPTHS.filter((depth) => n * (1 - depth) <= L)).length,
         choices = [DEPTHS.length, found, places];
     if (grid.lengths.at(-1) <= L)
-        return { id: 'key', title: 'Where is it found?', body: [h('p', 'All that is read here is within its training.'), h('div.scene-slot'), grid.box] };
+        return {
+            id: 'key',
+            title: 'Where is it found?',
+            body: [h('p', 'All that is read here is within its training.'), h('div.scene-slot'), grid.box],
+        };
     grid.box.hidden = true; // it has the answer
     scene.hide(() => (grid.box.hidden = false));
     const guess = predict(

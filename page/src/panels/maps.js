@@ -22,7 +22,7 @@ export function distances({ file, page, shipped }) {
     const plot = chart({
         label: 'The distance that a query and a key turn by',
         height: 260,
-        x: { domain: [0, state.get('length-of-map')], label: 'how far apart they stand, i − j', name: 'apart' },
+        x: { domain: [0, state.get('length-of-map')], label: 'how far apart they are, i − j', name: 'apart' },
         y: { label: 'the distance that they turn by, D', domain: [0, state.get('length-of-map')] },
         level: { at: L, text: 'never seen above' },
         show: (v) => short(v, 4),

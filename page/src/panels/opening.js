@@ -27,7 +27,12 @@ export function theText({ recorded, own }) {
             { tokens, ppl } = recorded.first[name];
         head.style.setProperty('--mine', colourOf(name));
         const spans = whole(tokens).map(([text, nll]) => h('span', { className: markOf(nll) }, text));
-        return h('div', head, h('p', '… ', spans, ' …'), h('div.at', 'perplexity', h('b', ppl.toFixed(ppl < 10 ? 1 : 0))));
+        return h(
+            'div',
+            head,
+            h('p', '… ', spans, ' …'),
+            h('div.at', 'perplexity', h('b', ppl.toFixed(ppl < 10 ? 1 : 0))),
+        );
     };
     return {
         id: 'text',
@@ -44,7 +49,10 @@ export function theText({ recorded, own }) {
             h('div.opening', part('none', 'as trained'), part('yarn', 'with [YaRN|yarn]')),
             folded(
                 `Recorded with seed ${recorded.first.seed}: the commands`,
-                h('p.fine', 'A terminal rounds otherwise, and writes other words with this seed. They break, and hold, in the same way.'),
+                h(
+                    'p.fine',
+                    'A terminal rounds otherwise, and writes other words with this seed. They break, and hold, in the same way.',
+                ),
                 command(...NAMES.map((method) => writes('model.bin', `--rope ${method}`, recorded.first))),
             ),
         ],

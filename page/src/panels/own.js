@@ -26,7 +26,14 @@ export function yourNumber({ engine, shipped }) {
             const sentence = state.get('own'),
                 { key, question } = ownNeedle(sentence);
             status.say('Asking for it close by …');
-            const { answer } = await run.ask('path', { model: 'model', method: 'none', length, depth: 0, key, sentence });
+            const { answer } = await run.ask('path', {
+                model: 'model',
+                method: 'none',
+                length,
+                depth: 0,
+                key,
+                sentence,
+            });
             status.say(
                 answer === key
                     ? `Close by it answers “${question.trim()}” with ${key}. Now drag your sentence away.`
@@ -39,7 +46,10 @@ export function yourNumber({ engine, shipped }) {
         const words = field.value.trim();
         if (!words) return show();
         if (!ownNeedle(words))
-            return status.say('Five digits in a row are expected, once, and words before them: The number of my house is 40217.', true);
+            return status.say(
+                'Five digits in a row are expected, once, and words before them: The number of my house is 40217.',
+                true,
+            );
         state.set('own', words);
         trying.begin();
     }

@@ -1,5 +1,5 @@
 // The text that broke, written again with the reader's handles: its last tokens, as they come. Once all are there, what a
-// reader of the last ones did not expect is marked, and its perplexity stands beside that of the text as it broke.
+// reader of the last ones did not expect is marked, and its perplexity is shown beside that of the text as it broke.
 import { command, count, h, onceAFrame, statusLine } from '../dom.js';
 import { runs } from '../job.js';
 import { blockOfHandles, methodFor } from '../methods.js';
@@ -13,7 +13,7 @@ const TAIL = 50, // tokens that are shown
 const spansOf = (tokens) => tokens.map(([text, nll]) => h('span', { className: nll === undefined ? '' : markOf(nll) }, text));
 
 /**
- * { box, line, begin }: where the text stands, and the command that writes it; `begin` writes it anew.
+ * { box, line, begin }: where the text is shown, and the command that writes it; `begin` writes it anew.
  * @param {{ engine: import('../engine.js').Engine, file: string, book: string, shipped: any, recorded: any, own: any }} how
  */
 export function rewrite({ engine, file, book, shipped, recorded, own }) {

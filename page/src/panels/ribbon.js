@@ -3,9 +3,9 @@
 import { count, h, percent } from '../dom.js';
 import { wordAt } from '../words.js';
 
-const THUMB = 44, // pixels, as style.css has it
+const THUMB = 44, // pixels, as in style.css
     TRACK = 34,
-    LEADERS = 16, // below the track: lines from where words stand in the text to the words
+    LEADERS = 16, // below the track: lines from the places of words in the text to the words
     SEEN = 0.01; // weight from which on the winner is worth a word
 
 // Words of a text's tokens [from, to), each shaded by what a head gives it.
@@ -141,14 +141,21 @@ export function ribbon({ pull, trained, least, most }) {
             [a, b] = isLit ? sentenceAt(tokens, at) : [to, to + 10];
         gold.words.replaceChildren(...shaded(tokens, from, to, weightAt));
         gold.caption.textContent = `${count(found.d)} back, ${percent(found.share)}`;
-        rival.words.replaceChildren('… ', ...shaded(tokens, a, Math.min(b, tokens.length), isLit ? weightAt : () => 0), '…');
+        rival.words.replaceChildren(
+            '… ',
+            ...shaded(tokens, a, Math.min(b, tokens.length), isLit ? weightAt : () => 0),
+            '…',
+        );
         rival.caption.textContent = !isLit
             ? ''
             : found.everywhere > 1.3 * found.itsWord
               ? `“${word}” everywhere, ${percent(found.everywhere)}`
               : `“${word}”, ${count(found.rivalAt)} back, ${percent(found.itsWord)}`;
         const ends = tokens.findLastIndex((token) => token.trim().endsWith('.'));
-        asks.words.textContent = tokens.slice(ends + 1).join('').trim();
+        asks.words.textContent = tokens
+            .slice(ends + 1)
+            .join('')
+            .trim();
         canvas.ariaLabel =
             `The text. Of the gold sentence, ${count(found.d)} tokens back, the head sees ${percent(found.share)}` +
             (isLit ? `; of “${word}”, ${count(found.rivalAt)} tokens back, ${percent(found.itsWord)}.` : '.');

@@ -1,6 +1,20 @@
 // How often each pair went round within the trained context. Those that never did are what breaks.
 import { scaleLog } from 'd3-scale';
-import { attrs, bands, button, command, count, drawing, elements, folded, h, onceAFrame, predict, short, stateSlider } from '../dom.js';
+import {
+    attrs,
+    bands,
+    button,
+    command,
+    count,
+    drawing,
+    elements,
+    folded,
+    h,
+    onceAFrame,
+    predict,
+    short,
+    stateSlider,
+} from '../dom.js';
 import { TURN } from '../numbers.js';
 import { number, state } from '../state.js';
 import { prose } from '../terms.js';
@@ -84,10 +98,15 @@ export function countTheTurns({ small, shipped }) {
             class: 'hatch',
             display: (t) => (t < 1 ? null : 'none'),
         });
-        elements(axis, 'text.y', y.ticks(5).filter((t) => String(t).match(/^0?\.?0*1/)), {
-            ...{ class: 'y', 'text-anchor': 'end', x: 34, y: (t) => y(t) + 4 },
-            text: (t) => short(t),
-        });
+        elements(
+            axis,
+            'text.y',
+            y.ticks(5).filter((t) => String(t).match(/^0?\.?0*1/)),
+            {
+                ...{ class: 'y', 'text-anchor': 'end', x: 34, y: (t) => y(t) + 4 },
+                text: (t) => short(t),
+            },
+        );
         const every = Math.ceil(all.length / (narrow ? 8 : 16)),
             named = all.map((_, i) => i).filter((i) => i % every === 0);
         elements(axis, 'text.x', named, {
@@ -152,7 +171,10 @@ export function countTheTurns({ small, shipped }) {
         id: 'turns',
         title: 'Count the turns',
         body: [
-            h('p', 'A hand that went round many times has shown the model every angle. Bars below the line never went round.'),
+            h(
+                'p',
+                'A hand that went round many times has shown the model every angle. Bars below the line never went round.',
+            ),
             guess,
             box,
             result,

@@ -26,7 +26,8 @@ export function yourWeights({ engine, shipped, own, build }) {
             go('weights');
         } catch (error) {
             if (!tokenizer && /tokenizer|vocabulary/.test(error.message))
-                error.message += '. Give its tokenizer too: both files at once (model_export.py writes them side by side)';
+                error.message +=
+                    '. Give its tokenizer too: both files at once (model_export.py writes them side by side)';
             throw error;
         } finally {
             if (mine === newest) status.say('');

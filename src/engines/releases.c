@@ -1,0 +1,242 @@
+// What differs between an engine's releases, and which of them are known: a row each. The rows are
+// held against the engines' own packages by `make test-world`.
+#include "releases.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reading.h"
+
+enum { FIRST = 0, NEWEST = 1000000000 };  // any release from the first, or to the newest, on
+
+// ---- rules ----
+
+// The releases from `from` on and before `before` do so. A release is a number with two
+// digits for each part: 0.1101 is 0.11.1, 2026.062 the 20th of June.
+static const struct {
+    const char *engine;
+    double from, before;
+    ReleaseRule rule;
+} rule_rows[] = {
+    {"hf5", FIRST, 5.01, RULE_FLAT_BLOCK},
+    {"hf5", FIRST, 5.09, RULE_YARN_BY_KIND},
+    {"hf5", FIRST, 5.18, RULE_ROTARY_UNREAD},
+    {"hf5", 5.17, NEWEST, RULE_SHARE_INSIDE},
+    {"hf5", 5.17, 5.18, RULE_SHARED_KEYS},
+
+    {"hf4", FIRST, 4.48, RULE_LONG_LIST},
+    {"hf4", 4.48, 4.51, RULE_SHORT_LIST},
+    {"hf4", FIRST, 4.51, RULE_YARN_BY_MAX},
+    {"hf4", 4.51, 4.56, RULE_FACTOR_BY_LENGTHS},
+    {"hf4", FIRST, 4.55, RULE_WHOLE_RAMP},
+
+    {"vllm", FIRST, 0.12, RULE_SCALING_ONLY},
+    {"vllm", FIRST, 0.12, RULE_WHOLE_RAMP},
+    {"vllm", 0.1101, NEWEST, RULE_LIST_BY_SERVER},
+    {"vllm", FIRST, NEWEST, RULE_MSCALE_OF_LIST},
+    {"vllm", FIRST, 0.18, RULE_NULL_FACTOR},
+    {"vllm", FIRST, 0.22, RULE_ONE_BASE},
+    {"vllm", FIRST, 0.30, RULE_ATTN_FACTOR},
+    {"vllm", FIRST, 0.30, RULE_APPLY_YARN},
+    {"vllm", FIRST, 0.30, RULE_EXTRAPOLATION},
+    {"vllm", FIRST, 0.30, RULE_YARN_LENGTHENS},
+    {"vllm", 0.30, NEWEST, RULE_ATTENTION_FACTOR},
+    {"vllm", 0.30, NEWEST, RULE_PAIR},
+    {"vllm", FIRST, NEWEST, RULE_SECTIONS},
+    {"vllm", FIRST, 0.32, RULE_SECTIONS_AT_ALL},
+    {"vllm", FIRST, 0.27, RULE_SECTIONS_IN_TEXT},
+    {"vllm", 0.24, NEWEST, RULE_ROPE_DIM},
+    {"vllm", FIRST, 0.28, RULE_ONE_HEAD},
+    {"vllm", FIRST, 0.26, RULE_OWN_OLMO3},
+    {"vllm", 0.29, NEWEST, RULE_CLASS_OF_OLMO3},
+
+    {"sglang", FIRST, NEWEST, RULE_ATTN_FACTOR},
+    {"sglang", FIRST, NEWEST, RULE_EXTRAPOLATION},
+    {"sglang", FIRST, NEWEST, RULE_ONE_BASE},
+    {"sglang", FIRST, NEWEST, RULE_MSCALE_OF_LIST},
+    {"sglang", 0.0513, 0.0515, RULE_SHIFTED},
+    {"sglang", 0.0516, NEWEST, RULE_PAIR},
+    {"sglang", 0.0516, NEWEST, RULE_PAIR_OF_ZEROS},
+    {"sglang", 0.0522, NEWEST, RULE_ONE_HEAD},
+
+    {"llama.cpp", FIRST, 2025.12, RULE_YARN_BY_CLASS},
+    {"llama.cpp", FIRST, 2026.062, RULE_LLAMA3_BESIDE},
+    {"llama.cpp", FIRST, 2026.062, RULE_PHI3_BY_SCALING},
+
+    {"mlx-lm", FIRST, 0.32, RULE_NO_DYNAMIC},
+};
+
+bool release_has(const char *engine, double release, ReleaseRule rule) {
+    const int n = sizeof rule_rows / sizeof *rule_rows;
+    for (int i = 0; i < n; i++) {
+        if (rule_rows[i].rule != rule || strcmp(rule_rows[i].engine, engine) != 0) continue;
+        const bool is_old = release < rule_rows[i].from - 1e-9;
+        const bool is_new = rule_rows[i].before < NEWEST && release > rule_rows[i].before - 1e-9;
+        if (!is_old && !is_new) return true;
+    }
+    return false;
+}
+
+// ---- what is known, and how ----
+
+// Releases by how the facts about them were found: their own code was run, or read. The first row
+// that a release is in counts.
+static const struct {
+    const char *engine;
+    double first, last;
+    const char *how;
+} looked_at[] = {
+    {"hf5", 5.15, 5.18, "run 2026-11-28"},      {"hf5", 5.24, NEWEST, "run 2026-11-28"},
+    {"hf5", 5.19, NEWEST, "read 2026-11-28"},   {"hf5", FIRST, NEWEST, "run 2026-11-23"},
+    {"hf4", 4.57, NEWEST, "run 2026-11-28"},    {"hf4", FIRST, NEWEST, "run 2026-08-22"},
+    {"vllm", 0.24, 0.24, "run 2026-11-28"},     {"vllm", 0.33, NEWEST, "run 2026-11-28"},
+    {"vllm", 0.25, NEWEST, "read 2026-11-28"},  {"vllm", 0.15, 0.23, "read 2026-08-22"},
+    {"vllm", FIRST, NEWEST, "run 2026-08-22"},    {"sglang", 0.0523, NEWEST, "run 2026-11-28"},
+    {"sglang", FIRST, NEWEST, "read 2026-11-28"}, {"llama.cpp", 2026.09, NEWEST, "run 2026-11-28"},
+    {"llama.cpp", FIRST, NEWEST, "read 2026-08-22"},
+    {"ik_llama.cpp", FIRST, NEWEST, "read 2026-08-15"},
+    {"mlx-lm", 0.32, NEWEST, "run 2026-11-28"}, {"mlx-lm", FIRST, NEWEST, "read 2026-08-22"},
+    {"exllamav3", 1.05, 1.05, "read 2026-11-28"},
+    {"exllamav3", FIRST, NEWEST, "run 2026-11-28"},
+    {"exllamav2", FIRST, NEWEST, "read 2026-08-15"},
+    {"mlx-vlm", FIRST, NEWEST, "read 2026-09-01"},
+    {"lightllm", FIRST, NEWEST, "read 2026-08-22"},
+};
+
+const char *reading_looked(const Reading *reading) {
+    const char *engine = engines[reading->row].name;
+    const double release = reading->release;
+    const int n = sizeof looked_at / sizeof *looked_at;
+    for (int i = 0; i < n; i++) {
+        bool is_in = release > looked_at[i].first - 1e-9 &&
+                     (looked_at[i].last >= NEWEST || release < looked_at[i].last + 0.01 - 1e-9);
+        if (is_in && strcmp(looked_at[i].engine, engine) == 0) return looked_at[i].how;
+    }
+    return "own";
+}
+
+// ---- releases of transformers below an engine ----
+
+// From a release on to `last` an engine requires transformers from `low` to `high`, and is looked at
+// with `with` where no other is told.
+static const struct {
+    const char *engine;
+    double from;
+    const char *last;
+    double low, high, with;
+} required[] = {
+    {"vllm", 0.33, "0.33.0", 5.1601, 5.20, 5.20},
+    {"vllm", 0.32, "0.32.0", 5.1601, 5.19, 5.19},
+    {"vllm", 0.31, "0.31.0", 5.1004, 5.17, 5.17},
+    {"vllm", 0.29, "0.30.0", 5.1004, NEWEST, 5.15},
+    {"vllm", 0.24, "0.28.0", 5.0503, NEWEST, 5.15},
+    {"vllm", 0.1901, "0.23.0", 4, NEWEST, 5.15},
+    {"vllm", FIRST, "0.19.0", 4, 4.57, 4.57},
+    {"sglang", 0.0522, "0.5.23", 5.19, 5.19, 5.19},
+    {"sglang", 0.0515, "0.5.21", 5.1201, 5.12, 5.1201},
+    {"sglang", 0.0513, "0.5.14", 5.0801, 5.08, 5.0801},
+    {"sglang", 0.0511, "0.5.12", 5.06, 5.06, 5.06},
+    {"sglang", FIRST, "0.5.10", 5.03, 5.03, 5.03},
+    {"llama.cpp", FIRST, "0.5.0", 4, NEWEST, 4.57},
+};
+enum { N_REQUIRED = sizeof required / sizeof *required };
+
+static bool is_of(int row, const char *engine) { return strcmp(required[row].engine, engine) == 0; }
+
+static bool goes_with(int row, double transformers) {
+    bool is_low = transformers < required[row].low - 1e-9;
+    bool is_any = required[row].high >= NEWEST;
+    return !is_low && (is_any || transformers < required[row].high + 0.01 - 1e-9);
+}
+
+// ---- releases by name ----
+
+const char *release_read(const char *text, double *release) {
+    double unit = 1;
+    *release = 0;
+    for (char *rest; *text >= '0' && *text <= '9'; unit /= 100) {
+        *release += (double)strtol(text, &rest, 10) * unit;
+        text = rest + (*rest == '.' || *rest == '-');
+    }
+    return unit < 1 ? text : NULL;
+}
+
+// What a release with so many parts stands for begins with them: 0.01 for two of them.
+static double spread_of(const char *text) {
+    double unit = 100;
+    for (const char *at = text; at; at = strpbrk(at + 1, ".-")) unit /= 100;
+    return unit;
+}
+
+// Whether the facts are of this release. The last one stands for all that begin with its numbers.
+static bool is_known(int row, double release) {
+    double first, last;
+    release_read(engines[row].first, &first);
+    release_read(engines[row].last, &last);
+    return release > first - 1e-9 && release < last + spread_of(engines[row].last) - 1e-9;
+}
+
+// llama.cpp's releases were days, and have numbers since August 2026. The number that the table
+// prints is the last day's.
+static void date_release(int row, double *release) {
+    double own;
+    bool is_own = release_read(engines[row].version, &own) &&
+                  floor(100 * *release + 1e-6) == floor(100 * own + 1e-6);
+    if (is_own && !is_known(row, *release)) release_read(engines[row].last, release);
+}
+
+static bool fail_release(const char *version, int row, Error *err) {
+    const char *first = engines[row].first, *last = engines[row].last;
+    bool is_one = strcmp(first, last) == 0;
+    return fail(err, "release %s of %s is not known (expected %s%s%s)", version, engines[row].name,
+                first, is_one ? "" : " to ", is_one ? "" : last);
+}
+
+// Where the release of transformers alone was told: the newest release that goes with it.
+static void choose_release(Reading *out) {
+    const char *name = engines[out->row].name;
+    for (int row = 0; row < N_REQUIRED; row++) {
+        if (!is_of(row, name) || !goes_with(row, out->transformers)) continue;
+        snprintf(out->version, sizeof out->version, "%s", required[row].last);
+        release_read(out->version, &out->release);
+        date_release(out->row, &out->release);
+        return;
+    }
+}
+
+// A release of which the first parts alone were told, 0.5 of 0.5.23, is the newest.
+static void take_newest(const char *told, int row, double *release) {
+    const char *last = engines[row].last;
+    const size_t n = strlen(told);
+    if (n && strncmp(told, last, n) == 0 && last[n] == '.') release_read(last, release);
+}
+
+bool release_settle(Reading *out, Error *err) {
+    const Engine *engine = &engines[out->row];
+    const bool has_below = out->transformers < NEWEST;
+    const int below = out->transformers < 5;  // the row of transformers
+    if (out->release < NEWEST) {
+        take_newest(out->version, out->row, &out->release);
+        date_release(out->row, &out->release);
+        if (!is_known(out->row, out->release)) return fail_release(out->version, out->row, err);
+    }
+    if (has_below) take_newest(out->below, below, &out->transformers);
+    if (has_below && !is_known(below, out->transformers))
+        return fail_release(out->below, below, err);
+    if (has_below && out->release >= NEWEST) choose_release(out);
+    if (out->release >= NEWEST) release_read(engine->last, &out->release);
+    if (out->row < 2) out->transformers = out->release;  // which are transformers
+    int row = 0;
+    while (row < N_REQUIRED && !(is_of(row, engine->name) && out->release > required[row].from - 1e-9))
+        row++;
+    if (row == N_REQUIRED) return true;
+    if (!has_below) out->transformers = required[row].with;
+    if (goes_with(row, out->transformers)) return true;
+    char high[16] = "";
+    if (required[row].high < NEWEST)
+        snprintf(high, sizeof high, " to %.2f", required[row].high);
+    return fail(err, "%s: %s %s requires transformers %.2f%s", out->engine, engine->name,
+                out->version, required[row].low, high);
+}

@@ -1,0 +1,416 @@
+// The rows of --check about keys. Facts are hidden in the long text: "The pass key is 50492." Each is
+// asked for on a branch of the cache. Where too few are found, which many facts in one text make
+// harder, texts of filler with a single key decide.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check_long.h"
+
+enum {
+    FACTS_APART = 96,    // tokens from one hidden fact to the next, at least
+    BEFORE_END = 48,     // tokens between the last fact and the end of a length
+    FIRST_FACTS = 4,     // of the text
+    MOST_PASSKEYS = 40,  // texts with one key each
+    FIRST_PASSKEYS = 2,  // keys in the first tokens
+};
+// Of the facts that short texts give back, those that a long one gives back, at least.
+static const double ENOUGH_FACTS = 0.5;
+// Wald's test (1945) of single keys: a healthy model finds them so often, a broken one at most so
+// often, and one verdict in a hundred may be wrong.
+static const double HEALTHY_SHARE = 0.9, BROKEN_SHARE = 0.5, WRONG = 0.01;
+
+// ---- facts that are hidden ----
+
+static const char *const facts[] = {
+    "The pass key is",
+    "The number on the door of the lighthouse is",
+    "The telephone number of the dentist is",
+    "The combination of the safe is",
+    "The serial number of the bicycle is",
+    "The winning ticket of the lottery is",
+    "The weight of the church bell in pounds is",
+    "The price of the white horse is",
+    "The code of the alarm is",
+    "The number of books in the library is",
+    "The height of the mountain in inches is",
+    "The engine of the train has the number",
+    "The membership card of the club says",
+    "The population of the island is",
+    "The license plate of the truck is",
+    "The distance to the mine in feet is",
+    "The account at the bank is",
+    "The number of bricks in the tower is",
+    "The parcel has the label",
+    "The prisoner wears the number",
+    "The spy is known as agent",
+    "The frequency of the radio is",
+    "The bones of the whale were sold for",
+    "The room key of the hotel opens",
+    "The invoice of the carpenter is number",
+    "The catalogue lists the violin as",
+    "The locker of the swimmer is",
+    "The balance of the widow is",
+    "The patent of the pump is",
+    "The grave of the soldier has the number",
+    "The anchor of the ship weighs in grams",
+    "The receipt of the tailor is number",
+};
+enum { N_SENTENCES = sizeof facts / sizeof facts[0] };
+
+// Five digits, by splitmix64's mixing (Steele et al., 2014).
+static int fact_value(int fact) {
+    uint64_t bits = (uint64_t)(fact + 1) * 0x9e3779b97f4a7c15u;
+    bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9u;
+    return (int)(10000 + (bits ^ bits >> 27) % 90000);
+}
+
+static int32_t *encode(const Check *c, const char *text, size_t *n, Error *err) {
+    return tokenizer_encode(c->job->tokenizer, text, strlen(text), false, n, err);
+}
+
+// Puts the fact into the text at *n, if it fits below `end`.
+static bool hide(Check *c, int fact, int *n, int end, Error *err) {
+    LongReading *r = c->long_reading;
+    const char *words = facts[fact % N_SENTENCES];
+    char sentence[256];
+    size_t count;
+    snprintf(sentence, sizeof sentence, " %s %d. Remember that. %s %d.", words, fact_value(fact),
+             words, fact_value(fact));
+    int32_t *ids = encode(c, sentence, &count, err);
+    if (!ids) return false;
+    if (*n + (int)count <= end) {
+        r->hidden[r->n_hidden++] = (Hidden){fact, *n, *n + (int)count};
+        memset(r->is_key + *n, 1, count);
+        memcpy(r->text + *n, ids, count * sizeof *ids);
+        *n += (int)count;
+    }
+    free(ids);
+    return true;
+}
+
+static bool ends_sentence(const Check *c, int32_t id) {
+    size_t length;
+    const char *piece = tokenizer_decode(c->job->tokenizer, -1, id, &length);
+    return length > 0 && strchr(".!?\n", piece[length - 1]);
+}
+
+// Hides facts between two lengths: FACTS_A_DOUBLING, or fewer where there is no room for these.
+bool hide_between(Check *c, int low, int high, int *n, size_t *taken, Error *err) {
+    enum { MOST_AFTER = 48 };  // tokens up to the end of a sentence
+    LongReading *r = c->long_reading;
+    const int room = (high - low) / FACTS_APART;
+    const int count = room < FACTS_A_DOUBLING ? room : FACTS_A_DOUBLING;
+    for (int k = 0; k < count && r->n_hidden < MOST_HIDDEN; k++) {
+        const int place = low + (int)((k + 0.3) * (high - low) / count);
+        const int end = high - BEFORE_END;
+        while (*n < place) r->text[(*n)++] = c->ids[(*taken)++];
+        for (int i = 0; i < MOST_AFTER && *n < end && !ends_sentence(c, r->text[*n - 1]); i++)
+            r->text[(*n)++] = c->ids[(*taken)++];
+        if (!hide(c, r->n_hidden, n, end, err)) return false;
+    }
+    while (*n < high) r->text[(*n)++] = c->ids[(*taken)++];
+    return true;
+}
+
+// ---- keys: each of the hidden facts is asked for on a branch of the cache ----
+
+enum { FOUND_LONG, FOUND_SHORT, FOUND_FIRST };
+
+// Asks for a fact after all that the session has read, as part of a text of that length and the
+// question, and rewinds it. A fact is found when each token of its number is the likeliest one.
+static bool ask(Check *c, Session *s, int fact, bool *found, Error *err) {
+    const char *words = facts[fact % N_SENTENCES];
+    const int position = s->position;
+    char question[128];
+    char all[160];
+    size_t n_question, n;
+    snprintf(question, sizeof question, " %s", words);
+    snprintf(all, sizeof all, " %s %d", words, fact_value(fact));
+    int32_t *ids = encode(c, question, &n_question, err);
+    int32_t *both = ids ? encode(c, all, &n, err) : NULL;
+    size_t same = 0;
+    while (both && same < n_question && ids[same] == both[same]) same++;
+    const int answer = both ? (int)(n - same) : 0;
+    bool ok = both && session_read(s, both, (int)n - 1, position + (int)n - 1, answer, err);
+    *found = true;
+    for (int i = 0; ok && i < answer; i++) {
+        float *logits = session_logits(s, i, 1, err);
+        ok = logits;
+        *found = ok && *found &&
+                 likeliest(logits, c->job->model->config.vocab_size) == both[(int)same + i];
+    }
+    free(ids);
+    free(both);
+    session_rewind(s, position);
+    return ok;
+}
+
+// Asks for the facts of a text of that length that the session has read: those from a quarter of it
+// on, which count, and the first ones.
+static bool ask_all(Check *c, Session *s, int length, Row *row, Error *err) {
+    const LongReading *r = c->long_reading;
+    if (room_for_questions(c) == 0) return true;
+    session_keep(s);
+    for (int k = 0; k < r->n_hidden && r->hidden[k].to <= length; k++) {
+        const bool counts = r->hidden[k].from >= length / 4;
+        bool found;
+        if (!counts && k >= FIRST_FACTS) continue;
+        if (!ask(c, s, r->hidden[k].fact, &found, err)) return false;
+        add_sample(&row->others[counts ? FOUND_LONG : FOUND_FIRST], found);
+    }
+    return true;
+}
+
+// Asks for the facts that count in short texts with a few of them each.
+static bool ask_in_short(Check *c, const Row *row, Samples *found, Error *err) {
+    const LongReading *r = c->long_reading;
+    const int n = c->half + FACT_TOKENS;
+    int32_t text[MOST_HALF + FACT_TOKENS];
+    Session *s = open_timed(c, &c->references[c->reference_is], n + FACT_TOKENS, err);
+    bool ok = s;
+    for (int k = 0; ok && k < r->n_hidden && r->hidden[k].to <= row->length;) {
+        int facts_here[FACTS_A_DOUBLING];
+        int count = 0;
+        int used = 0;
+        size_t taken = 0;
+        if (has_bos(c)) text[used++] = tokenizer_bos(c->job->tokenizer);
+        for (; count < FACTS_A_DOUBLING && k < r->n_hidden && r->hidden[k].to <= row->length; k++) {
+            const Hidden *h = &r->hidden[k];
+            if (h->from < row->length / 4) continue;
+            const int place = (int)((count + 0.3) * c->half / FACTS_A_DOUBLING);
+            while (used < place) text[used++] = c->ids[taken++];
+            if (used + h->to - h->from > n) continue;
+            memcpy(text + used, r->text + h->from, (size_t)(h->to - h->from) * sizeof *text);
+            used += h->to - h->from;
+            facts_here[count++] = h->fact;
+        }
+        while (used < c->half) text[used++] = c->ids[taken++];
+        session_rewind(s, 0);
+        ok = session_read(s, text, used, used, 0, err);
+        session_keep(s);
+        for (int i = 0; ok && i < count; i++) {
+            bool is_found;
+            ok = ask(c, s, facts_here[i], &is_found, err);
+            if (ok) add_sample(found, is_found);
+        }
+    }
+    session_free(s);
+    return ok;
+}
+
+static double found_in(const Samples *s) { return s->n * s->mean; }
+
+static bool finds_enough(const Row *row, const Samples *in_short) {
+    return found_in(&row->others[FOUND_LONG]) >= ENOUGH_FACTS * found_in(in_short);
+}
+
+static double keys_seconds(const Check *c, const Row *row) {
+    const int from = read_before(c, c->long_reading->whole, row->length);
+    return seconds_from_to(c, from, row->length) + question_seconds(c, row->length);
+}
+
+// What is missed in the long text is asked for in short ones, too.
+bool ask_and_compare(Check *c, Session *s, Row *row, Error *err) {
+    if (!ask_all(c, s, row->length, row, err)) return false;
+    const Samples all_found = {row->others[FOUND_LONG].n, 1, 0};
+    if (finds_enough(row, &all_found)) row->others[FOUND_SHORT] = all_found;
+    else if (!ask_in_short(c, row, &row->others[FOUND_SHORT], err)) return false;
+    return true;
+}
+
+static bool read_keys(Check *c, Row *row, Error *err) {
+    Session *s = whole_session(c, row);
+    if (!s) return true;
+    return read_up_to(c, s, row->length, row->length, err) && ask_and_compare(c, s, row, err);
+}
+
+// Only enough of them decide. Where too few are found, single keys do.
+void judge_keys(const Check *c, Row *row) {
+    const Samples *in_short = &row->others[FOUND_SHORT];
+    (void)c;
+    row->samples = row->others[FOUND_LONG];
+    row->value = row->samples.mean;
+    row->error = INFINITY;
+    row->limit = ENOUGH_FACTS * in_short->mean;
+    const bool are_enough = in_short->n > FACTS_A_DOUBLING && 2 * found_in(in_short) > in_short->n;
+    row->verdict = are_enough && finds_enough(row, in_short) ? OK : UNABLE;
+}
+
+void describe_keys(const Check *c, const Row *row, char *out, size_t size) {
+    (void)c;
+    snprintf(out, size, "%.0f of %d keys found, and %.0f of %d in short texts%s",
+             found_in(&row->others[FOUND_LONG]), row->others[FOUND_LONG].n,
+             found_in(&row->others[FOUND_SHORT]), row->others[FOUND_SHORT].n, row->type->how);
+}
+
+const RowType keys_row = {
+    .name = "keys",
+    .how = ", read whole",
+    .first = 1,
+    .most = one_unit,
+    .seconds = keys_seconds,
+    .usual = 1,
+    .read = read_keys,
+    .judge = judge_keys,
+    .describe = describe_keys,
+};
+
+// ---- passkeys: texts of filler with one key each, where the text with many was not enough ----
+
+static bool keys_were_enough(const Check *c, int length) {
+    const Row *row = find_row(c, &keys_row, length);
+    return row && row->verdict == OK;
+}
+
+static bool wants_passkeys(const Check *c, int length) { return !keys_were_enough(c, length); }
+
+static double passkeys_seconds(const Check *c, const Row *row) {
+    return seconds_from_to(c, 0, row->length) * (row->units > 0 ? 0.6 : 1);
+}
+
+static int most_passkeys(const Check *c, const Row *row) {
+    (void)c;
+    (void)row;
+    return MOST_PASSKEYS;
+}
+
+// Opens the trials of a length, or of a short text, whose prompts share what is before the key.
+static bool open_passkeys(Check *c, Row *row, int length, Error *err) {
+    LongReading *r = c->long_reading;
+    if (r->tasks && r->passkey_length == length) return true;
+    session_free(r->passkeys);
+    passkeys_close(r->tasks);
+    r->passkeys = NULL;
+    r->plan = c->job->plans[0];
+    r->tasks = passkeys_open(c->job, length, err);
+    r->passkey_length = length;
+    if (!r->tasks) return false;
+    const RopePlan *plan = length == row->length ? &r->plan : &c->references[c->reference_is];
+    open_long(c, &r->passkeys, plan, length, row);
+    return true;
+}
+
+// The test's sum: ln of how much likelier a healthy model is to find so many.
+static double evidence(const Samples *s) {
+    const double found = found_in(s);
+    return found * log(HEALTHY_SHARE / BROKEN_SHARE) +
+           (s->n - found) * log((1 - HEALTHY_SHARE) / (1 - BROKEN_SHARE));
+}
+
+static Verdict decide_share(const Samples *s) {
+    const double enough = log((1 - WRONG) / WRONG);
+    return evidence(s) >= enough ? OK : evidence(s) <= -enough ? FAIL : OPEN;
+}
+
+// One more key: found or missed, or (the row ends as unknown) not to be asked for in so short a text.
+static bool ask_passkey(Check *c, Row *row, int length, int depth, Samples *found, Error *err) {
+    bool is_found;
+    if (!open_passkeys(c, row, length, err)) return false;
+    if (!passkeys_fit(c->long_reading->tasks)) row->verdict = UNABLE;
+    if (row->verdict == UNABLE || row->lacks) return true;
+    if (!passkeys_ask(c->long_reading->tasks, c->long_reading->passkeys, found->n, depth, &is_found,
+                      err))
+        return false;
+    add_sample(found, is_found);
+    return true;
+}
+
+// Three quarters into the text, half way and a quarter, in turns of four, so that most of a prompt is
+// known from the one before it. Once a text of the length has failed, short ones are asked.
+static bool read_passkeys(Check *c, Row *row, Error *err) {
+    Samples *found = &row->others[FOUND_LONG];
+    if (decide_share(found) == FAIL)
+        return ask_passkey(c, row, c->lengths[0], 2, &row->others[FOUND_SHORT], err);
+    return ask_passkey(c, row, row->length, 3 - found->n / 4 % 3, found, err);
+}
+
+static void judge_passkeys(const Check *c, Row *row) {
+    const Samples *found = &row->others[FOUND_LONG];
+    const Samples *in_short = &row->others[FOUND_SHORT];
+    (void)c;
+    if (row->verdict == UNABLE) return;
+    row->samples = *found;
+    row->value = found->mean;
+    row->error = sqrt(found->mean * (1 - found->mean) / found->n);
+    row->limit = sqrt(HEALTHY_SHARE * BROKEN_SHARE);
+    row->verdict = decide_share(found);
+    if (row->verdict != FAIL) return;
+    // What fails in a short text, too, says nothing about the length.
+    const Verdict in_short_text = decide_share(in_short);
+    row->verdict = in_short_text == OK ? FAIL : in_short_text == FAIL ? UNABLE : OPEN;
+}
+
+static void describe_passkeys(const Check *c, const Row *row, char *out, size_t size) {
+    const Samples *found = &row->others[FOUND_LONG];
+    const Samples *in_short = &row->others[FOUND_SHORT];
+    snprintf(out, size, "%.0f of %d keys found, read whole", found_in(found), found->n);
+    if (in_short->n > 0)
+        add_words(out, size, ", and %.0f of %d in texts of %d", found_in(in_short), in_short->n,
+                  c->lengths[0]);
+}
+
+const RowType passkeys_row = {
+    .name = "passkeys",
+    .how = ", read whole",
+    .is_wanted = wants_passkeys,
+    .first = 14,
+    .most = most_passkeys,
+    .seconds = passkeys_seconds,
+    .usual = 8,
+    .read = read_passkeys,
+    .judge = judge_passkeys,
+    .ends_unknown = true,
+    .describe = describe_passkeys,
+    .is_required = true,
+};
+
+// ---- first-keys: single keys in the first tokens, where those of the text were missed ----
+
+static bool wants_first_keys(const Check *c, int length) {
+    const Row *row = find_row(c, &keys_row, length);
+    if (!row || !is_long(c, length)) return false;
+    const Samples *first = &row->others[FOUND_FIRST];
+    return first->n > 0 && 2 * found_in(first) < first->n;
+}
+
+static int most_first_keys(const Check *c, const Row *row) {
+    (void)c;
+    (void)row;
+    return FIRST_PASSKEYS;
+}
+
+static bool read_first_keys(Check *c, Row *row, Error *err) {
+    return ask_passkey(c, row, row->length, 0, &row->samples, err);
+}
+
+// It fails nothing: what is missed is said.
+static void judge_first_keys(const Check *c, Row *row) {
+    (void)c;
+    row->value = row->samples.mean;
+    row->error = INFINITY;
+    row->limit = 0;
+    if (found_in(&row->samples) > 0) row->verdict = OK;
+    else if (row->samples.n == FIRST_PASSKEYS) row->verdict = UNABLE;
+}
+
+static void add_first_keys(const Check *c, const Row *row, char *out, size_t size) {
+    (void)c;
+    if (row->verdict == UNABLE && row->samples.n > 0)
+        add_words(out, size, "; keys in its first tokens are not found");
+}
+
+const RowType first_keys_row = {
+    .name = "first-keys",
+    .how = ", read whole",
+    .is_wanted = wants_first_keys,
+    .first = FIRST_PASSKEYS,
+    .most = most_first_keys,
+    .seconds = passkeys_seconds,
+    .usual = FIRST_PASSKEYS,
+    .read = read_first_keys,
+    .judge = judge_first_keys,
+    .describe = describe_passkeys,
+    .add_worth = add_first_keys,
+};
