@@ -122,6 +122,31 @@ def test_tasks_that_say_nothing():
         check(told.status == 1 and 'failed\tasked 1,024 (status 500' in told.out, 'it fails on the way', told)
 
 
+def test_counts_of_what_is_new():
+    """A server that counts only the tokens that its cache had not, as ollama does since June 2026: it cuts nothing; and
+    one that cuts besides. Without counts, what it refuses and what it has forgotten are named."""
+    for form in 'llama', 'ollama':
+        for options, words in ({}, 'prompts arrive whole'), (dict(limit=900), 'does not hold to 2,048: cut: asked '):
+            with Fake(form, cached=True, **options) as server:
+                told = probe(server.url, *TASKS, '--api', 'ollama' if form == 'ollama' else 'completions')
+                check(told.status == len(options) and words in told.last and 'beginning of its own' in told.out,
+                      '--tasks, %s, %s' % (form, options), told)
+                told = probe(server.url, '--cut', '-n', 2048, '--api', 'ollama' if form == 'ollama' else 'completions')
+                words = 'it cuts: whole to 8' if options else 'whole to 2,0'
+                check(told.status == len(options) and told.last.startswith(words), '--cut, %s, %s' % (form, options), told)
+    for depths, words in ([0, 0, 1, 1, 1], 'in the first 2 of 5 depths'), ([0, 1, 1, 1, 1], ''), ([1, 1, 1, 0, 0], ''), (
+            [1, 0, 0, 1, 1], ''):
+        trials = []
+        for length, right in (512, [1] * 5), (2048, depths):
+            for depth, is_right in enumerate(right):
+                trial = tasks.Trial(json.dumps(dict(task='passkey', length=length, depth=depth / 4, trial=0, tokens=1,
+                                                    max_tokens=1, answers=['12345'], prompt='')))
+                trial.is_done, trial.right = True, bool(is_right)
+                trials.append(trial)
+        found = tasks.lost_beginnings(trials)
+        check(bool(found) == bool(words) and words in ''.join(found), 'forgotten: %s' % depths, found)
+
+
 def test_judging():
     line = json.dumps(dict(task='passkey', length=1, depth=0, trial=0, tokens=1, max_tokens=1, answers=['12345'],
                            prompt=''))

@@ -271,8 +271,8 @@ static bool fault_in_types(const LayerReader *r) {
 // (validate_layer_type); both lengths are named, as it does.
 static bool fault_in_length(const LayerReader *r, int n) {
     char *out = r->out->expected;
-    snprintf(out, sizeof r->out->expected, "one for each of num_hidden_layers, %d, and there are %d",
-             r->out->n, n);
+    snprintf(out, sizeof r->out->expected,
+             "one for each of num_hidden_layers, %d, and there are %d", r->out->n, n);
     return fault(r, "layer_types", out);
 }
 

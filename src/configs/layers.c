@@ -183,8 +183,8 @@ static void check_parameters(Config *c) {
             if (is_plain && strcmp(v->key, "rope_type") == 0) continue;
             // Hugging Face's classes look up the blocks by the types of their layers alone.
             if (v->kind != '{' || has_word("chunked_attention linear_attention", v->key)) {
-                config_remark(c, "rope_parameters.%.39s is not used, beside %s and %s", v->key, full,
-                              sliding);
+                config_remark(c, "rope_parameters.%.39s is not used, beside %s and %s", v->key,
+                              full, sliding);
                 continue;
             }
             c->block = own;

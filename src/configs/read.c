@@ -34,12 +34,14 @@ static void check_architectures(Config *c, const Json *object, const char *name,
     const Json *list = config_get(c, object, "architectures"), *first = json_items(list);
     if (!list || list->kind == 'n') return;
     const bool is_list = list->kind == '[' && (!first || first->kind == '"');
-    if (!is_list) config_reject(c, object, "architectures", "a list of names, such as [\"%s\"]", name);
+    if (!is_list)
+        config_reject(c, object, "architectures", "a list of names, such as [\"%s\"]", name);
     if (!first || !is_list) return;
     const Word found = config_word(first);
     const bool is_known = strcasecmp(found.text, name) == 0 || has_word(others, found.text);
     if (is_known) return;
-    config_remark(c, "architectures names %s, not %s: RoPE is read by model_type, as in Hugging Face",
+    config_remark(c,
+                  "architectures names %s, not %s: RoPE is read by model_type, as in Hugging Face",
                   found.text, name);
 }
 
