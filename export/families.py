@@ -369,12 +369,6 @@ def laid_over(rows: Dict[str, Any], name: str) -> Dict[str, Any]:
 
 
 FAMILIES = read_families()
-# Models of pictures and text: the architecture, and the families that the text model inside may be of, first the one
-# that it is where text_config does not say it.
-WRAPPERS: Dict[str, Tuple[str, List[Family]]] = {}
-for _family in FAMILIES.values():
-    for _wrapper, _architecture in _family.wrapped_in.items():
-        WRAPPERS.setdefault(_wrapper, (_architecture, []))[1].append(_family)
 # Of GGUF: the families that are one there, first the one whose row says how.
 ARCHITECTURES: Dict[str, List[Family]] = {}
 for _family in FAMILIES.values():

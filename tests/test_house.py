@@ -55,7 +55,7 @@ def test_arrows():
     for what, c, up, round_about in ARROWS:
         found = list(storey.check_arrows(c)), scope.circles(scope.uses(c))
         check((len(found[0]), len(found[1])) == (up, round_about), what, found)
-    hooks = storey.hooks_of({path: document(path) for path in storey.HOOKS.values()})
+    hooks = storey.hooks_of({paths[0]: document(paths[0]) for paths in storey.HOOKS.values()})
     check('check_layers' in hooks['Kind'] and 'layer_by_team' in hooks['FastKind'], 'the hooks are found', hooks)
 
 
