@@ -705,5 +705,16 @@ def test_first_typos():
     check(piped.status == 0 and piped.out == given.out, 'a prompt on a pipe', piped)
 
 
+def test_longrope_grows_past_its_length():
+    """A text that grows past longrope's original length while it is written: Hugging Face would read it anew."""
+    model = tiny_model('long.bin', dim=4, hidden_dim=4, n_layers=1, n_heads=1, n_kv_heads=1, head_dim=4, vocab_size=4096,
+                       seq_len=64, train_ctx=16, method='longrope', factor=4.0, short_factors=[1.0, 1.0],
+                       long_factors=[1.0, 4.0])
+    for n, words, said in (12, 'Once', False), (40, 'Once', True), (63, ' and'.join(['Once'] * 10), False):
+        found = run(model, '-z', os.path.join(ROOT, 'tokenizer.bin'), '-n', n, '-i', words, '--ignore-eos')
+        check(found.status == 0 and ('grew past 16 positions' in found.err) == said, 'past its length: %d, %s' % (n, words),
+              found.err)
+
+
 if __name__ == '__main__':
     main(globals())
