@@ -15,6 +15,12 @@ static const double SURE_OF_FEW[LEAST_SAMPLES] = {INFINITY, INFINITY, 1368.31, 4
                                                   8.10,     6.88,     6.15,    5.68,  5.35,  5.10};
 static const double MARGIN = 1.1;  // what is begun may take so many times what it should
 
+const Row *find_row(const Check *c, const RowType *type, int length) {
+    for (int i = 0; i < c->n_rows; i++)
+        if (c->rows[i].type == type && c->rows[i].length == length) return &c->rows[i];
+    return NULL;
+}
+
 // ---- samples ----
 
 // Welford's running mean and sum of squares.
