@@ -126,7 +126,7 @@ class Interview:
         return bool(self.counts_new)
 
     def count_anew(self, prompt: Prompt) -> Optional[int]:
-        """What the server counts of a prompt behind a beginning that its cache cannot have; None: it cannot be asked."""
+        """What the server counts of a prompt behind a beginning that its cache cannot have; None: not asked."""
         if prompt.text is None or not self.way:
             return None
         form, body, top, _, sampled = self.way

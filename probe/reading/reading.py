@@ -154,8 +154,8 @@ def check_repeats(interview, prompts, heard):
     each = [decide.apart(*pair) for pair in pairs.values()]
     worst = 'its tokens' if None in each else '%.3f nats' % max(each)
     if None in each or max(each) > NOISY:
-        raise Problem('the answers do not repeat: asked again, a prompt differs by %s (at most %g nats). Longer prompts '
-                      '(-n 1024), a server that answers one question at a time and keeps no prompts in a cache, or '
+        raise Problem('the answers do not repeat: asked again, a prompt differs by %s (at most %g nats). Longer '
+                      'prompts (-n 1024), a server that answers one question at a time and keeps no prompts in a cache, or '
                       'temperature 0 in its own settings may help' % (worst, NOISY), 'not-repeated')
     for length, (one, other) in pairs.items():
         both = [id for id in one if id in other]
@@ -358,8 +358,8 @@ def decided(model, readings, ids, answers, further, budget, noise):
     level, off_alike = levelled_if_so(readings, answers, verdict)
     bounds = []
     if noise:
-        remarks.append('asked twice, the server says something else, by %.4f nats on average: the mean is compared, and '
-                       'that counts as an error' % decide.loudness(noise))
+        remarks.append('asked twice, the server says something else, by %.4f nats on average: the mean is compared, '
+                       'and that counts as an error' % decide.loudness(noise))
     if level:
         verdict, readings, answers = level
     numbers = values.Numbers(lambda group, some: one_reading(model, group, ids, some), model, answers, bool(level),

@@ -28,7 +28,7 @@ typedef struct {
     const char *path;  // NULL: no file
     bool is_prompt;    // its ids follow BOS; what is not a prompt passes check_text
     int vocab_size;    // above every id of a file that lists ids
-    bool is_line;  // without the newline at its end
+    bool is_line;      // without the newline at its end
 } TextSource;
 
 // The *n > 0 ids of a source. Without a tokenizer its file lists them. The caller frees them. NULL
