@@ -95,7 +95,7 @@ def test_lists_and_readings():
         rope_theta=50.0, rope_scaling=block)))
     found = rows_of(model, ids, '--next', 1, '--rope-config', whole, '--reading', 'hf5,llama.cpp')
     names = sorted(name for name, _ in found)
-    check([name.split(':')[0] for name in names] == ['hf5', 'vllm'], 'readings', names)
+    check([name.split(':')[0] for name in names] == ['hf5', 'llama.cpp'], 'readings', names)
     check(len({rows[0][2] for rows in found.values()}) == 2, 'which differ', found)
 
 
