@@ -25,7 +25,7 @@ SHORTER = [(r'-n (131072|32768|8192|8k|4096|2048|1024|60000)\b', '-n 600'), (r'-
            (r'--search (?=\w+\.txt)', '--search-windows 1 --reads 3 --search ')]
 COMMAND = r'(?:    )?(?:make && )?((?:\./run|python3 model_export\.py) .*)'
 OWN = {'block.json', 'config.json', 'path/to/checkpoint/config.json', 'books.txt', 'long_prompt.txt', 'mymodel.bin',
-       'mymodel-q8.bin', 'found.json', 'OUT.gguf'}
+       'original.bin', 'mymodel-q8.bin', 'found.json', 'check.json', 'OUT.gguf'}
 RELEASED = 'smollm2.gguf', 'gemma3.gguf', 'qwen.gguf'  # what make test-real has: commands of these are its own
 BOOK = 'It was a fine day, and they went down to the river together. ' * 200
 AS_WRITTEN = os.environ.get('AS_WRITTEN')  # a document whose commands are not made shorter: it takes minutes
