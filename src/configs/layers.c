@@ -176,6 +176,14 @@ static void check_parameters(Config *c) {
             // The library saves that, too.
             bool is_plain = v->kind == 'n' || json_is(v, "default");
             if (is_plain && strcmp(v->key, "rope_type") == 0) continue;
+            // Published configs have keys that the library does not read there: see releases 5.16
+            // and 5.18 of transformers. 5.17 fails.
+            if (config_key(v->key) && v->kind != '{' && v->kind != '[') {
+                if (v->kind != 'n' && c->kind == KIND_FULL)
+                    config_remark(c, "rope_parameters.%s is not used beside %s and %s", v->key, full,
+                                  sliding);
+                continue;
+            }
             c->block = own;
             name_block(c, "rope_parameters");
             config_reject(c, own, v->key, "none beside %s and %s", full, sliding);

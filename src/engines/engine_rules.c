@@ -524,6 +524,8 @@ static void limit_sglang(Config *c) {
 // How much of a head turns goes by the class: some read the key beside the block, some none.
 static void share_sglang(Config *c) {
     static const char share[] = "partial_rotary_factor";
+    const Json *beside = json_member(c->config, share), *inside = config_member(c, share);
+    reading_unseen(c, beside && inside && c->family->flags & FAMILY_AXES);
     if (c->family->flags & FAMILY_PARTIAL || c->layout == BY_TYPE) return;
     const bool is_read = reading_does(c, DOES_SHARE_BESIDE);
     c->partial = is_read ? reading_number(c, c->config, share, 1) : 1;
