@@ -180,8 +180,8 @@ static void check_parameters(Config *c) {
             // and 5.18 of transformers. 5.17 fails.
             if (config_key(v->key) && v->kind != '{' && v->kind != '[') {
                 if (v->kind != 'n' && c->kind == KIND_FULL)
-                    config_remark(c, "rope_parameters.%s is not used beside %s and %s", v->key, full,
-                                  sliding);
+                    config_remark(c, "rope_parameters.%s is not used beside %s and %s", v->key,
+                                  full, sliding);
                 continue;
             }
             c->block = own;

@@ -1,4 +1,4 @@
-// What each of nine engines does otherwise than Hugging Face 5. tests/engines/README.md has the sources.
+// What engines do otherwise than Hugging Face 5. tests/engines/README.md has the sources.
 #include "engines.h"
 
 #include <math.h>
@@ -354,9 +354,10 @@ static void refuse_by_vllm(Config *c) {
                      reading_is_on(json_member(c->config, "rope_scaling"));
     bool has_betas = config_member(c, "beta_fast") && config_member(c, "beta_slow");
     if (!stands_on_4(c)) refuse_by_classes(c);
-    config_refuse(
-        c, c->type == TYPE_PLAIN && factor && factor->kind == 'n' && reading_has_rule(c, RULE_NULL_FACTOR),
-        "TypeError: factor is null");
+    config_refuse(c,
+                  c->type == TYPE_PLAIN && factor && factor->kind == 'n' &&
+                      reading_has_rule(c, RULE_NULL_FACTOR),
+                  "TypeError: factor is null");
     config_refuse(c, is_pasted,
                   "TypeError: no rope_theta, since rope_scaling replaces rope_parameters");
     config_refuse(c, reading_does(c, DOES_NEEDS_BETAS) && !has_betas,
@@ -373,7 +374,8 @@ static void refuse_by_vllm(Config *c) {
 static void vllm_dynamic(Config *c) {
     double s = c->rope->factor;
     double known = fmax(reading_block_number(c, "max_trained_positions", c->trained), 1);
-    fix_base(c, reading_has_rule(c, RULE_ONE_BASE) ? s * s - s + 1 : s * c->trained / known - (s - 1));
+    fix_base(c,
+             reading_has_rule(c, RULE_ONE_BASE) ? s * s - s + 1 : s * c->trained / known - (s - 1));
 }
 
 // longrope's attention factor in vLLM and SGLang: that of the list in use, if it has one.
@@ -399,7 +401,8 @@ static void vllm_longrope(Config *c) {
 // max_position_embeddings, times the factor of some types; Gemma 3's is never multiplied.
 static void limit_vllm(Config *c) {
     const bool lengthens = c->type == TYPE_YARN && reading_has_rule(c, RULE_YARN_LENGTHENS);
-    const bool is_multiplied = config_type_has(c, TYPE_EXTENDS_MOST) || c->type == TYPE_PROPORTIONAL;
+    const bool is_multiplied =
+        config_type_has(c, TYPE_EXTENDS_MOST) || c->type == TYPE_PROPORTIONAL;
     if (reading_does(c, DOES_KEEPS_LENGTH)) return;
     if (lengthens) limit_by_factor(c, c->as->other == OTHER_NONE ? c->rope->train_ctx : c->trained);
     else if (is_multiplied && !(c->kind == KIND_SLIDING && c->layout == BY_TYPE))
@@ -456,7 +459,8 @@ static void vllm(Config *c) {
              "max_model_len (max_position_embeddings=%d)",
              c->as->out->served, c->as->out->max_len);
     config_refuse(c, c->as->out->served > c->as->out->max_len, words);
-    const double width = reading_has_rule(c, RULE_ROPE_DIM) ? reading_block_number(c, "rope_dim", 0) : 0;
+    const double width =
+        reading_has_rule(c, RULE_ROPE_DIM) ? reading_block_number(c, "rope_dim", 0) : 0;
     if (width > 0) c->turning = (int)width;
     if (is_transformers_class(c)) {
         hf5(c);

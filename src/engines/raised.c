@@ -30,8 +30,7 @@ static char *raise_most(const char *config, int most) {
         snprintf(number, sizeof number, "%d", most);
         const size_t before = (size_t)(v->text - config), size = strlen(config) + sizeof number;
         out = malloc(size);
-        if (out)
-            snprintf(out, size, "%.*s%s%s", (int)before, config, number, v->text + v->length);
+        if (out) snprintf(out, size, "%.*s%s%s", (int)before, config, number, v->text + v->length);
     }
     free(root);
     return out;

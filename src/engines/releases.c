@@ -88,16 +88,24 @@ static const struct {
     double first, last;
     const char *how;
 } looked_at[] = {
-    {"hf5", 5.15, 5.18, "run 2026-11-28"},      {"hf5", 5.24, NEWEST, "run 2026-11-28"},
-    {"hf5", 5.19, NEWEST, "read 2026-11-28"},   {"hf5", FIRST, NEWEST, "run 2026-11-23"},
-    {"hf4", 4.57, NEWEST, "run 2026-11-28"},    {"hf4", FIRST, NEWEST, "run 2026-08-22"},
-    {"vllm", 0.24, 0.24, "run 2026-11-28"},     {"vllm", 0.33, NEWEST, "run 2026-11-28"},
-    {"vllm", 0.25, NEWEST, "read 2026-11-28"},  {"vllm", 0.15, 0.23, "read 2026-08-22"},
-    {"vllm", FIRST, NEWEST, "run 2026-08-22"},    {"sglang", 0.0523, NEWEST, "run 2026-11-28"},
-    {"sglang", FIRST, NEWEST, "read 2026-11-28"}, {"llama.cpp", 2026.09, NEWEST, "run 2026-11-28"},
+    {"hf5", 5.15, 5.18, "run 2026-11-28"},
+    {"hf5", 5.24, NEWEST, "run 2026-11-28"},
+    {"hf5", 5.19, NEWEST, "read 2026-11-28"},
+    {"hf5", FIRST, NEWEST, "run 2026-11-23"},
+    {"hf4", 4.57, NEWEST, "run 2026-11-28"},
+    {"hf4", FIRST, NEWEST, "run 2026-08-22"},
+    {"vllm", 0.24, 0.24, "run 2026-11-28"},
+    {"vllm", 0.33, NEWEST, "run 2026-11-28"},
+    {"vllm", 0.25, NEWEST, "read 2026-11-28"},
+    {"vllm", 0.15, 0.23, "read 2026-08-22"},
+    {"vllm", FIRST, NEWEST, "run 2026-08-22"},
+    {"sglang", 0.0523, NEWEST, "run 2026-11-28"},
+    {"sglang", FIRST, NEWEST, "read 2026-11-28"},
+    {"llama.cpp", 2026.09, NEWEST, "run 2026-11-28"},
     {"llama.cpp", FIRST, NEWEST, "read 2026-08-22"},
     {"ik_llama.cpp", FIRST, NEWEST, "read 2026-08-15"},
-    {"mlx-lm", 0.32, NEWEST, "run 2026-11-28"}, {"mlx-lm", FIRST, NEWEST, "read 2026-08-22"},
+    {"mlx-lm", 0.32, NEWEST, "run 2026-11-28"},
+    {"mlx-lm", FIRST, NEWEST, "read 2026-08-22"},
     {"exllamav3", 1.05, 1.05, "read 2026-11-28"},
     {"exllamav3", FIRST, NEWEST, "run 2026-11-28"},
     {"exllamav2", FIRST, NEWEST, "read 2026-08-15"},
@@ -238,7 +246,8 @@ bool release_settle(Reading *out, Error *err) {
     if (out->release >= NEWEST) release_read(engine->last, &out->release);
     if (out->row < 2) out->transformers = out->release;  // which are transformers
     int row = 0;
-    while (row < N_REQUIRED && !(is_of(row, engine->name) && out->release > required[row].from - 1e-9))
+    while (row < N_REQUIRED &&
+           !(is_of(row, engine->name) && out->release > required[row].from - 1e-9))
         row++;
     if (row == N_REQUIRED) return true;
     if (!has_below) out->transformers = required[row].with;

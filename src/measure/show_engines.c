@@ -116,7 +116,8 @@ bool show_engines(Job *job, Error *err) {
         is_unsure = is_unsure || readings->of[i].verdict == VERDICT_UNSEEN;
     if (differ || is_unsure) job->answer = differ ? NO : UNDECIDED;
     snprintf(words, sizeof words, "%d of %d engines read it alike", alike, known);
-    if (!differ && is_unsure) snprintf(words, sizeof words, "%s was not looked at", known ? "an engine" : "every engine");
+    if (!differ && is_unsure)
+        snprintf(words, sizeof words, "%s was not looked at", known ? "an engine" : "every engine");
     if (is_refused) job->answer = NO;
     if (is_refused) table_reason(&t, "refused", "it is refused here");
     else table_reason(&t, differ ? "differ" : is_unsure ? "not-looked-at" : "same", words);
