@@ -206,7 +206,7 @@ static bool types_disagree(const Config *c) {
 
 // The quotient of mscale and mscale_all_dim, as far as the release reads the pair. False: it does
 // not.
-static bool read_pair(Config *c, double grows, double *a) {
+static bool take_quotient(Config *c, double grows, double *a) {
     static const char one[] = "mscale", all[] = "mscale_all_dim";
     const double m = reading_block_number(c, one, 0), m_all = reading_block_number(c, all, 0);
     const bool are_there = config_member(c, one) && config_member(c, all);
@@ -248,7 +248,7 @@ static void serve_yarn(Config *c) {
         c->as->why_attention = NULL;
         return;
     }
-    if (read_pair(c, grows, &a)) why = "the quotient of mscale and mscale_all_dim";
+    if (take_quotient(c, grows, &a)) why = "the quotient of mscale and mscale_all_dim";
     const double more =
         reading_has_rule(c, RULE_ATTN_FACTOR) ? reading_block_number(c, "attn_factor", 1) : 1;
     reading_multiply_by(c, more * a);
