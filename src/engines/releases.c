@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reading.h"
-
 enum { FIRST = 0, NEWEST = 1000000000 };  // any release from the first, or to the newest, on
 
 // ---- rules ----

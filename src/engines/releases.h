@@ -1,7 +1,20 @@
-// What differs between an engine's releases: rows of releases.c.
+// The rows of engines, and what differs between an engine's releases: rows of releases.c.
 #pragma once
 
+#include "../configs/config.h"
 #include "engines.h"
+
+// A row of the table of engines, which engine_list.c has.
+typedef struct {
+    const char *name, *version;
+    const char *first, *last;  // the releases for which the facts hold
+    void (*prepares)(
+        Config *config);  // before the block is found, its layout above all; NULL: nothing
+    void (*reads)(Config *config);  // what it does otherwise than hf5
+    unsigned flags;
+} Engine;
+extern const Engine engines[];
+extern const int n_engines;
 
 // What an engine, or the release of transformers that reads the config for it, does in some of its
 // releases.
@@ -50,9 +63,9 @@ typedef enum {
 // Whether a rule holds in a release of an engine.
 bool release_has(const char *engine, double release, ReleaseRule rule);
 
-// Reads "4.51", "0.11.1" and "2026-06-20" as 4.51, 0.1101 and 2026.062. Returns what is behind the
+// Reads "4.51", "0.11.1" and "2026-06-20" as 4.51, 0.1101 and 2026.062. Returns what follows the
 // release, or NULL where there is none.
 const char *release_read(const char *text, double *release);
-// Completes the release of a reading, and that of transformers below it, each of which may be told.
-// False with the reason where the facts are of none such, or the two do not go together.
+// Completes the release of a reading, and that of transformers below it, each of which may be given.
+// False with the reason where no facts are of such a one, or the two do not go together.
 bool release_settle(Reading *out, Error *err);
