@@ -24,7 +24,6 @@ static const char prose[] =
 #include "prose.inc"
     ;
 
-enum { MOST_MEASURES = 3 };         // of the speed
 static const double BASE_STEP = 8;  // to the other thetas
 static const double LOOK = 0.03;    // of the budget, between two looks at the clock
 static const char *const verdicts[] = {"fail", "ok", "unknown", "undecided"};
@@ -270,17 +269,17 @@ static bool read_rows(Check *c, bool all, Error *err) {
     return read_wanted(c, &cache_row, n, all, err);
 }
 
-// A speed measured while another program kept the processor busy would end the check early, with most
-// of the budget left. So it is measured again before that.
+// Where all that fits has been read and -n is open, what takes twice the time that is left is begun, too:
+// a speed that was measured while another program kept the processor busy may be wrong, and nothing is
+// lost where it is not.
 static bool read_in_order(Check *c, Error *err) {
     const int n = c->job->length;
     if (c->settings.at_any_length) return true;
     if (!read_rows(c, false, err)) return false;
-    for (int i = 1; i < MOST_MEASURES && verdict_at(c, n) == OPEN && !c->late; i++) {
-        if (spent(c) > c->budget / 2) break;
-        if (!measure_speed(c, err) || !read_rows(c, false, err)) return false;
+    for (int pass = 0; pass < 2 && verdict_at(c, n) == OPEN && !c->late; pass++) {
+        c->is_hopeful = true;
+        if (!measure_speed(c, err) || !read_rows(c, pass > 0, err)) return false;
     }
-    if (verdict_at(c, n) == OPEN && !read_rows(c, true, err)) return false;
     if (verdict_at(c, n) == FAIL && !find_held(c, err)) return false;
     if (verdict_at(c, n) == OK && !read_wanted(c, &first_keys_row, n, true, err)) return false;
     for (int i = 0; i < c->n_rows; i++)
