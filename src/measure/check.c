@@ -6,9 +6,10 @@
 // This file asks for rows in order and prints them. What a row needs, costs, reads and judges, and what
 // it found in words, is its type's own: check_settings.c judges settings, check_short.c has the rows
 // about short texts, check_conversion.c and check_like.c those that look for damage, check_whole.c
-// those about long texts, check_cache.c the one about the cache; what they share is in check_rows.c.
+// those about long texts, in which check_facts.c hides keys for check_keys.c to ask for, check_window.c
+// the way past them, check_cache.c the row about the cache; what they share is in check_rows.c.
 // check_verdict.c says what came out.
-#include "check.h"
+#include "check_rows.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -19,7 +20,7 @@
 #include "../kinds/experts.h"
 #include "trial.h"
 
-// The story that is read when no FILE is given, and behind a FILE that is too short.
+// The story that is read when no FILE is given, and after a FILE that is too short.
 static const char prose[] =
 #include "prose.inc"
     ;

@@ -1,6 +1,6 @@
 // What the rows of --check share: samples and what they decide, time, the stretches of text and the
 // sessions that read them, and words. docs/check.md has the limits and the reasons for them.
-#include "check.h"
+#include "check_rows.h"
 
 #include <math.h>
 #include <stdarg.h>

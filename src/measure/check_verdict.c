@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "check.h"
+#include "check_rows.h"
 
 // A budget that is named, in shares of what was estimated.
 static const double BUDGET_MARGIN = 1.2;

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Shows a fault of vLLM's (0.24 to 0.33), where vLLM is installed: python3 tools/measure/vllm_sections.py
 
-A block of YaRN with mrope_section goes to MRotaryEmbedding, which passes max_position_embeddings * positions_factor (4, for
-positions of videos) to its base class. The same number is then the original length by which YaRN places its ramp, so the
-ramp begins and ends at other pairs than without sections, though a text's positions are equal on all three axes. Expected
-are the frequencies without sections, which are Hugging Face's and SGLang's."""
+A block of YaRN with mrope_section goes to MRotaryEmbedding, which passes max_position_embeddings * positions_factor (4,
+for positions of videos) to its base class. The same number is then the original length by which YaRN places its ramp,
+so the ramp begins and ends at other pairs than without sections, though a text's positions are equal on all three axes.
+Expected are the frequencies without sections, which are Hugging Face's and SGLang's."""
 
 import torch
 from vllm.config import VllmConfig, set_current_vllm_config
