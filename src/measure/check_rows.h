@@ -105,6 +105,7 @@ typedef struct {
     double logits;         // by how much more where its logits are asked for
     int chunk;             // tokens between two looks at the clock
     bool late;             // a reading was given up
+    bool is_hopeful;       // what takes up to twice the time that is left is begun, too
     char doing[40];        // what progress is shown of
     // Texts.
     int lengths[MAX_LENGTHS], n_lengths;  // rising, to -n; the first one is a short text
