@@ -180,8 +180,11 @@ static bool read_ids(Program *p, bool prompted, Error *err) {
     if (measured || !job->ids) return job->ids;
     bool is_given = o->text.prompt || o->prompt_file;
     bool is_empty = job->n_ids == (tokenizer_bos(job->tokenizer) >= 0);
-    const char *by = o->text.prompt ? "-i" : name_of_file(o->prompt_file);
-    if (is_given && is_empty) fprintf(stderr, "run: warning: the prompt is empty (%s)\n", by);
+    const char *by = o->text.prompt   ? "-i"
+                     : o->prompt_file ? name_of_file(o->prompt_file)
+                                      : "no -i, so BOS alone attends";
+    if (is_empty && (is_given || o->job == JOB_ATTN))
+        fprintf(stderr, "run: warning: the prompt is empty (%s)\n", by);
     return true;
 }
 

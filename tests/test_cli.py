@@ -705,6 +705,17 @@ def test_first_typos():
     check(piped.status == 0 and piped.out == given.out, 'a prompt on a pipe', piped)
 
 
+def test_ways_out():
+    """Messages that name what to write instead."""
+    one_line(run('model.bin', '--attn', 3, '-i', 'a'), 2, 'one number', 'expected LAYER.HEAD', "found '3'")
+    text = write(in_work('short.txt'), 'Once upon a time. ' * 2500)
+    short = run('model.bin', '--search', text, '-n', 4096)
+    one_line(short, 2, 'a text that is too short', 'or -n ')
+    alone = run('model.bin', '--attn', 3.3)
+    check(alone.status == 0 and 'no -i, so BOS alone attends' in alone.err and 'run: 1 position,' in alone.err,
+          'attention without a prompt', alone.err)
+
+
 def test_longrope_grows_past_its_length():
     """A text that grows past longrope's L while it is written is read anew by the long list, in a chat, too."""
     model = tiny_model('long.bin', dim=4, hidden_dim=4, n_layers=1, n_heads=1, n_kv_heads=1, head_dim=4, vocab_size=4096,

@@ -332,7 +332,8 @@ def test_manual_has_all_methods():
     """And it names no option in code that there is not, of ./run or of the two programs in Python."""
     markdown, told = document('docs/manual.md'), good('--help', 'all').out
     names = [name for name in names_of(told) if name[0] != '-']
-    check(len(names) > 12 and not lacking(markdown, names), 'add to the tables of docs/manual.md these methods and maps of --help', lacking(markdown, names))
+    check(len(names) > 12 and not lacking(markdown, names),
+          'add to the tables of docs/manual.md these methods and maps of --help', lacking(markdown, names))
     check(lacking(markdown, ['yarn', 'quadratic']) == ['quadratic'], 'one that it lacks is found')
     options = set(re.findall(r'^  (--?[a-z][a-z-]*)', told, re.M))
     said = set(re.findall(r'`(--[a-z][a-z-]*)', markdown))

@@ -404,8 +404,8 @@ def test_what_a_model_can_do():
     right = {name[:6].rstrip(':'): sum(int(r['correct']) for r in table(result.out)[2] if r['method'] == name)
              for name in ('none', 'linear:factor=8')}
     check([line for line in result.err.splitlines() if 'passkey, ' in line] ==
-          ['run: passkey, linear:factor=8: %d of 10 within the trained context of 512, %d of 10 at the model\'s own or plain '
-           'settings: the method harms short texts' % (right['linear'], right['none'])]
+          ['run: passkey, linear:factor=8: %d of 10 within the trained context of 512, %d of 10 in texts of 512 at the '
+           'model\'s own or plain settings: the method harms short texts' % (right['linear'], right['none'])]
           and right['linear'] < 5 < right['none'], 'what the method cannot do is not put on the model', result.err)
     far = [r for r in table(good(model, '--tasks', 'copy', '-n', 512, '--train-ctx', 256, '--trials', 1, '--rope',
                                  'window').out)[2] if r['length'] == '512']

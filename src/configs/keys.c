@@ -146,6 +146,17 @@ static void put_place(const Config *c, const Json *object, char *out, size_t siz
     }
 }
 
+// The member whose name is no key, and is written like `key`. NULL: there is none.
+static const Json *written_like(const Json *object, const char *key) {
+    for (const Json *v = json_members(object); v; v = v->next) {
+        const Word name = config_key_word(v);
+        const char *meant =
+            config_key(name.text) ? NULL : config_key_meant(name.text, KEY_AT_BLOCK);
+        if (meant && strcmp(meant, key) == 0) return v;
+    }
+    return NULL;
+}
+
 void config_reject(Config *c, const Json *object, const char *key, const char *format, ...) {
     const Json *v = json_member(object, key), *where = v ? v : object;
     bool has_objects = false;
@@ -164,6 +175,12 @@ void config_reject(Config *c, const Json *object, const char *key, const char *f
     va_end(args);
     if (!c->good) return;
     put_place(c, object, inside, sizeof inside);
+    const Json *misspelled = v ? NULL : written_like(object, key);
+    if (misspelled) {
+        c->good = fail(c->err, "line %d: %s%.39s is not a key (did you mean %.39s?)",
+                       misspelled->line, inside, config_key_word(misspelled).text, key);
+        return;
+    }
     c->good =
         fail(c->err, "line %d: %s%.39s cannot be used (found %.*s, expected %s)",
              where ? where->line : 1, inside, key, length < 40 ? (int)length : 40, found, expected);

@@ -47,8 +47,8 @@ static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int
 }
 
 // Reads tokens, which were checked, chunk by chunk. The length is in positions.
-static bool read_chunks(Session *s, const int32_t *tokens, int n, int length, int n_logits,
-                        Error *err) {
+static bool read_in_chunks(Session *s, const int32_t *tokens, int n, int length, int n_logits,
+                           Error *err) {
     const SessionConfig *c = &s->config;
     for (int done = 0, count; done < n; done += count) {
         count = n - done < c->chunk ? n - done : c->chunk;
@@ -77,7 +77,7 @@ static bool read_anew(Session *s, int length, Error *err) {
     int n = s->position;
     session_rewind(s, 0);
     s->times_anew++;
-    return read_chunks(s, s->tokens, n, length, 0, err);
+    return read_in_chunks(s, s->tokens, n, length, 0, err);
 }
 
 bool session_read(Session *s, const int32_t *tokens, int n, int length, int n_logits, Error *err) {
@@ -100,7 +100,7 @@ bool session_read(Session *s, const int32_t *tokens, int n, int length, int n_lo
         memcpy(s->tokens + s->position, tokens, n * sizeof *tokens);
         s->read_at = length;
     }
-    return read_chunks(s, tokens, n, length, n_logits, err);
+    return read_in_chunks(s, tokens, n, length, n_logits, err);
 }
 
 float *session_logits(Session *s, int row, int n_rows, Error *err) {

@@ -60,10 +60,14 @@ static bool refuse(const char *path, const char *what, const char *source, Sourc
     char *name = slash ? slash + 1 : place;
     char *dot = strrchr(name, '.');
     if (dot && strcmp(dot, ".gguf") == 0) *dot = '\0';
+    if (!*name) name = "model";
     const char *q = quote(source);
-    return fail(err, "%s: %s (to bring it in: %s %s%s%s %s%s.bin%s)", path, what,
-                exporter_command(program, sizeof program), q, source, q, q, *name ? name : "model",
-                q);
+    char out[PATH_MAX + 16];
+    snprintf(out, sizeof out, "%s.bin", name);
+    if (access(out, F_OK) == 0)
+        snprintf(out, sizeof out, "%s-new.bin", name);  // it is not replaced
+    return fail(err, "%s: %s (to bring it in: %s %s%s%s %s%s%s)", path, what,
+                exporter_command(program, sizeof program), q, source, q, q, out, q);
 }
 
 // Whether a name is that of another part than the first, NAME-00002-of-00003.gguf.

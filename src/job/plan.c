@@ -366,6 +366,7 @@ Session *open_session(const Job *job, const RopePlan *plan, int context, bool sa
     if (!s || !say_memory) return s;
     char over[40] = "positions";
     if (plan->spread) snprintf(over, sizeof over, "tokens over %d positions", plan->spread);
+    if (context == 1 && !plan->spread) snprintf(over, sizeof over, "position");
     fprintf(stderr, "run: %d %s, %.1f MB of memory (%s key-value cache%s %.1f MB)\n", context, over,
             (double)s->arena.used / 1e6, kv_type_names[config.kv], s->n_states ? " and states" : "",
             (double)s->cache_bytes / 1e6);

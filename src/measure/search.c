@@ -272,11 +272,15 @@ bool search_divisors(Job *job, Error *err) {
     if (s.n <= trained)
         return fail(err, "a search needs more positions (-n) than the trained context of %d",
                     trained);
-    if (job->n_ids / window_ids(job) < 2 * (size_t)s.windows)
-        return fail(
-            err,
-            "the text has %zu tokens, fewer than %d windows of %d that search and %d that judge",
-            job->n_ids, s.windows, s.n, s.windows);
+    if (job->n_ids / window_ids(job) < 2 * (size_t)s.windows) {
+        int most = (int)(job->n_ids / (2 * (size_t)s.windows));  // positions of a window that fits
+        char shorter[40] = "";
+        if (most > trained) snprintf(shorter, sizeof shorter, ", or -n %d", most);
+        return fail(err,
+                    "the text has %zu tokens, fewer than %d windows of %d that search and %d that "
+                    "judge (expected a longer text, fewer --search-windows%s)",
+                    job->n_ids, s.windows, s.n, s.windows, shorter);
+    }
     s.random = (2 * s.job->options->seed + 1) * 0x9E3779B97F4A7C15;
     s.start.method = ROPE_LONGROPE;
     s.start.dynamic = false;

@@ -39,9 +39,10 @@ const Option option_table[] = {
      .is_common = true,
      .needs = A_SEED},
     {.value = {"-n", "N",
-               "positions, prompt included; 0: the model's context, as in a chat and --check; "
+               "positions, prompt included, 256 for text; 0: the model's context, as in a chat and "
+               "--check; "
                "8k: 8 x 1,024 "
-               "[256 for text; 4 times the trained context for measurements]",
+               "[4 times the trained context for measurements]",
                WHOLE, OF_OPTIONS(steps), 0, MOST},
      .is_common = true,
      .needs = A_LENGTH},

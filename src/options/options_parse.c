@@ -117,7 +117,7 @@ static bool read_pair(const char *name, const char *text, int *pair, Error *err)
     bool has_digits = !text[strspn(text, "0123456789.")];
     bool good = has_digits && sscanf(text, "%7d.%7d%n", pair, pair + 1, &length) == 2;
     if (good && !text[length]) return true;
-    return fail(err, "%s: '%.60s' is not two whole numbers from 0, as 3.5", name, text);
+    return fail(err, "%s: expected LAYER.HEAD, such as 3.5 (found '%.60s')", name, text);
 }
 
 static bool is_help(int number) { return strcmp(option_value(number)->option, "--help") == 0; }
