@@ -110,6 +110,7 @@ typedef struct {
     // Texts.
     int lengths[MAX_LENGTHS], n_lengths;  // rising, to -n; the first one is a short text
     int half;                             // tokens of a scored stretch of a long text
+    int before;                           // it, which the reference reads alone
     int32_t *ids;                         // (n_ids) of the text, without BOS
     size_t n_ids, n_given;  // n_given: as given; behind them come the story and plain English
     bool is_strange;        // the tokenizer was not made for the text
