@@ -202,6 +202,8 @@ class Gguf:
     window: str = ''         # unread: llama.cpp sees all; by_layer: it slides; '': the file cannot have one
     sliding: str = ''        # how sliding layers turn: plain, plain_same_theta, or as_file says; or it is said of all
     own_theta: str = ''      # the key of sliding layers' theta
+    shares_attention: bool = False  # sliding layers get the attention factor of full ones, too
+    unscaled: bool = False   # llama.cpp turns sliding layers by their theta alone, whatever the file's rope.scaling is
     without_rope: str = ''   # each_fourth layer, or full ones
     turns: str = ''          # the key that is false where no layer turns
     eps: str = 'attention.layer_norm_rms_epsilon'  # the key of all norms' epsilon

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/names.h"
 #include "base/session_config.h"
 
 const char *const kv_type_names[N_KV_TYPES] = {"f16", "f32", "q8", "q4"};
@@ -190,15 +191,17 @@ MethodName settings_method_name(const RopeConfig *c) {
 
 bool settings_read_setting(RopeSettings *s, const char *key, const char *value, Error *err) {
     char names[200] = "";
+    const char *nearest = "";
     for (int i = 0; i < N_ROPE_SETTINGS; i++) {
         if (!rope_settings[i].option) continue;
         const char *name = rope_settings[i].option + 2;
         add_name(names, sizeof names, ", ", name);
+        nearest = nearer_name(key, name, nearest);
         if (strcmp(key, name) != 0) continue;
         s->said |= 1u << i;
         return setting_read(&rope_settings[i], &s->rope, name, value, err);
     }
-    return fail(err, "there is no setting '%s' (%s)", key, names);
+    return fail_unknown(err, "there is no setting", key, nearest, names);
 }
 
 bool settings_read(RopeSettings *s, const char *text, Error *err) {

@@ -93,9 +93,9 @@ def test_lists_and_readings():
     whole = write(in_work('config.json'), json.dumps(dict(
         model_type='llama', hidden_size=32, num_attention_heads=4, head_dim=8, max_position_embeddings=96,
         rope_theta=50.0, rope_scaling=block)))
-    found = rows_of(model, ids, '--next', 1, '--rope-config', whole, '--reading', 'hf5,vllm')
+    found = rows_of(model, ids, '--next', 1, '--rope-config', whole, '--reading', 'hf5,mlx-lm')
     names = sorted(name for name, _ in found)
-    check([name.split(':')[0] for name in names] == ['hf5', 'vllm'], 'readings', names)
+    check([name.split(':')[0] for name in names] == ['hf5', 'mlx-lm'], 'readings', names)
     check(len({rows[0][2] for rows in found.values()}) == 2, 'which differ', found)
 
 

@@ -301,7 +301,8 @@ def test_unseen():
         os.path.join(folder, name) for name in os.listdir(os.path.join(ROOT, folder))}, 'a row for each file')
     for name in os.listdir(os.path.join(ROOT, folder)):
         found = table(run('--engines', '--rope-config', os.path.join(ROOT, folder, name)).out)[2]
-        check({each['verdict'] for each in found} <= {UNSEEN}, 'verdicts of ' + name, found)
+        seen = {'hf5', 'vllm', 'sglang'} if name.startswith('qwen2.5-vl') else set()
+        check({each['verdict'] for each in found if each['engine'] not in seen} <= {UNSEEN}, 'verdicts of ' + name, found)
 
 
 # ---- the tables of tests/configs, and one of docs/checkpoints.md ----

@@ -47,6 +47,22 @@ static void print_plan(const Job *job, uint64_t seed) {
     fprintf(stderr, "seed %llu\n", (unsigned long long)seed);
 }
 
+// Where a longrope model grew past its original length while it wrote, Hugging Face reads the whole
+// text anew by the long list (Phi3ForCausalLM.prepare_inputs_for_generation). Here keys are turned
+// anew, and what the layers computed by the short list stays.
+static void warn_of_crossing(const Writing *t, int n_prompt) {
+    const RopeConfig *r = &t->job->plans->rope;
+    const bool has_lists = rope_methods[r->method].flags & ROPE_USES_LISTS;
+    if (!has_lists || settings_has_one_list(r)) return;
+    if (n_prompt > r->train_ctx || t->session->position <= r->train_ctx) return;
+    fprintf(
+        stderr,
+        "run: warning: the text grew past %d positions: from there on Hugging Face reads all of "
+        "it anew by the long list, and here states of the short list stay (the same text as a "
+        "prompt is read by the long list)\n",
+        r->train_ctx);
+}
+
 static void print_speed(const Writing *t) {
     int decode = t->decode_tokens;
     int prefill = t->session->position - decode;
@@ -208,6 +224,7 @@ bool generate_text(Job *job, Error *err) {
     int vocab_size = job->model->config.vocab_size;
     bool ok = sampler_init(&t.sampler, &o->sampling, vocab_size, seed, err);
     ok = ok && (all->job == JOB_CHAT ? hold_chat(&t, err) : answer_prompt(&t, err));
+    if (ok && all->job != JOB_CHAT) warn_of_crossing(&t, (int)job->n_ids);
     if (ok) print_speed(&t);
     sampler_free(&t.sampler);
     session_free(t.session);

@@ -6,9 +6,10 @@
 // This file asks for rows in order and prints them. What a row needs, costs, reads and judges, and what
 // it found in words, is its type's own: check_settings.c judges settings, check_short.c has the rows
 // about short texts, check_conversion.c and check_like.c those that look for damage, check_whole.c
-// those about long texts, check_cache.c the one about the cache; what they share is in check_rows.c.
+// those about long texts, in which check_facts.c hides keys for check_keys.c to ask for, check_window.c
+// the way past them, check_cache.c the row about the cache; what they share is in check_rows.c.
 // check_verdict.c says what came out.
-#include "check.h"
+#include "check_rows.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -19,7 +20,7 @@
 #include "../kinds/experts.h"
 #include "trial.h"
 
-// The story that is read when no FILE is given, and behind a FILE that is too short.
+// The story that is read when no FILE is given, and after a FILE that is too short.
 static const char prose[] =
 #include "prose.inc"
     ;
@@ -52,7 +53,7 @@ static void print_apart(Table *t, bool is_known, double value, double other) {
     table_number_if(t, is_known, format, value);
 }
 
-void print_row_line(Check *c, const Row *row, const char *name) {
+static void print_row_line(Check *c, const Row *row, const char *name) {
     Table *t = &c->table;
     const bool is_read = row->units > 0 && (row->samples.n > 0 || row->verdict != UNABLE);
     const bool has_limit = is_read && (!row->type->has_limit || row->type->has_limit(row));
@@ -68,7 +69,7 @@ void print_row_line(Check *c, const Row *row, const char *name) {
 
 static void print_row(Check *c, Row *row) {
     row->printed = true;
-    if (row->type->print) row->type->print(c, row);
+    if (row->type->print) row->type->print(c, row, print_row_line);
     else print_row_line(c, row, row->type->name);
     if (!c->table.eyes) fflush(stdout);
     if (row->units > 0 && !c->table.moves)
@@ -118,12 +119,6 @@ static bool measure_speed(Check *c, Error *err) {
 
 // ---- rows in order ----
 
-const Row *find_row(const Check *c, const RowType *type, int length) {
-    for (int i = 0; i < c->n_rows; i++)
-        if (c->rows[i].type == type && c->rows[i].length == length) return &c->rows[i];
-    return NULL;
-}
-
 // Reads units for the row until it is decided, until there is no more text or time, or until it is
 // the next row's turn. False with the reason when something went wrong.
 static bool settle(Check *c, Row *row, int units, Error *err) {
@@ -150,7 +145,9 @@ static bool settle(Check *c, Row *row, int units, Error *err) {
     return ok || c->late;
 }
 
-Row *read_row(Check *c, const RowType *type, int length, int units, Error *err) {
+// The row of the type at that length, read until it is decided, or no unit of the first `units`
+// (0: all) is left, or no time. NULL with the reason.
+static Row *read_row(Check *c, const RowType *type, int length, int units, Error *err) {
     Row *row = (Row *)find_row(c, type, length);
     if (!row) {
         row = &c->rows[c->n_rows++];

@@ -1,5 +1,5 @@
 // The rows of --check about settings. docs/check.md has the limits and the reasons for them.
-#include "check.h"
+#include "check_rows.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../fast/kv_cache.h"
-#include "check.h"
+#include "check_rows.h"
 
 enum {
     FIRST_STRETCHES = 2,  // by which the reference is chosen

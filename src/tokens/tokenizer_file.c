@@ -221,6 +221,8 @@ static bool read_tokenizer(Tokenizer *t, int vocab_size, Error *err) {
     const uint8_t *end = at + t->file.size;
     if (t->file.size < 4)
         return fail(err, "too short for a tokenizer (found %zu bytes)", t->file.size);
+    const bool is_model = memcmp(at, "24ka", 4) == 0 || memcmp(at, "GGUF", 4) == 0;
+    if (is_model) return fail(err, "a model, not a tokenizer");
     at += 4;  // the length of the longest token, which nothing here needs
     size_t expected = vocab_size > 0 ? vocab_size : 0;
     size_t least = vocab_size < INT32_MAX ? expected : 1;

@@ -133,6 +133,9 @@ typedef struct {
     double max_cache;        // likewise
 } Check;
 
+// Prints a row's line under a name. For rows that print more than one.
+typedef void PrintRow(Check *check, const Row *row, const char *name);
+
 // A kind of row: what it needs, costs, reads and judges, and what it found in words.
 struct RowType {
     const char *name;  // as printed
@@ -149,8 +152,8 @@ struct RowType {
     void (*judge)(const Check *check, Row *row);
     bool ends_unknown;  // open with all units read, it says nothing about the model
     void (*describe)(const Check *check, const Row *row, char *out, size_t size);
-    void (*print)(Check *check, const Row *row);  // its lines; NULL: the usual one
-    bool is_required;                             // a length does not hold while it is open
+    void (*print)(Check *check, const Row *row, PrintRow *line);  // its lines; NULL: the usual one
+    bool is_required;     // a length does not hold while it is open
     bool is_about_model;  // it fails at any length, and nothing is said to hold
     bool is_about_time;   // its units show how fast the model reads
     // Its limit is one that may not be exceeded, or (false) that is only told.
@@ -158,20 +161,13 @@ struct RowType {
     void (*add_worth)(const Check *check, const Row *row, char *out, size_t size);  // to a yes
 };
 
-// ---- check.c: rows in order ----
-
-// The row of the type at that length, read until it is decided, or no unit of the first `units`
-// (0: all) is left, or no time. NULL with the reason.
-Row *read_row(Check *check, const RowType *type, int length, int units, Error *err);
-// NULL: nothing was read for it.
-const Row *find_row(const Check *check, const RowType *type, int length);
 // Whether nothing more can be read for the row.
 static inline bool is_settled(const Row *row) { return row->verdict != OPEN || row->lacks; }
 
-// A row's line with another name, for rows that print more than one.
-void print_row_line(Check *check, const Row *row, const char *name);
-
 // ---- check_rows.c: what rows share ----
+
+// The row of the type at that length. NULL: nothing was read for it.
+const Row *find_row(const Check *check, const RowType *type, int length);
 
 void add_sample(Samples *samples, double x);
 double standard_error(const Samples *samples);
