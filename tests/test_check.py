@@ -499,8 +499,10 @@ def test_longrope_temperature():
         write_model(in_work('lists.bin'), c, random_weights(c, 1))
         return in_work('lists.bin')
     write_tokenizer(in_work('bytes.tokenizer.bin'))
-    for attention, verdict in ((0.0, 'ok'), (1.1547, 'ok'), (1.0, 'fail'), (1.5, 'fail')):
-        result = run(lists(attention_factor=attention), '--check', '-z', in_work('bytes.tokenizer.bin'))
+    # Where the block gives another, keys decide (CoPE as lists has 1); settings alone do not hold.
+    for attention, verdict, *more in ((0.0, 'ok'), (1.1547, 'ok'), (1.0, 'unknown'), (1.5, 'unknown'),
+                                      (1.0, 'fail', '--settings'), (1.1547, 'ok', '--settings')):
+        result = run(lists(attention_factor=attention), '--check', '-z', in_work('bytes.tokenizer.bin'), *more)
         row = next(r for r in table(result.out)[2] if r['check'] == 'temperature')
         check(row['verdict'] == verdict and abs(float(row['limit']) - 1.154701) < 1e-4,  # sqrt(1 + ln 4 / ln 64)
               'a temperature of %g' % attention, row)

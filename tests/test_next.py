@@ -114,6 +114,30 @@ def test_step_by_step():
     close([p for _, _, p in stale['dynamic-yarn', 50]], [expected[3], expected[4]], 1e-4, 'stale keys')
 
 
+def test_past_the_short_list():
+    """A text that grows past longrope's L is read anew by the long list, as by Phi3ForCausalLM's generate: token by
+    token it is what a fresh text of each length is. With stale keys it is not."""
+    c, weights, model = tiny(method='longrope', factor=8.0, **LISTS)
+    ids = random_ids(30, c['vocab_size'], 9)
+    lengths = 23, 24, 25, 26, 30
+    asked = questions(*((length, 7) for length in lengths))
+    for engine in ENGINES:
+        found, stale = (rows_of(model, ids, '--next', asked, '--stepwise', *more, *engine)
+                        for more in ((), ('--stale-keys',)))
+        for length in lengths:
+            expected = expected_of(c, weights, ids, length)[7]
+            close([found['longrope', length][0][2]], [expected], 1e-4, 'step by step to %d' % length)
+            moved = abs(stale['longrope', length][0][2] - expected)
+            check((moved > 1e-3) == (length > 24), 'stale keys at %d' % length, moved)
+        text = write(in_work('ids.txt'), ' '.join(map(str, ids)))
+        scored = good(model, '--ppl', text, '--ids', '-n', 30, '--per-token', '--stepwise', '--kv', 'f32', *engine)
+        check(scored.err.count('grew past 24 positions, so all of it was read anew') == 1, 'a line', scored)
+        for row in table(scored.out)[2]:
+            position, token = int(row['position']), int(row['token'])
+            close([-float(row['nll'])], [expected_of(c, weights, ids, position)[token]], 1e-4,
+                  'nll at %d' % position)
+
+
 def test_texts():
     result = good(MODEL, '--next', 5, '-i', 'Once upon a')
     _, header, rows = table(result.out)
