@@ -64,7 +64,6 @@ FAMILY_WORDS = (
     ('lists', lambda f: f.rope.lists, 'thetas and shares may be lists, of a number a layer'),
     ('axes', lambda f: f.rope.axes, 'blocks have sections of three axes, which are one in a text'),
     # Methods.
-    ('proportional', lambda f: f.rope.types == 'with_proportional', 'its class knows the rope_type proportional'),
     ('longrope_alone', lambda f: f.rope.types == 'longrope_alone',
      'of the types that scale its class knows longrope alone, and su and yarn as older names of it'),
     ('gguf_longrope', lambda f: bool(f.gguf) and 'LONGROPE' in {each.name for each in f.gguf.ropes},
