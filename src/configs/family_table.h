@@ -363,7 +363,7 @@ static const RopeFamily families[] = {
         .layer_keys = "layer_types", .aliases = "gemma4_unified_text",
         .also_architectures = "Gemma4UnifiedForCausalLM",
         .block = "{\"rope_type\": \"proportional\", \"partial_rotary_factor\": 0.25}",
-        .flags = FAMILY_RUNS | FAMILY_NEW | FAMILY_FULL_LAST | FAMILY_PARTIAL | FAMILY_BY_TYPE | FAMILY_NO_SCALING | FAMILY_PROPORTIONAL,
+        .flags = FAMILY_RUNS | FAMILY_NEW | FAMILY_FULL_LAST | FAMILY_PARTIAL | FAMILY_BY_TYPE | FAMILY_NO_SCALING,
         .always = FEATURE_EMBEDDING_SCALE | FEATURE_GELU | FEATURE_NORMS_BOTH | FEATURE_HEAD_NORMS,
         .may = FEATURE_WINDOW | FEATURE_EXPERTS | FEATURE_PARTIAL,
         .engines = engines_of_gemma4_text},

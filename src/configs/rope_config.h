@@ -47,7 +47,8 @@ typedef struct {
     char refused[600];   // why it was refused, for how engines read it; empty: it was not
     bool is_malformed;   // it was for a value that its key cannot have
     char not_json[80];   // of a whole config: what is no JSON, which engines refuse; empty: nothing
-    double short_factors[ROPE_MAX_PAIRS], long_factors[ROPE_MAX_PAIRS];
+    // longrope's lists, of each kind of layers
+    double short_factors[N_KINDS][ROPE_MAX_PAIRS], long_factors[N_KINDS][ROPE_MAX_PAIRS];
     const char *model_type;  // the file's; NULL: none that has a row
     bool is_unknown;         // it names a family that has no row
     const char *wrapper;  // the architecture of a model that has the text model inside; NULL: none
