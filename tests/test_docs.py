@@ -281,7 +281,7 @@ def test_counts():
         for name, match in found:
             said = [number(word) for word in (match if isinstance(match, tuple) else (match,))]
             if None not in said:  # "how many engines" counts nothing
-                check(said == expected, '%s: the number of %s' % (name, what), (said, expected))
+                check(said == expected, '%s says another number of %s: change it there' % (name, what), (said, expected))
 
 
 # ---- links ----
@@ -332,8 +332,7 @@ def test_manual_has_all_methods():
     """And it names no option in code that there is not, of ./run or of the two programs in Python."""
     markdown, told = document('docs/manual.md'), good('--help', 'all').out
     names = [name for name in names_of(told) if name[0] != '-']
-    check(len(names) > 12 and not lacking(markdown, names), 'the manual names every method and map of --help',
-          lacking(markdown, names))
+    check(len(names) > 12 and not lacking(markdown, names), 'add to the tables of docs/manual.md these methods and maps of --help', lacking(markdown, names))
     check(lacking(markdown, ['yarn', 'quadratic']) == ['quadratic'], 'one that it lacks is found')
     options = set(re.findall(r'^  (--?[a-z][a-z-]*)', told, re.M))
     said = set(re.findall(r'`(--[a-z][a-z-]*)', markdown))

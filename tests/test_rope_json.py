@@ -3,10 +3,11 @@
 digit, whatever the method."""
 
 import json
+import os
 import re
 import sys
 
-from common import ROOT, check, in_work, main, run, table, takes_long, write
+from common import ROOT, check, good, in_work, main, run, table, takes_long, write
 
 sys.path.insert(0, ROOT)
 from export.families import FAMILIES  # noqa: E402
@@ -95,6 +96,24 @@ def test_yarn():
 @takes_long
 def test_all():
     hold_all(list(BLOCKS))
+
+
+def test_llama_cpp_options():
+    """No option that does nothing, and what the server needs beside them."""
+    for options, words in ((('linear', '--factor', 4), 'ARCHITECTURE.context_length=int:2048\n'),
+                           (('yarn', '--factor', 4, '--attn-factor', 1), 'the attention factor 1: these give 1.1386'),
+                           (('yarn', '--factor', 4), '')):
+        shown = good('model.bin', '--rope-json', '--rope', *options)
+        check(words in shown.out and '--yarn-attn-factor' not in shown.out, 'rope %s' % (options,), shown.out)
+        check(bool(words) == ('no option' in shown.out or 'context_length' in shown.out), 'and no more', shown.out)
+
+
+def test_sections():
+    """A block for a model that sees pictures keeps the sections of its axes."""
+    for name, sections in ('qwen2.5-vl-7b', '[16, 24, 24]'), ('qwen3-vl-8b', '[24, 20, 20], "mrope_interleaved": true'):
+        path = os.path.join(ROOT, 'tests/configs/explained', name + '.json')
+        shown = good('--rope-config', path, '--rope-json', '--rope', 'yarn', '--factor', 4)
+        check('"mrope_section": ' + sections + '}' in shown.out, name, shown.out)
 
 
 if __name__ == '__main__':

@@ -303,6 +303,20 @@ static void keep_temperature(Config *c) {
     c->rope->temperature_unturned = own->temperature_unturned;
 }
 
+// Keeps the sections of three axes for blocks that are written: a text does not need them.
+static void read_axes(Config *c) {
+    const Json *sections = config_block_get(c, "mrope_section");
+    const Json *in_turns = config_block_get(c, "mrope_interleaved");
+    double axes[3] = {0};
+    int n = 0;
+    if (!sections || sections->kind != '[') return;
+    for (const Json *item = json_items(sections); item; item = item->next, n++)
+        if (n == 3 || !json_number(item, &axes[n]) || !(axes[n] >= 0 && axes[n] <= ROPE_MAX_PAIRS))
+            return;
+    for (int i = 0; i < 3; i++) c->file->axes[i] = (int)axes[i];
+    c->file->axes_in_turns = in_turns && in_turns->kind == 't';
+}
+
 // Reads the block's settings.
 static void read_settings(Config *c) {
     RopeConfig *r = c->rope;
@@ -322,13 +336,13 @@ static void read_settings(Config *c) {
     read_block_fields(c);
     config_take_alpha(c);
     bool has_axes = !c->family || c->family->flags & FAMILY_AXES;
-    if (c->is_mrope || has_axes) config_block_get(c, "mrope_section");
-    if (has_axes) config_block_get(c, "mrope_interleaved");
+    if (c->is_mrope || has_axes) read_axes(c);
     if (config_grows(c)) read_growth(c);
     else keep_temperature(c);
     if (c->type == TYPE_LONGROPE) read_lists(c);
     read_chunks(c);
 }
+
 static void read_block_of(Config *c, int kind) {
     c->kind = kind;
     c->theta = c->family ? c->family->theta : c->model[kind].theta;

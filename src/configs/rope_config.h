@@ -41,6 +41,10 @@ typedef struct {
     // factor counts from there; 0: none.
     int named_original;
     bool has_type;       // its block has a rope_type
+    // Pairs of a head that turn by time, height and width, of models that see pictures, and whether
+    // they lie in turns; zeros: the file says none. In a text all three are the position.
+    int axes[3];
+    bool axes_in_turns;
     char unused[200];    // keys that its rope_type does not use, with commas between them
     char remarks[2400];  // what else is worth a warning, each with a line's end: contradictions
     char unread[1600];   // those of them about what no reader looks at, engines neither

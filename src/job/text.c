@@ -15,8 +15,8 @@ typedef struct {
     const TextOptions *o;
     Session *session;
     Sampler sampler;
-    int end_of_turn;    // the token that ends a turn of a chat, -1: none
-    ChatAnswer answer;  // of a chat: which of its tokens are shown
+    int end_of_turn;                    // the token that ends a turn of a chat, -1: none
+    ChatAnswer answer;                  // of a chat: which of its tokens are shown
     int prefill_tokens, decode_tokens;  // for the closing line
     double prefill_seconds, decode_seconds;
 } Writing;

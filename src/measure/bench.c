@@ -164,8 +164,7 @@ static bool bench_phase(const Job *job, Table *table, Session *s, const int32_t 
         session_rewind(s, depth);
         for (int i = depth; i < depth + count; i += step) {
             int length = crosses ? depth + count : i + step;
-            if (!session_read(s, tokens + i, step, length, 1, err) ||
-                !session_logits(s, 0, 1, err))
+            if (!session_read(s, tokens + i, step, length, 1, err) || !session_logits(s, 0, 1, err))
                 return false;
         }
     }
