@@ -258,6 +258,16 @@ bool settings_has_one_list(const RopeConfig *c) {
                   (size_t)(c->rotary_dim / 2) * sizeof *c->short_factors) == 0;
 }
 
+bool settings_have_no_factor(const RopeConfig *c) {
+    return c->method != ROPE_NONE && !(rope_methods[c->method].flags & ROPE_USES_FACTOR);
+}
+
+bool settings_changes_list(const RopeConfig *c, int before, int now) {
+    bool has_lists = rope_methods[c->method].flags & ROPE_USES_LISTS;
+    bool crosses = (before > c->train_ctx) != (now > c->train_ctx);
+    return has_lists && crosses && !settings_has_one_list(c);
+}
+
 static bool positive(double x) { return x > 0 && isfinite(x); }
 
 static bool check_lists(const RopeConfig *c, Error *err) {

@@ -706,7 +706,7 @@ def test_first_typos():
 
 
 def test_longrope_grows_past_its_length():
-    """A text that grows past longrope's original length while it is written: Hugging Face would read it anew."""
+    """A text that grows past longrope's L while it is written is read anew by the long list, in a chat, too."""
     model = tiny_model('long.bin', dim=4, hidden_dim=4, n_layers=1, n_heads=1, n_kv_heads=1, head_dim=4, vocab_size=4096,
                        seq_len=64, train_ctx=16, method='longrope', factor=4.0, short_factors=[1.0, 1.0],
                        long_factors=[1.0, 4.0])
@@ -714,6 +714,8 @@ def test_longrope_grows_past_its_length():
         found = run(model, '-z', os.path.join(ROOT, 'tokenizer.bin'), '-n', n, '-i', words, '--ignore-eos')
         check(found.status == 0 and ('grew past 16 positions' in found.err) == said, 'past its length: %d, %s' % (n, words),
               found.err)
+    chat = run(model, '-z', os.path.join(ROOT, 'tokenizer.bin'), '-m', 'chat', '-n', 60, '-i', 'Once', '--ignore-eos')
+    check(chat.status == 0 and 'grew past 16 positions' in chat.err, 'a chat', chat.err)
 
 
 if __name__ == '__main__':

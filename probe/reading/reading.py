@@ -155,8 +155,8 @@ def check_repeats(interview, prompts, heard):
     worst = 'its tokens' if None in each else '%.3f nats' % max(each)
     if None in each or max(each) > NOISY:
         raise Problem('the answers do not repeat: asked again, a prompt differs by %s (at most %g nats). Longer '
-                      'prompts (-n 1024), a server that answers one question at a time and keeps no prompts in a cache, or '
-                      'temperature 0 in its own settings may help' % (worst, NOISY), 'not-repeated')
+                      'prompts (-n 1024), a server that answers one question at a time and keeps no prompts in a '
+                      'cache, or temperature 0 in its own settings may help' % (worst, NOISY), 'not-repeated')
     for length, (one, other) in pairs.items():
         both = [id for id in one if id in other]
         heard.answers[length] = {id: (one[id] + other[id]) / 2 for id in both}

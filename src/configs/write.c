@@ -90,7 +90,7 @@ static double rounded(double x) {
     return strtod(text, NULL);
 }
 
-// Not all read attention_factor: vLLM and SGLang multiply 0.1 ln s + 1 by attn_factor, MLX-LM puts
+// Not all read attention_factor: SGLang, and vLLM before 0.30, multiply 0.1 ln s + 1 by attn_factor, MLX-LM puts
 // mscale into it.
 static void put_attention(FILE *out, const RopeConfig *c) {
     double grows = rope_yarn_growth(c->factor);

@@ -17,7 +17,7 @@ typedef struct {
     Sampler sampler;
     int end_of_turn;    // the token that ends a turn of a chat, -1: none
     ChatAnswer answer;  // of a chat: which of its tokens are shown
-    int decode_tokens;  // for the closing line
+    int prefill_tokens, decode_tokens;  // for the closing line
     double prefill_seconds, decode_seconds;
 } Writing;
 
@@ -47,25 +47,9 @@ static void print_plan(const Job *job, uint64_t seed) {
     fprintf(stderr, "seed %llu\n", (unsigned long long)seed);
 }
 
-// Where a longrope model grew past its original length while it wrote, Hugging Face reads the whole
-// text anew by the long list (Phi3ForCausalLM.prepare_inputs_for_generation). Here keys are turned
-// anew, and what the layers computed by the short list stays.
-static void warn_of_crossing(const Writing *t, int n_prompt) {
-    const RopeConfig *r = &t->job->plans->rope;
-    const bool has_lists = rope_methods[r->method].flags & ROPE_USES_LISTS;
-    if (!has_lists || settings_has_one_list(r)) return;
-    if (n_prompt > r->train_ctx || t->session->position <= r->train_ctx) return;
-    fprintf(
-        stderr,
-        "run: warning: the text grew past %d positions: from there on Hugging Face reads all of "
-        "it anew by the long list, and here states of the short list stay (the same text as a "
-        "prompt is read by the long list)\n",
-        r->train_ctx);
-}
-
 static void print_speed(const Writing *t) {
     int decode = t->decode_tokens;
-    int prefill = t->session->position - decode;
+    int prefill = t->prefill_tokens;
     double reading = prefill / fmax(t->prefill_seconds, 1e-9);
     double writing = decode / fmax(t->decode_seconds, 1e-9);
     fprintf(stderr, "run: prefill %d tokens, %.2f tokens/s; ", prefill, reading);
@@ -80,13 +64,17 @@ static bool read_prompt(Writing *t, const int32_t *ids, int n, Error *err) {
     double start = now_seconds();
     int length = t->session->position + n;
     bool ok = true;
+    int done = 0;
     catch_interrupt(SA_RESTART);
-    for (int done = 0, count; ok && done < n && !interrupted; done += count) {
-        count = n - done < PREFILL_CHUNK ? n - done : PREFILL_CHUNK;
+    while (ok && done < n && !interrupted) {
+        int count = n - done < PREFILL_CHUNK ? n - done : PREFILL_CHUNK;
         bool is_last = done + count == n;
-        ok = session_read(t->session, ids + done, count, length, is_last, err) || interrupted;
+        bool read = session_read(t->session, ids + done, count, length, is_last, err);
+        if (read) done += count;
+        ok = read || interrupted;
     }
     t->prefill_seconds += now_seconds() - start;
+    t->prefill_tokens += done;
     return ok;
 }
 
@@ -224,7 +212,7 @@ bool generate_text(Job *job, Error *err) {
     int vocab_size = job->model->config.vocab_size;
     bool ok = sampler_init(&t.sampler, &o->sampling, vocab_size, seed, err);
     ok = ok && (all->job == JOB_CHAT ? hold_chat(&t, err) : answer_prompt(&t, err));
-    if (ok && all->job != JOB_CHAT) warn_of_crossing(&t, (int)job->n_ids);
+    say_read_anew(t.session);
     if (ok) print_speed(&t);
     sampler_free(&t.sampler);
     session_free(t.session);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "../fast/kernels.h"
-#include "check.h"
+#include "check_rows.h"
 
 enum {
     CACHE_STRETCHES = 4,  // which are read where no limit is asked for

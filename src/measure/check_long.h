@@ -2,7 +2,7 @@
 // reads it whole, check_keys.c asks for the facts, check_window.c reads it through a window.
 #pragma once
 
-#include "check.h"
+#include "check_rows.h"
 
 enum {
     FACTS_A_DOUBLING = 4,  // are hidden between a length and twice as much, at most

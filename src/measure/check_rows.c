@@ -1,6 +1,6 @@
 // What the rows of --check share: samples and what they decide, time, the stretches of text and the
 // sessions that read them, and words. docs/check.md has the limits and the reasons for them.
-#include "check.h"
+#include "check_rows.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -80,7 +80,7 @@ void judge_others(Row *row, int n, double limit) {
 double spent(const Check *c) { return now_seconds() - c->start; }
 
 bool fits(const Check *c, double seconds) {
-    return !c->late && seconds * MARGIN <= c->budget - spent(c);
+    return !c->late && seconds * (c->is_hopeful ? 0.5 : MARGIN) <= c->budget - spent(c);
 }
 
 // The sum of per_token (1 + deep p) over the positions p.

@@ -200,7 +200,8 @@ bool settings_advice(const RopeSettings *s, const RopePlan *plan, int context, E
         r->dynamic || r->map || times <= 1 || (r->window > 0 && r->window <= r->train_ctx);
     reaches =
         reaches ||
-        flags & ROPE_USES_FREQ_FACTORS;  // Llama 3.1 itself reaches 16 times L with a factor of 8
+        flags & ROPE_USES_FREQ_FACTORS ||  // Llama 3.1 itself reaches 16 times L with a factor of 8
+        settings_have_no_factor(r);        // how far it reaches only reading can tell
     if (s->rope.window > 0 && s->rope.window <= kept)
         return fail(advice,
                     "--window %d hides all that rope %s changes: its distances below %d are plain",

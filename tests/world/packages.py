@@ -82,6 +82,8 @@ def package(name, version):
 def places(packages, newest):
     """The folders of packages, in the order in which they are imported from."""
     out = []
+    if 'mlx-cpu' in packages and not newest:  # its library belongs into the folder of the other
+        shutil.copytree(package('mlx-cpu', packages['mlx-cpu']), package('mlx', packages['mlx']), dirs_exist_ok=True)
     for name, version in packages.items():
         folder = package(name, None if newest and name not in ('transformers', 'tokenizers', 'huggingface-hub',
                                                                'httpx', 'httpcore', 'sniffio') else version)

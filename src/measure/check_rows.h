@@ -105,10 +105,12 @@ typedef struct {
     double logits;         // by how much more where its logits are asked for
     int chunk;             // tokens between two looks at the clock
     bool late;             // a reading was given up
+    bool is_hopeful;       // what takes up to twice the time that is left is begun, too
     char doing[40];        // what progress is shown of
     // Texts.
     int lengths[MAX_LENGTHS], n_lengths;  // rising, to -n; the first one is a short text
     int half;                             // tokens of a scored stretch of a long text
+    int before;                           // it, which the reference reads alone
     int32_t *ids;                         // (n_ids) of the text, without BOS
     size_t n_ids, n_given;  // n_given: as given; behind them come the story and plain English
     bool is_strange;        // the tokenizer was not made for the text
