@@ -416,7 +416,7 @@ static const RopeFamily families[] = {
             "\"high_freq_factor\": 4.0}",
         .flags = FAMILY_RUNS | FAMILY_GGUF_LONGROPE, .always = FEATURE_HEAD_NORMS},
     {"hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM", .max_positions = 2048, .theta = 10000,
-        .flags = FAMILY_RUNS, .always = FEATURE_HEAD_NORMS},
+        .flags = FAMILY_RUNS | FAMILY_ALPHA, .always = FEATURE_HEAD_NORMS},
     {"llama4_text", "Llama4ForCausalLM", .max_positions = 131072, .head_dim = 128, .theta = 500000,
         .still_each = 4, .chunk = 8192,
         .layer_keys = "attn_temperature_tuning no_rope_layers no_rope_layer_interval layer_types",

@@ -34,11 +34,12 @@ enum {
     FAMILY_AXES = 1 << 23,  // blocks have sections of three axes, which are one in a text
     // of the types that scale its class knows longrope alone, and su and yarn as older names of it
     FAMILY_LONGROPE_ALONE = 1 << 24,
-    FAMILY_GGUF_LONGROPE = 1 << 25,  // longrope's lists have a place in its GGUF file
-    FAMILY_MSCALES = 1 << 26,  // longrope's attention factor is long_mscale
-    FAMILY_UNMULTIPLIED = 1 << 27,  // yarn's attention factor is 1 unless the block says one
-    FAMILY_GROWS = 1 << 28,  // queries grow with their position: llama_4_scaling_beta
-    FAMILY_MAY_GROW = 1 << 29,  // they do where the block says so
+    FAMILY_ALPHA = 1 << 25,  // ntk at every length is written as dynamic with an alpha
+    FAMILY_GGUF_LONGROPE = 1 << 26,  // longrope's lists have a place in its GGUF file
+    FAMILY_MSCALES = 1 << 27,  // longrope's attention factor is long_mscale
+    FAMILY_UNMULTIPLIED = 1 << 28,  // yarn's attention factor is 1 unless the block says one
+    FAMILY_GROWS = 1 << 29,  // queries grow with their position: llama_4_scaling_beta
+    FAMILY_MAY_GROW = 1 << 30,  // they do where the block says so
 };
 
 // What sets a family apart from a Llama and can be seen in a model. Where no family has all that a

@@ -1,5 +1,5 @@
-// A config or a block as this program reads it: what was found is checked, as export/config.py
-// does. tests/readings holds both to the same.
+// A config or a block as this program reads it: what was found is checked. tests/readings holds it,
+// and the exporter that asks for it, to what configs mean.
 #define _POSIX_C_SOURCE 200809L
 #include "rope_config.h"
 

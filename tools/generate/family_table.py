@@ -66,6 +66,8 @@ FAMILY_WORDS = (
     # Methods.
     ('longrope_alone', lambda f: f.rope.types == 'longrope_alone',
      'of the types that scale its class knows longrope alone, and su and yarn as older names of it'),
+    ('alpha', lambda f: f.rope.goes_out == 'with_alpha',
+     'ntk at every length is written as dynamic with an alpha'),
     ('gguf_longrope', lambda f: bool(f.gguf) and 'LONGROPE' in {each.name for each in f.gguf.ropes},
      "longrope's lists have a place in its GGUF file"),
     ('mscales', lambda f: f.rope.attention_factor == 'long_mscale', "longrope's attention factor is long_mscale"),
