@@ -18,9 +18,9 @@ GATES = {True: 3, 'per-head': 3, 'per-element': 2}
 RULES = 'alike', 'all_slide', 'all_by_flag', 'by_flag', 'periodic', 'listed', 'chunked', 'small'
 # The rope_types that a class knows, and what each means. The three axes of mrope are one in a text. A class that knows
 # longrope alone takes two older names for it.
-USUAL_TYPES = {**{kind: kind for kind in ('default', 'linear', 'dynamic', 'yarn', 'llama3', 'longrope')},
-               'mrope': 'default'}
-TYPES = {'usual': USUAL_TYPES, 'with_proportional': {**USUAL_TYPES, 'proportional': 'proportional'},
+USUAL_TYPES = {'mrope': 'default', **{kind: kind for kind in (
+    'default', 'linear', 'dynamic', 'yarn', 'llama3', 'longrope', 'proportional')}}
+TYPES = {'usual': USUAL_TYPES,
          'longrope_alone': {'default': 'default', 'longrope': 'longrope', 'su': 'longrope', 'yarn': 'longrope'},
          'default_alone': {'default': 'default'}}
 # The keys of what most families call alike, by our names.

@@ -20,7 +20,7 @@ from .out_tokenizer import tokenizer_config, tokenizer_json
 from .tensors import ITEM_SIZES, Checkpoint, Place, Shifted, narrowed, numbers_of
 from .write import NORMS, plan_model
 
-OF_TYPES = {Feature.LONGROPE, Feature.DIVISORS}  # rope_types, which the classes of all families know
+OF_TYPES = {Feature.LONGROPE, Feature.DIVISORS, Feature.PROPORTIONAL}  # rope_types that all classes know
 
 
 def stays_in_folder(checkpoint: Checkpoint, name: str) -> bool:

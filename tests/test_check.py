@@ -137,9 +137,9 @@ def test_values():
     whole = per_token(text, 64)
     tokens = [token for token, _ in whole]  # of positions 1 to 63
     differences = []
-    for start in 32, 48:
-        part = write(in_work('part.ids'), ' '.join(map(str, [1] + tokens[start - 16:start + 15])))
-        alone = per_token(part, 32, '--ids')[15:]
+    for start in 48, 32:
+        part = write(in_work('part.ids'), ' '.join(map(str, [1] + tokens[start - 32:start + 15])))
+        alone = per_token(part, 48, '--ids')[31:]
         assert [token for token, _ in alone] == tokens[start - 1:start + 15]
         differences += [whole[start - 1 + i][1] - nll for i, (_, nll) in enumerate(alone)]
     ratio = math.exp(statistics.mean(differences))

@@ -22,6 +22,7 @@ BLOCKS = {
     'yarn with an attention factor': {'rope_type': 'yarn', 'factor': 3.7, 'attention_factor': 10 / 9, **LENGTH},
     'yarn with a pair': {'rope_type': 'yarn', 'factor': 3.7, 'mscale': 0.707, 'mscale_all_dim': 0.9, **LENGTH},
     'llama3': {'rope_type': 'llama3', 'factor': 22 / 3, 'low_freq_factor': 1.1, 'high_freq_factor': 4.3, **LENGTH},
+    'proportional': {'rope_type': 'proportional', 'factor': 3.7, 'partial_rotary_factor': 0.5},
     'longrope': {'rope_type': 'longrope', 'factor': 3.7, **LENGTH},
 }
 BESIDE = re.compile(r'beside the block: (.*?)(?:;|$)')
@@ -91,6 +92,22 @@ def hold_all(kinds):
 
 def test_yarn():
     hold_all(['yarn'])
+
+
+def test_proportional():
+    hold_all(['proportional'])
+
+
+def test_alpha():
+    """Hunyuan's ntk at every length goes out as its class has it, with what other engines take for no scaling."""
+    block = {'type': 'dynamic', 'alpha': 1000.0, 'factor': 1.0}
+    write(in_work('config.json'), json.dumps({**config_of('hunyuan_v1_dense', FAMILIES['hunyuan_v1_dense'], block)}))
+    said = run('--rope-json=hunyuan_v1_dense', '--rope-config', in_work('config.json'))
+    found = json.loads(said.out or '{}')
+    check(found.get('rope_scaling') == block and found.get('rope_theta') == 12345.678901234, 'alpha', said)
+    said = run('--rope-json=llama', '--rope-config', in_work('config.json'))
+    found = json.loads(said.out or '{}')
+    check(found.get('rope_scaling', 0) is None and found['rope_theta'] > 12345678, 'alpha as a theta', said)
 
 
 @takes_long

@@ -90,7 +90,7 @@ RopeType type_named(const Json *name);
 
 // ---- keys.c: what a key is ----
 
-// A key of RoPE in a config: a row of export/keys.json, which says what each word means.
+// A key of RoPE in a config: a row of src/configs/keys.json, which says what each word means.
 typedef enum {
     KEY_ANY,
     KEY_NUMBER,  // above `low`, at most `high`

@@ -476,6 +476,17 @@ char *publish_config(const Publication *p, bool may_be_bare, Error *err) {
     return text;
 }
 
+// Hunyuan's ntk by a factor at every length.
+static void print_alpha_keys(FILE *out, const Publication *p) {
+    const RopeConfig *c = &p->plan->rope;
+    fprintf(out, "{\"max_position_embeddings\": %d", p->context);
+    put_json_number(out, "rope_theta", c->theta);
+    fputs(", \"rope_scaling\": {\"type\": \"dynamic\"", out);
+    put_json_number(out, "alpha", c->factor);
+    put_json_number(out, "factor", 1);
+    fputs("}}", out);
+}
+
 // The keys of RoPE in a family's config.
 static void print_rope_keys(FILE *out, const Publication *p, const RopePlan *plan) {
     const RopeConfig *c = &plan->rope;
@@ -516,7 +527,10 @@ char *publish_keys(const Publication *p, Error *err) {
         fail(err, "rope %s: %s", plan.name, why ? why : "no memory for a config");
         return NULL;
     }
-    print_rope_keys(out, p, &plan);
+    const RopeConfig *own = &p->plan->rope;
+    const bool is_ntk = own->method == ROPE_NTK && !own->dynamic;
+    if (is_ntk && published_family(p)->flags & FAMILY_ALPHA) print_alpha_keys(out, p);
+    else print_rope_keys(out, p, &plan);
     fclose(out);
     return text;
 }

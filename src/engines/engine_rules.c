@@ -107,6 +107,11 @@ static void note_silence(Config *c) {
     if (c->layout == BY_TYPE) note_silence_by_type(c);
 }
 
+// Whether there is a share of a head that the family's class does not know: it turns all of it.
+static bool loses_share(const Config *c) {
+    return c->partial != 1 && !(c->family->flags & FAMILY_PARTIAL) && c->type != TYPE_PROPORTIONAL;
+}
+
 // transformers 5. rope_parameters has theta, too. rope_scaling wins where there are both.
 static void hf5(Config *c) {
     bool grows = c->family->flags & FAMILY_GROWS, no_scaling = c->family->flags & FAMILY_NO_SCALING;
@@ -121,8 +126,7 @@ static void hf5(Config *c) {
     note_silence(c);
     config_find_growth(c);
     if (reading_has_rule(c, RULE_ROTARY_UNREAD)) c->turning = 0;
-    if (c->family->flags & FAMILY_PARTIAL || c->partial == 1 || c->type == TYPE_PROPORTIONAL)
-        return;
+    if (!loses_share(c)) return;
     if (c->type == TYPE_PLAIN) c->partial = 1;
     else config_note(c, "partial_rotary_factor: the rotation fails");
 }
@@ -589,6 +593,7 @@ static void rope_c(Config *c) {
     if (c->layout == BY_TYPE) c->rope->truncate = true;
     config_take_alpha(c);
     config_find_growth(c);
+    if (loses_share(c)) c->partial = 1;
     if (file) free(file->whole);
     free(file);
 }

@@ -11,7 +11,7 @@ enum { FIRST = 0, NEWEST = 1000000000 };  // any release from the first, or to t
 
 // ---- rules ----
 
-// The releases from `from` on and before `before` do so. A release is a number with two
+// The rule holds in releases from `from` on and before `before`. A release is a number with two
 // digits for each part: 0.1101 is 0.11.1, 2026.062 the 20th of June.
 static const struct {
     const char *engine;

@@ -354,6 +354,8 @@ static void choose_lengths(Check *c) {
     c->window = (within < MOST_WINDOW ? within : MOST_WINDOW) / 2 * 2;
     c->half = within / 2 < n / 4 ? within / 2 : n / 4;
     if (c->half > MOST_HALF) c->half = MOST_HALF;
+    c->before = within / 2 < n / 2 ? within / 2 : n / 2;
+    if (c->before > MOST_HALF) c->before = MOST_HALF;
     for (int length = 2 * c->half; length<n; length = length> n / 3 ? n : 2 * length)
         c->lengths[c->n_lengths++] = length;
     c->lengths[c->n_lengths++] = n;

@@ -227,7 +227,7 @@ static bool ask_passkey(Check *c, Row *row, int length, int depth, Samples *foun
 static bool read_passkeys(Check *c, Row *row, Error *err) {
     Samples *found = &row->others[FOUND_LONG];
     if (decide_share(found) == FAIL)
-        return ask_passkey(c, row, c->lengths[0], 2, &row->others[FOUND_SHORT], err);
+        return ask_passkey(c, row, c->before, 2, &row->others[FOUND_SHORT], err);
     return ask_passkey(c, row, row->length, 3 - found->n / 4 % 3, found, err);
 }
 
@@ -253,7 +253,7 @@ static void describe_passkeys(const Check *c, const Row *row, char *out, size_t 
     snprintf(out, size, "%.0f of %d keys found, read whole", found_in(found), found->n);
     if (in_short->n > 0)
         add_words(out, size, ", and %.0f of %d in texts of %d", found_in(in_short), in_short->n,
-                  c->lengths[0]);
+                  c->before);
 }
 
 const RowType passkeys_row = {

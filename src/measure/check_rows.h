@@ -110,6 +110,7 @@ typedef struct {
     // Texts.
     int lengths[MAX_LENGTHS], n_lengths;  // rising, to -n; the first one is a short text
     int half;                             // tokens of a scored stretch of a long text
+    int before;                           // it, which the reference reads alone
     int32_t *ids;                         // (n_ids) of the text, without BOS
     size_t n_ids, n_given;  // n_given: as given; behind them come the story and plain English
     bool is_strange;        // the tokenizer was not made for the text
@@ -221,7 +222,8 @@ size_t start_of(const Check *check, int u);
 bool score_stretch(Check *check, Session *s, int u, double *nll, Error *err);
 // The same by the reference, which reads each stretch once. NULL when it is too late.
 const double *reference_scores(Check *check, int u, Error *err);
-// Adds a sample for each `size` of n differences between two readings, and for what is left.
+// Adds to s the mean of each `size` of the n differences these[i] - those[i], in order, and the
+// mean of the fewer that are left at the end.
 void add_differences(Samples *s, const double *these, const double *those, int n, int size);
 
 // Adds words to those that are there.

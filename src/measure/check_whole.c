@@ -135,7 +135,7 @@ bool long_advance(Check *c, int length, Error *err) {
 }
 
 double pair_seconds(const Check *c) {
-    return seconds_from_to(c, 0, 2 * c->half) + logits_seconds(c, c->half);
+    return seconds_from_to(c, 0, c->before + c->half) + logits_seconds(c, c->half);
 }
 
 double question_seconds(const Check *c, int length) {
@@ -205,13 +205,15 @@ void add_stretch(const Check *c, Samples *samples, int from, const double *these
 bool score_pair(Check *c, const int32_t *of, int from, double *nll, Error *err) {
     LongReading *r = c->long_reading;
     const RopePlan *plan = &c->references[c->reference_is];
+    const int before = c->before < from ? c->before : from;
+    const int n = before + c->half;
     int32_t text[2 * MOST_HALF];
-    if (!r->pairs) r->pairs = open_timed(c, plan, 2 * c->half, err);
+    if (!r->pairs) r->pairs = open_timed(c, plan, c->before + c->half, err);
     if (!r->pairs) return false;
-    memcpy(text, of + from - c->half, 2 * (size_t)c->half * sizeof *text);
+    memcpy(text, of + from - before, (size_t)n * sizeof *text);
     if (has_bos(c)) text[0] = tokenizer_bos(c->job->tokenizer);
     session_rewind(r->pairs, 0);
-    return score_span(r->pairs, (Span){text, c->half, 2 * c->half, 2 * c->half}, nll, err);
+    return score_span(r->pairs, (Span){text, before, n, n}, nll, err);
 }
 
 // The first token of the row's next unit. The first ones come in order, so that the text is read on

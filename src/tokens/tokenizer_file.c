@@ -99,6 +99,8 @@ static bool can_be_symbols(const Tokenizer *t, const Piece *piece) {
            spaces == piece->length;
 }
 
+// Sets a token's type by its number in the trailer, which may hold one of the flags TAKES_SPACES
+// and AS_SYMBOLS. False with the reason, also where the flag does not fit the token.
 static bool read_type(const Tokenizer *t, int id, int type, Error *err) {
     Piece *piece = &t->pieces[id];
     int bare = type & ~TAKES_SPACES;
