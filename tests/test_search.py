@@ -123,8 +123,8 @@ def test_interrupted():
     if not os.path.exists('/proc/self/status'):
         return skip('Ctrl-C in a search (no /proc says where a program stands)')
     model, text = files('long')
-    longer = write(in_work('longer.txt'), open(text).read() * 40)
-    process = started(model, '--search', longer, '-n', 2000, '--search-windows', 4, '--reads', 1000000)  # seconds of work, on any machine
+    longer = write(in_work('longer.txt'), open(text).read() * 600)
+    process = started(model, '--search', longer, '-n', 2000, '--search-windows', 64, '--reads', 1000000)  # seconds of work, on any machine
     wait_until(process, 'caught')
     signal.sigtimedwait([], 1.5)
     process.send_signal(signal.SIGINT)
