@@ -237,7 +237,8 @@ def test_published():
             continue
         block = json.loads(result.out.splitlines()[-1])
         check(isinstance(block, dict) and '(null)' not in result.out, '--rope-json, %s' % extra, result.out)
-        check(run(model, '--engines', '-n', 90).status in (0, 1), '--engines, %s' % extra, result)
+        # 3: no engine was looked at with such layers
+        check(run(model, '--engines', '-n', 90).status in (0, 1, 3), '--engines, %s' % extra, result)
 
 
 def test_temperature():
