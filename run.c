@@ -163,10 +163,15 @@ static bool read_ids(Program *p, bool prompted, Error *err) {
     const Options *o = &p->options;
     Job *job = &p->job;
     const char *measured = o->text_path ? o->text_path : o->check.text_path;
+    const bool is_piped =
+        o->job == JOB_TEXT && !o->text.prompt && !o->prompt_file && input_is_piped();
     const TextSource source = {
         .text = measured ? NULL : o->text.prompt,
-        .path = measured ? measured : o->prompt_file,
+        .path = measured   ? measured
+                : is_piped ? "-"
+                           : o->prompt_file,
         .is_prompt = prompted,
+        .is_line = is_piped,
         .vocab_size = p->model.config.vocab_size,
     };
     if (!measured && !prompted) return true;

@@ -2,7 +2,7 @@
 
     common, installed   problems, JSON read with suspicion, files that appear when they are whole; names of commands
     header, model       model.bin's header, a field a row of header.json; the fields of a model by name
-    families, keys      the rows of families.json and of keys.json
+    families            the rows of families.json
     tensors             where a tensor's bytes lie, and how they are brought into our order; rows, mxfp4, widened and
                         packed have other orders
     kinds               what a model may have that a Llama has not, a module for each kind

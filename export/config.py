@@ -9,7 +9,7 @@ from math import sqrt
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from .common import (ENCODINGS, MAX_EOS, MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_PER_LAYER, MAX_SEQ,
-                     MAX_VOCAB, MAX_WIDTH, REFUSED, Job, Keys, not_used, parse_json, read_json, read_small)
+                     MAX_VOCAB, MAX_WIDTH, REFUSED, Job, Keys, Problem, not_used, parse_json, read_json, read_small)
 from .families import FAMILIES, GATES, Family
 from .kinds import altup, experts, gaussian_topk, latent, layers, shapes, states, steps
 from .model import FIELDS_OF, Feature, Model
@@ -38,7 +38,8 @@ def read_config(job: Job, folder: str) -> Read:
     config, family = text_config(whole, said)
     for spelling in family.keys.also.keys() & config.values.keys():
         config.values[family.keys.also[spelling]] = config.values[spelling]
-    check_keys(config, family)
+    # A wrapper, whose keys may be the text model's own, has a class of its own name.
+    check_keys(config, family, 'wrapper' in said and config is whole)
     dim = config.integer('hidden_size', MAX_WIDTH, family.default('hidden_size', REFUSED))
     n_heads = config.integer('num_attention_heads', MAX_HEADS, family.default('num_attention_heads', REFUSED))
     widths = latent.from_config(config, family) if family.latent else {}
@@ -100,8 +101,26 @@ def said_by(names: str) -> Dict[str, int]:
             if value}
 
 
-def check_keys(config: Keys, family: Family) -> None:
+def check_class(config: Keys, names: List[str]) -> None:
+    """Refuses a checkpoint of another class: it has other layers, or does not predict a token. Its RoPE can be
+    explained all the same."""
+    found = config.values.get('architectures')
+    first = found[0] if isinstance(found, list) and found else None
+    if found in (None, []) or isinstance(first, str) and first.lower() in [name.lower() for name in names]:
+        return
+    expected = ' or '.join(json.dumps([name]) for name in names) + ' or null'
+    if isinstance(first, str):
+        raise Problem(config.path, '%sarchitectures cannot be used (found %s, expected %s; another class has other '
+                      'layers or outputs, of which --explain --rope-config reads RoPE alone)'
+                      % (config.inside, json.dumps([first])[:80], expected))
+    config.refuse('architectures', expected)
+
+
+def check_keys(config: Keys, family: Family, is_wrapper: bool) -> None:
     """Refuses what the family does not compute, and tells what its class does not look at."""
+    # Aliases have classes of their own names, too.
+    if config.values.get('model_type') not in family.aliases and not is_wrapper:
+        check_class(config, family.architectures)
     if family.activation:
         for key, value in family.activation.items():
             config.only(key, value)
@@ -134,6 +153,8 @@ def text_config(config: Keys, said: Dict[str, Any]) -> Tuple[Keys, Family]:
         refuse_not_computed(keys, family)
     if not family or not family.runs:
         (text if 'model_type' in text.values else config).refuse('model_type', way_out(config, family))
+    if 'wrapper' in said:
+        check_class(config, [said['wrapper']])
     if text is not config:
         text.values.update({key: size for key, size in family.sizes.items() if key not in text.values})
         config.only('quantization_config', None)

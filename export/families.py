@@ -18,9 +18,9 @@ GATES = {True: 3, 'per-head': 3, 'per-element': 2}
 RULES = 'alike', 'all_slide', 'all_by_flag', 'by_flag', 'periodic', 'listed', 'chunked', 'small'
 # The rope_types that a class knows, and what each means. The three axes of mrope are one in a text. A class that knows
 # longrope alone takes two older names for it.
-USUAL_TYPES = {**{kind: kind for kind in ('default', 'linear', 'dynamic', 'yarn', 'llama3', 'longrope')},
-               'mrope': 'default'}
-TYPES = {'usual': USUAL_TYPES, 'with_proportional': {**USUAL_TYPES, 'proportional': 'proportional'},
+USUAL_TYPES = {'mrope': 'default', **{kind: kind for kind in (
+    'default', 'linear', 'dynamic', 'yarn', 'llama3', 'longrope', 'proportional')}}
+TYPES = {'usual': USUAL_TYPES,
          'longrope_alone': {'default': 'default', 'longrope': 'longrope', 'su': 'longrope', 'yarn': 'longrope'},
          'default_alone': {'default': 'default'}}
 # The keys of what most families call alike, by our names.
@@ -202,6 +202,8 @@ class Gguf:
     window: str = ''         # unread: llama.cpp sees all; by_layer: it slides; '': the file cannot have one
     sliding: str = ''        # how sliding layers turn: plain, plain_same_theta, or as_file says; or it is said of all
     own_theta: str = ''      # the key of sliding layers' theta
+    shares_attention: bool = False  # sliding layers get the attention factor of full ones, too
+    unscaled: bool = False   # llama.cpp turns sliding layers by their theta alone, whatever the file's rope.scaling is
     without_rope: str = ''   # each_fourth layer, or full ones
     turns: str = ''          # the key that is false where no layer turns
     eps: str = 'attention.layer_norm_rms_epsilon'  # the key of all norms' epsilon

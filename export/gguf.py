@@ -66,6 +66,7 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
     if families[0].gone:
         general.refuse('general.architecture', 'a family that is run; %s' % families[0].gone)
     widths = mamba.take_widths(keys, families[0].states) if families[0].states else []
+    shapes.take_equal(keys, families[0])
     rule, has = gguf_of(families[0]), frozenset.intersection(*(family.always for family in families))
     keys.asked.update(OF_PICTURES if name in rule.with_pictures else ())
     model = read_shape(path, keys, families[0], tensors)
@@ -212,6 +213,9 @@ def read_rope(path, keys, rule, tensors, model):
     betas = {ours: keys.number('rope.scaling.yarn_' + ours, 0, zero=True) for ours in ('beta_fast', 'beta_slow')}
     if rule.proportional and 'rope_freqs.weight' in tensors:
         rope.update(shapes.read_proportional(path, tensors.pop('rope_freqs.weight'), model.head_dim))
+        if rope['rope_method'] and (kind == 'yarn' or factor != 1 and kind != 'none'):
+            raise Problem(path, 'has divisors of its own for RoPE that cannot be used with rope.scaling.type %s, '
+                          'factor %g (expected them alone)' % (kind, factor))
     divisors = [divisors_of(path, tensors.pop('rope_%s.weight' % name, None), rotary_dim)
                 for name in ('freqs', 'factors_short', 'factors_long')]
     if any(divisors):

@@ -62,14 +62,17 @@ class Model(Header):
         """Elements of a head that turn."""
         return self.rotary_dim or self.head_dim
 
+    def method_in(self, layer: int) -> int:
+        """The number of the method by which a layer turns."""
+        return self.sliding_method if self.layer_flags[layer] & TURNS_AS_SLIDING else self.rope_method
+
     def turning_in(self, layer: int) -> Tuple[int, int]:
         """The elements of a layer's head that turn, and how far apart the two of a pair are where the halves of a head
         follow one another."""
         slides = self.layer_flags[layer] & TURNS_AS_SLIDING
-        method = self.sliding_method if slides else self.rope_method
         head_dim = self.layer_shapes[layer].head_dim
         turning = min(slides and self.sliding_rotary_dim or self.turning, head_dim)
-        return turning, (head_dim if method == PROPORTIONAL else turning) // 2
+        return turning, (head_dim if self.method_in(layer) == PROPORTIONAL else turning) // 2
 
     @property
     def state_width(self) -> int:
@@ -213,8 +216,9 @@ def features_of(model: Model) -> Set[Feature]:
     found = {
         Feature.EMBEDDING_SCALE: model.embedding_scale, Feature.SCORE_SCALE: model.score_scale,
         Feature.TEMPERATURE: model.temperature_beta,
-        Feature.PARTIAL: PROPORTIONAL not in methods and not model.kv_rank and any(
-            model.turning_in(layer)[0] < shape.head_dim for layer, shape in enumerate(model.layer_shapes)),
+        Feature.PARTIAL: not model.kv_rank and any(
+            model.method_in(layer) != PROPORTIONAL and model.turning_in(layer)[0] < shape.head_dim
+            for layer, shape in enumerate(model.layer_shapes)),
         Feature.PROPORTIONAL: PROPORTIONAL in methods, Feature.LAYER_EMBEDDINGS: model.per_layer_dim,
         Feature.ALTUP: model.altup_streams, Feature.SPARSE_GATES: model.sparse_layers,
         Feature.VALUE_DIM: model.value_dim and not model.kv_rank, Feature.VALUE_SCALE: model.value_scale,

@@ -14,7 +14,7 @@ from .common import NUMBER_LIMIT, PROGRAM, RUN, Job, Keys, Problem, is_number, s
 from .header import BYTES, FIELDS, LAST_TOKEN, NEWEST, OLDEST, repacked, unpacked, version_of
 from .kinds import altup, gaussian_topk
 from .llama2c import read_llama2c
-from .model import (CONV, DELTA, DENSE, FIELDS as MODEL_FIELDS, KEYS_ARE_VALUES, MAMBA, STATE,
+from .model import (CONV, DELTA, DENSE, FIELDS as MODEL_FIELDS, KEYS_ARE_VALUES, LONGROPE, MAMBA, STATE,
                     WITHOUT_SINKS, Model, Shape)
 from .packed import PACKED, RESTS, Parted
 from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Tensor, size_of_rows
@@ -198,7 +198,7 @@ def read_header(header):
     header.number('theta', above=1.0)
     if values['sliding_rope']:
         header.number('sliding_theta', above=1.0)
-        header.integer('sliding_method', 5, low=0)
+        header.get('sliding_method', lambda v: v != LONGROPE, '0 to 5 or 7: longrope has one pair of lists')
     for field, name in (('encoding', 'rope'), ('encoding_rows', 'none'), ('unscaled_positions', 'none')):
         header.get(field, lambda v: v == 0, '0, %s: others have no place in other formats' % name)
     turning = values['rotary_dim'] or values['head_dim']

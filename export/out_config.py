@@ -18,7 +18,6 @@ from .out_model import rope_of
 from .rope import answer_of
 from .tensors import rounded
 
-NTK = 2  # of rope_method
 ORIGINAL = 'original_max_position_embeddings'
 DTYPES = {'F32': 'float32', 'F16': 'float16', 'BF16': 'bfloat16'}
 
@@ -118,8 +117,6 @@ def ropes_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, Any
     """The keys about RoPE, as ./run writes them for the family (src/configs/write.c)."""
     rope = rope_of(path, model)  # which refuses what no other program has
     kind, length = rope['kind'], rope['train_ctx']
-    if family.rope.goes_out == 'with_alpha' and model.rope_method == NTK and not model.rope_dynamic:
-        return {'rope_theta': model.theta, 'rope_scaling': {'type': 'dynamic', 'alpha': model.factor, 'factor': 1.0}}
     kinds = sorted({'none' if name == 'default' else name for name in TYPES[family.rope.types].values()})
     if family.rope.types != 'usual' and kind not in kinds:
         raise Problem(path, 'has rope %s, which the class of %s in Hugging Face has not (expected %s)'

@@ -141,14 +141,21 @@ def layer_settings(job: Job, path: str, family: Family, rule: Gguf, model: Model
         if rule.windowed:
             raise Problem(path, 'has no layer that slides (expected one in a %s)' % rule.architecture)
         return {}
-    own = rope_of(path, layers.sliding_model(model)) if model.sliding_rope else rope_of(path, model)
+    shared = rope_of(path, model)
+    own = rope_of(path, layers.sliding_model(model)) if model.sliding_rope else shared
+    if rule.unscaled and own['kind'] != 'none':
+        raise Problem(path, 'has rope %s in its sliding layers, which llama.cpp turns by rope.freq_base alone in '
+                      'architecture %s (expected plain RoPE there)' % (own['kind'], rule.architecture))
     if family.rope.one_for_both:
         refuse_two_ropes(path, family, model)
     elif rule.sliding.startswith('plain') and (
-            own['kind'] != 'none' or rule.sliding == 'plain_same_theta' and own['theta'] != model.theta):
+            own['kind'] != 'none' or rule.sliding == 'plain_same_theta' and own['theta'] != shared['theta']):
         raise Problem(path, 'has sliding layers with RoPE of their own (found %s, theta %g), which GGUF cannot say'
                       % (own['kind'], own['theta']))
     keys = {'attention.sliding_window': (U32, model.sliding_window)}
+    if rule.shares_attention and shared['kind'] == 'yarn' and shared['attention_factor']:
+        job.note('llama.cpp will multiply cos and sin of the sliding layers by %.6g, too: logits will '
+                 'differ' % (shared['attention_factor'] / temperature(shared['factor'])))
     if rule.own_theta:
         keys[rule.own_theta] = F32, own['theta']
     return {**keys, **pattern_of(job, path, family, rule, slides)}
@@ -215,9 +222,11 @@ def log_multiplier(path: str, rope: Dict[str, Any]) -> Settings:
     grown = temperature(rope['factor'])
     wanted = rope['attention_factor'] or grown
     multiplier = (grown / wanted - 1) / (grown - 1) if grown > 1 else 1.0
-    if multiplier <= 0:
+    if abs(multiplier) < 1e-6:  # what YaRN does by itself
+        return {}
+    if multiplier < 0:
         raise Problem(path, 'has an attention factor of %g with a temperature by position, which llama.cpp has not '
-                      '(expected one below %g)' % (wanted, grown))
+                      '(expected at most %g)' % (wanted, grown))
     return {'rope.scaling.yarn_log_multiplier': (F32, multiplier)}
 
 

@@ -20,7 +20,7 @@ from .out_tokenizer import tokenizer_config, tokenizer_json
 from .tensors import ITEM_SIZES, Checkpoint, Place, Shifted, narrowed, numbers_of
 from .write import NORMS, plan_model
 
-OF_TYPES = {Feature.LONGROPE, Feature.DIVISORS}  # rope_types, which the classes of all families know
+OF_TYPES = {Feature.LONGROPE, Feature.DIVISORS, Feature.PROPORTIONAL}  # rope_types that all classes know
 
 
 def stays_in_folder(checkpoint: Checkpoint, name: str) -> bool:
@@ -73,10 +73,11 @@ def write_readme(folder: str, config: Dict[str, Any]) -> None:
                                    str(length)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         except OSError:
             return
-        for line in told.stdout.decode().splitlines():
-            engine, version, verdict, *_, note = line.split('\t') if line.count('\t') > 9 else ['', '', 'same', '']
-            if verdict not in ('same', 'verdict', 'not looked at'):
-                lines.setdefault(engine, '%s (%s), %s: %s\n' % (engine, version, verdict, note))
+        table = [line.split('\t') for line in told.stdout.decode().splitlines() if not line.startswith('#')]
+        for cells in table[1:]:
+            row = dict(zip(table[0], cells))
+            if row['verdict'] not in ('same', 'not looked at'):
+                lines.setdefault(row['engine'], '%(engine)s (%(version)s), %(verdict)s: %(note)s\n' % row)
     if lines:
         with open(os.path.join(folder, 'rope.README'), 'w', encoding='utf-8') as file:
             file.write('These read the RoPE settings of config.json otherwise than Hugging Face 5 does, by\n'

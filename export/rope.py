@@ -66,15 +66,24 @@ def read_ropes(config: Keys, said: Dict[str, Any], family: Family, model: Model)
     rope['rotary_dim'] = turning % model.head_dim
     if not any(flags & TURNS_AS_SLIDING for flags in model.layers):
         return rope
-    # What model.bin cannot say of sliding layers by themselves stays what all layers have, which is right where full
-    # ones do not turn (EXAONE).
-    if said.get('sliding_method', said['rope_method']) == LONGROPE or said['rope_dynamic']:
+    if said.get('sliding_method', said['rope_method']) == LONGROPE or said.get('sliding_dynamic', said['rope_dynamic']):
+        # A header says these of all layers alone, which is right where they turn alike, or full ones do not (EXAONE).
+        if any(said[name] != said.get(of_all(name)) for name in said if name.startswith('sliding_')):
+            raise Problem(config.path, 'has sliding layers with dynamic or longrope of their own, which a model file '
+                          'cannot have (expected default, linear, yarn, llama3 or proportional, or what full layers '
+                          'have; --rope-config tries it on a model)')
         model.layers = [flags & ~TURNS_AS_SLIDING for flags in model.layers]
         return rope
-    own = {name: said.get(name, said.get('rope_method' if name == 'sliding_method' else name[len('sliding_'):]))
+    own = {name: said.get(name, said.get(of_all(name)))
            for name in FIELDS if name.startswith('sliding_') and name not in NOT_OF_ROPE}
     own['sliding_rotary_dim'] = in_sliding if family.rope.by_kind and in_sliding != turning else 0
     return {**rope, **own, 'sliding_rope': 1}
+
+
+def of_all(name: str) -> str:
+    """The name of a setting of all layers, by that of sliding ones."""
+    name = name[len('sliding_'):]
+    return 'rope_' + name if name in ('method', 'dynamic') else name
 
 
 NOT_OF_ROPE = 'sliding_window', 'sliding_rope'  # the other fields of this prefix are settings

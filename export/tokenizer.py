@@ -69,8 +69,8 @@ def read_folder_tokenizer(job: Job, folder: str, model: Model) -> Optional[Token
 
 
 def added_bos(job, folder, tokens):
-    """The BOS that tokenizer_config.json asks for by add_bos_token, whatever post_processor tokenizer.json has: the
-    classes of Llama and Gemma put it. -1: none."""
+    """The BOS that tokenizer_config.json asks for by add_bos_token where post_processor puts none: the classes of Llama
+    and Gemma put it in Transformers 4, and llama.cpp's converter does; Transformers 5.24 does not. -1: none."""
     path = os.path.join(folder, 'tokenizer_config.json')
     config = read_json(job, path) if os.path.exists(path) else Keys(job, path, {})
     if not config.flag('add_bos_token', False, False):
@@ -81,6 +81,8 @@ def added_bos(job, folder, tokens):
              if kind == CONTROL and isinstance(text, str) and spelling == text.encode('utf-8', 'replace')]
     if not named:
         config.refuse('bos_token', 'a special token of tokenizer.json, since add_bos_token is true')
+    job.note('a BOS is put before texts: tokenizer_config.json has add_bos_token, though tokenizer.json puts none (as '
+             'in Transformers 4 and llama.cpp, and not in Transformers 5)')
     return named[0]
 
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/names.h"
 #include "base/session_config.h"
 
 const char *const kv_type_names[N_KV_TYPES] = {"f16", "f32", "q8", "q4"};
@@ -190,15 +191,17 @@ MethodName settings_method_name(const RopeConfig *c) {
 
 bool settings_read_setting(RopeSettings *s, const char *key, const char *value, Error *err) {
     char names[200] = "";
+    const char *nearest = "";
     for (int i = 0; i < N_ROPE_SETTINGS; i++) {
         if (!rope_settings[i].option) continue;
         const char *name = rope_settings[i].option + 2;
         add_name(names, sizeof names, ", ", name);
+        nearest = nearer_name(key, name, nearest);
         if (strcmp(key, name) != 0) continue;
         s->said |= 1u << i;
         return setting_read(&rope_settings[i], &s->rope, name, value, err);
     }
-    return fail(err, "there is no setting '%s' (%s)", key, names);
+    return fail_unknown(err, "there is no setting", key, nearest, names);
 }
 
 bool settings_read(RopeSettings *s, const char *text, Error *err) {
@@ -253,6 +256,16 @@ void settings_fill_defaults(RopeConfig *c, int context) {
 bool settings_has_one_list(const RopeConfig *c) {
     return memcmp(c->short_factors, c->long_factors,
                   (size_t)(c->rotary_dim / 2) * sizeof *c->short_factors) == 0;
+}
+
+bool settings_have_no_factor(const RopeConfig *c) {
+    return c->method != ROPE_NONE && !(rope_methods[c->method].flags & ROPE_USES_FACTOR);
+}
+
+bool settings_changes_list(const RopeConfig *c, int before, int now) {
+    bool has_lists = rope_methods[c->method].flags & ROPE_USES_LISTS;
+    bool crosses = (before > c->train_ctx) != (now > c->train_ctx);
+    return has_lists && crosses && !settings_has_one_list(c);
 }
 
 static bool positive(double x) { return x > 0 && isfinite(x); }

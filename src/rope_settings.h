@@ -107,6 +107,13 @@ void settings_fill_defaults(RopeConfig *config, int context);
 // Whether longrope's two lists are the same. Unscaled positions need that, since cached keys are
 // rotated in blocks.
 bool settings_has_one_list(const RopeConfig *config);
+// Whether the method changes frequencies by a rule of its own, without a factor that says how far
+// it reaches. None that ships does.
+bool settings_have_no_factor(const RopeConfig *config);
+// Whether longrope reads a text of `before` positions by one list, and one of `now` by the other.
+// Hugging Face then drops the cache, and reads the whole text anew
+// (Phi3ForCausalLM.prepare_inputs_for_generation).
+bool settings_changes_list(const RopeConfig *config, int before, int now);
 // False with the reason when a configuration, with defaults for `context` positions, makes no
 // sense.
 bool settings_check(const RopeConfig *config, int context, Error *err);

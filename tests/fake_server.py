@@ -76,15 +76,17 @@ class Fake(http.server.ThreadingHTTPServer):
     ollama, tgi, one, none. hidden: run's options. noise: standard deviation of each log-probability. limit: tokens,
     longer prompts are cut to the last ones. bos: a second one is put before. fault: see Handler. weights: another model
     file. vocabulary: tokens of a tokenizer that is not ours; an id past them kills the server. count: how its tokenizer
-    counts the text of a task. ready: it is loading until that time."""
+    counts the text of a task. ready: it is loading until that time. cached: it counts only the tokens that it did not
+    read last."""
     daemon_threads = True
 
     def __init__(self, form='llama', hidden=(), noise=0.0, limit=0, bos=False, fault=None, key=None, refuse=0,
-                 knows=1.0, weights=MODEL, vocabulary=0, count=None, ready=0.0):
+                 knows=1.0, weights=MODEL, vocabulary=0, count=None, ready=0.0, cached=False):
         super().__init__(('127.0.0.1', 0), Handler)
         self.form, self.hidden, self.noise, self.limit = form, tuple(hidden), noise, limit
         self.bos, self.fault, self.key, self.refuse, self.knows = bos, fault, key, refuse, knows
         self.weights, self.vocabulary, self.count, self.ready = weights, vocabulary, count, ready
+        self.cached, self.last, self.mutex = cached, '', threading.Lock()
         self.random, self.asked, self.seen, self.is_dead = random.Random(3), 0, [], False
         self.url = 'http://127.0.0.1:%d' % self.server_port
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
@@ -101,9 +103,22 @@ class Fake(http.server.ThreadingHTTPServer):
 
     # ---- what it computes ----
 
+    def counted(self, prompt, whole):
+        """Of `whole` tokens of a prompt, those that it counts: all, or what is new since the last prompt."""
+        if not self.cached:
+            return whole
+        with self.mutex:
+            said = prompt if isinstance(prompt, str) else tuple(prompt)
+            same = os.path.commonprefix([said, self.last if type(self.last) is type(said) else said[:0]])
+            self.last = said
+        return max(whole - int(whole * len(same) / max(len(said), 1)), 1)
+
     def ids_of(self, prompt):
         """The ids that it reads, and how many it counts."""
         if isinstance(prompt, str):
+            begun = re.match(r'No\. [0-9]+\. ', prompt)
+            if begun and prompt[begun.end():] in of_text():  # a beginning of nine tokens
+                return None, len(of_text()[prompt[begun.end():]]) + 9
             if prompt not in of_text():
                 return None, self.count(prompt) if self.count else len(prompt) // 3 + 1
             ids = of_text()[prompt]
@@ -171,9 +186,12 @@ class Fake(http.server.ThreadingHTTPServer):
         if n > {'mlx': 11, 'vllm': 20}.get(self.form, 1000):
             raise Refused(400, {'error': {'message': 'too many log-probabilities'}})
         ids, counted = self.ids_of(prompt)
-        usage = {'prompt_tokens': min(counted, self.limit or counted)}
+        usage = {'prompt_tokens': self.counted(prompt, min(counted, self.limit or counted))}
         if ids is None:
-            return {'choices': [{'text': self.continued(prompt)}], 'usage': usage}
+            choice = {'text': self.continued(prompt)}
+            if n:  # a text that it does not know: what comes next does not matter
+                choice['logprobs'] = self.logprobs([(5, -1.0), (6, -2.0)], n, body)
+            return {'choices': [choice], 'usage': usage}
         top = self.top(ids, n)
         choice = {'text': self.text(top[0][0]), 'index': 0, 'logprobs': self.logprobs(top, n, body)}
         return {'choices': [choice], 'usage': usage}
@@ -219,8 +237,11 @@ class Fake(http.server.ThreadingHTTPServer):
     def ollama(self, body):
         ids, counted = self.ids_of(body['prompt'])
         if ids is None:
-            counted = min(counted, self.limit or counted)
-            return {'response': self.continued(body['prompt']), 'prompt_eval_count': counted}
+            counted = self.counted(body['prompt'], min(counted, self.limit or counted))
+            top = [{'token': self.text(id), 'bytes': list(tokens()[id]), 'logprob': p} for id, p in ((5, -1.0), (6, -2.0))]
+            return {'response': self.continued(body['prompt']), 'prompt_eval_count': counted,
+                    'logprobs': [dict(top[0], top_logprobs=top)]}
+        counted = self.counted(body['prompt'], counted)
         top = [{'token': self.text(id), 'bytes': list(tokens()[id % 4096]), 'logprob': p}
                for id, p in self.top(ids, body['top_logprobs'])]
         return {'response': top[0]['token'], 'prompt_eval_count': counted,
@@ -231,7 +252,7 @@ class Fake(http.server.ThreadingHTTPServer):
         counted = len(text) // 3 + 40
         return {'choices': [{'message': {'role': 'assistant', 'content': '<think>12345?</think>The key is' +
                                          self.continued(text)}}],
-                'usage': {'prompt_tokens': min(counted, self.limit or counted)}}
+                'usage': {'prompt_tokens': self.counted(text, min(counted, self.limit or counted))}}
 
 
 class Handler(http.server.BaseHTTPRequestHandler):

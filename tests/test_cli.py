@@ -684,5 +684,39 @@ def test_warnings_of_idle_settings():
           'a window that is used')
 
 
+def test_first_typos():
+    """What first users type, and the hint that they get."""
+    model = os.path.join(ROOT, 'model.bin')
+    for arguments, words in (
+            ((model, '--explain', '--rope', 'yarn,factor=4'), 'did you mean yarn:factor=4?'),
+            ((model, '--explain', '--rope', 'dca+yarn'), 'did you mean yarn+dca?'),
+            ((model, '--explain', '--rope', 'yarn:fctor=4'), 'did you mean factor?'),
+            (('--engines',), 'model.bin, --rope-config FILE or --head-dim D'),
+            ((model, '-f', os.path.join(ROOT, 'book.txt')), '(-n 23k has room)'),
+            ((model, '-z', model), 'a model, not a tokenizer')):
+        one_line(run(*arguments), 2, ' '.join(map(str, arguments)), words)
+    gguf = write(in_work('a.gguf'), b'GGUF' + bytes(1 << 21))
+    one_line(run('--explain', '--rope-config', gguf), 2, 'a GGUF file as a config', 'a GGUF file')
+    for data, words in (('Once upon a time'.encode('utf-16'), 'UTF-16'), (bytes(range(128, 256)), 'belong to no character')):
+        said = run(model, '-n', 500, '-t', 0, '-f', write(in_work('odd.txt'), data))
+        check(said.status == 0 and words in said.err, 'a prompt that is no text', said.err)
+    piped, given = (run(model, '-n', 16, '-t', 0, *more, stdin=text, fresh=True)
+                    for more, text in (((), b'It was a\n'), (('-i', 'It was a'), b'')))
+    check(piped.status == 0 and piped.out == given.out, 'a prompt on a pipe', piped)
+
+
+def test_longrope_grows_past_its_length():
+    """A text that grows past longrope's L while it is written is read anew by the long list, in a chat, too."""
+    model = tiny_model('long.bin', dim=4, hidden_dim=4, n_layers=1, n_heads=1, n_kv_heads=1, head_dim=4, vocab_size=4096,
+                       seq_len=64, train_ctx=16, method='longrope', factor=4.0, short_factors=[1.0, 1.0],
+                       long_factors=[1.0, 4.0])
+    for n, words, said in (12, 'Once', False), (40, 'Once', True), (63, ' and'.join(['Once'] * 10), False):
+        found = run(model, '-z', os.path.join(ROOT, 'tokenizer.bin'), '-n', n, '-i', words, '--ignore-eos')
+        check(found.status == 0 and ('grew past 16 positions' in found.err) == said, 'past its length: %d, %s' % (n, words),
+              found.err)
+    chat = run(model, '-z', os.path.join(ROOT, 'tokenizer.bin'), '-m', 'chat', '-n', 60, '-i', 'Once', '--ignore-eos')
+    check(chat.status == 0 and 'grew past 16 positions' in chat.err, 'a chat', chat.err)
+
+
 if __name__ == '__main__':
     main(globals())

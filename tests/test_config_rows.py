@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Each row of export/keys.json with some twenty values, by every door: --explain, --rope-config beside a model, the page,
+"""Each row of src/configs/keys.json with some twenty values, by every door: --explain, --rope-config beside a model, the page,
 the engines. What one refuses, all refuse, in the same words, and by the rule of the row; and what is refused is `same`
 to no engine. The exporter passes on what ./run says, for some of them here and for all of tests/readings."""
 

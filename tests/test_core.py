@@ -179,6 +179,9 @@ def test_methods():
                     ['--rope', 'yarn:factor=4', '--attn-factor', 1.5], ['--theta', 100], ['-n', 0], []):
         texts.same('settings', model, '-i', 'hello there', '-s', 3, *options)
     texts.same('no prompt', model, '-n', 30, '-s', 4)
+    lists = dict(short_factors=[1, 1.1, 1.2, 1.3], long_factors=[1, 2, 5, 9])
+    crossing = talking('crossing', rotary_dim=8, n_layers=2, train_ctx=24, method='longrope', factor=4.0, **lists)
+    texts.same('past the short list', crossing, '-i', 'hello', '-n', 50, '-t', 0)
     texts.same('-n in 1024s', model, '-n', '1k', '-s', 4)
 
 

@@ -31,8 +31,8 @@ ALIKE = CASES[:CASES.index(LAYERED[0])]
 ENGINES = ['hf5', 'hf4', 'vllm', 'sglang', 'llama.cpp', 'ik_llama.cpp', 'mlx-lm', 'exllamav3', 'exllamav2']
 UNSEEN = 'not looked at'
 KINDS = {FULL: 'full', SLIDING: 'sliding'}
-COLUMNS = ['engine', 'version', 'facts', 'verdict', 'layers', 'method', 'scale', 'train_ctx', 'attention_factor', 'max_len',
-           'worst_pair', 'worst_ratio', 'note']
+COLUMNS = ['engine', 'version', 'facts', 'verdict', 'layers', 'method', 'scale', 'train_ctx', 'attention_factor',
+           'max_len', 'worst_pair', 'worst_ratio', 'note']
 LLAMA, PHI3 = base('engines_llama'), base('engines_phi3')
 SHORT, LONG = [1.0 + i / 8 for i in range(8)], [2.0 + i for i in range(8)]
 YARN = {'rope_type': 'yarn', 'factor': 4.0, 'original_max_position_embeddings': 2048}
@@ -59,7 +59,8 @@ def engines(path, length, *names):
     check(columns in (COLUMNS, [name for name in COLUMNS if name != 'layers']) and rows and (
         rows[0]['engine'].startswith('hf5')), 'the table of --engines, hf5 first', (columns, rows[:1]))
     verdicts = {row['verdict'] for row in rows}
-    status = 1 if verdicts - {'same', UNSEEN} else 3 if names and UNSEEN in verdicts else 0
+    is_unsure = UNSEEN in verdicts and (names or verdicts == {UNSEEN})
+    status = 1 if verdicts - {'same', UNSEEN} else 3 if is_unsure else 0
     check(result.status == status and not result.err, 'status %d' % status, result)
     found = {}
     for row in rows:
@@ -183,7 +184,7 @@ def test_raised():
     rows, notes = engines(saved(card), 131072)
     served = [name for name, found in rows.items() if found['full']['verdict'] == 'same' and found['full']['max_len'] in
               ('-', '131072')]
-    check(notes.get('raise') == 'max_position_embeddings 131072: 8 engines then serve 131072 positions, now %d' %
+    check(notes.get('raise') == 'max_position_embeddings 131072: 8 engines serve 131072 then, now %d' %
           len(served), 'what to change', notes)
     check(rows['vllm']['full']['max_len'] == '40960', 'vLLM ends texts at max_position_embeddings', rows['vllm'])
     one_line(run('--explain', '--rope-config', saved(card), '--reading', 'vllm:max_len=131072'), 2, 'more is refused',
@@ -272,16 +273,16 @@ def test_reading():
     model, ids = small_model(), write(in_work('ids.txt'), ' '.join(map(str, random_ids(200, 64, 5))))
     path = saved({'rope_type': 'yarn', 'factor': 4.0, 'original_max_position_embeddings': 64, 'attention_factor': 1.5})
     ppl = ['--ppl', ids, '--ids', '-n', 200, '--tsv', '--kv', 'f32']
-    _, _, rows = table(good(model, *ppl, '--rope-config', path, '--reading', 'hf5,vllm,exllamav3').out)
+    _, _, rows = table(good(model, *ppl, '--rope-config', path, '--reading', 'hf5,sglang,exllamav3').out)
     found = {}
     for row in rows:
         found.setdefault(row['method'], []).append(float(row['nll']))
-    check(list(found) == ['hf5:yarn', 'vllm:yarn', 'exllamav3:yarn'], 'names say the engine', list(found))
-    for name, options in (('hf5:yarn', ['yarn', '--factor', 4, '--attn-factor', 1.5]), ('vllm:yarn', [
+    check(list(found) == ['hf5:yarn', 'sglang:yarn', 'exllamav3:yarn'], 'names say the engine', list(found))
+    for name, options in (('hf5:yarn', ['yarn', '--factor', 4, '--attn-factor', 1.5]), ('sglang:yarn', [
             'yarn', '--factor', 4]), ('exllamav3:yarn', ['yarn', '--factor', 1, '--attn-factor', 1.5])):
         _, _, rows = table(good(model, *ppl, '--rope', *options).out)
         close(found[name], [float(row['nll']) for row in rows], 1e-5, '--reading %s as by options' % name)
-    check(found['hf5:yarn'] != found['vllm:yarn'] != found['exllamav3:yarn'], 'the readings are three', found)
+    check(found['hf5:yarn'] != found['sglang:yarn'] != found['exllamav3:yarn'], 'the readings are three', found)
     text = good(model, *ppl, '--rope-config', path, '--reading', 'hf4@4.50:max_len=9,exllamav2:max_len=256').out
     check('hf4@4.50:max_len=9:yarn' in text and 'exllamav2:max_len=256:yarn' in text, 'variants are in force', text)
     for job in (['--explain', '-n', 200], ['--rope-json']):
@@ -371,7 +372,7 @@ def test_gpt_oss_brought_in():
     def facts(*arguments):
         result = run('--engines', '-n', 100, *arguments)
         rows = table(result.out)[2]
-        return result.status, [tuple(row[key] for key in COLUMNS[:3] + COLUMNS[3:8] + COLUMNS[9:11]) for row in rows]
+        return result.status, [tuple(row[key] for key in COLUMNS[:9] + COLUMNS[10:12]) for row in rows]
     check(facts(model) == facts('--rope-config', config), 'gpt-oss: --engines', (facts(model), facts(
         '--rope-config', config)))
     check(len(facts(model)[1]) == 2 * len(ENGINES), 'gpt-oss: two rows each', facts(model))
@@ -443,6 +444,8 @@ def check_words_below(what, lines, rows):
         if row['worst_pair'] != '-':
             pair = 'pair %s turns %.4g times as fast' % (row['worst_pair'], float(row['worst_ratio']))
             expected = pair + ('; ' + expected if expected else '')
+        if row['facts'].startswith('read'):  # facts that were not run
+            expected += ('; ' if expected else '') + row['facts']
         check(words == expected, '%s, %s: the words below' % (what, row['engine']), (words, expected))
 
 
@@ -455,15 +458,16 @@ def test_refusals():
             ([model, '--engines', 'hf4@x'], ['@RELEASE']), ([model, '--engines', 'vllm:max_len=x'], ['max_len']),
             ([model, '--engines', 'hf4@9.9'], ['release 9.9 of hf4 is not known (expected 4.45 to 4.57)']),
             ([model, '--engines', 'vllm,hf4@4.5:max_len=9'], ['release 4.5 of hf4', '4.45 to 4.57']),
-            ([model, '--engines=hf5@5.16'], ['release 5.16 of hf5', '5.0 to 5.15']),
-            ([model, '--engines=vllm@0.8'], ['release 0.8 of vllm', '0.11 to 0.24']),
-            ([model, '--engines=vllm@0.24:transformers=4.57'], ['vllm 0.24 requires transformers 5 (4 up to 0.19.0)']),
-            ([model, '--engines=vllm@0.14:transformers=5.5.4'], ['vllm 0.14 requires transformers 4 (5 from 0.19.1']),
+            ([model, '--engines=hf5@5.25'], ['release 5.25 of hf5', '5.0 to 5.24']),
+            ([model, '--engines=vllm@0.8'], ['release 0.8 of vllm', '0.11 to 0.33']),
+            ([model, '--engines=sglang@0.5.24'], ['release 0.5.24 of sglang', '0.5.10 to 0.5.23']),
+            ([model, '--engines=vllm@0.24:transformers=4.57'], ['vllm 0.24 requires transformers 5.5']),
+            ([model, '--engines=vllm@0.14:transformers=5.5.4'], ['vllm 0.14 requires transformers 4.0 to 4.57']),
             ([model, '--engines=vllm:transformers=4.58'], ['release 4.58 of hf4', '4.45 to 4.57']),
             ([model, '--engines=llama.cpp@2026-10-01'], ['2026-10-01 of llama.cpp', '2025-02 to 2026-09']),
             ([model, '--engines=llama.cpp@0.4.2'], ['0.4.2 of llama.cpp', '2025-02 to 2026-09']),
-            ([model, '--reading', 'exllamav3@1.5', '--explain'],
-             ['--reading: release 1.5 of exllamav3', '(expected 1.4)']),
+            ([model, '--reading', 'exllamav3@1.7', '--explain'],
+             ['--reading: release 1.7 of exllamav3', '(expected 1.4 to 1.6)']),
             ([model, '--engines', ','.join(['hf4'] * 17)], ['more than 16 engines']),
             ([model, '--reading', 'hf9', '--explain'], ['--reading', "'hf9'"]),
             ([model, '--reading', 'hf4,vllm', '--explain'], ['one engine expected', 'is a list of 2']),
@@ -485,7 +489,7 @@ def test_refusals():
 def test_refused_readings():
     path = saved(ALIKE[0]['config'])
     for arguments, words in (
-            (['--engines=vllm:transformers=9'], ['release 9 of hf5 is not known', '5.0 to 5.15']),
+            (['--engines=vllm:transformers=9'], ['release 9 of hf5 is not known', '5.0 to 5.24']),
             (['--engines=hf5:transformers=5.5'], ["'hf5:transformers=5.5'", 'vllm:transformers=RELEASE']),
             (['--explain', '--reading', 'exllamav2', '--rope-config', saved(LAYERED[0]['config'], 'layered.json')],
              ['--reading: what exllamav2 makes of this config is not known'])):
@@ -498,8 +502,8 @@ def test_refused_readings():
 def test_releases():
     """The last release that is known stands for all that begin with its numbers."""
     names = ['hf4@4.45', 'hf4@4.57.6', 'hf5@5.15.1', 'vllm@0.11.0', 'vllm@0.24.3', 'llama.cpp@2025-02-20',
-             'llama.cpp@2026-08-22', 'llama.cpp@0.5.0', 'llama.cpp@0.5', 'sglang@2026-04-16', 'mlx-lm@0.31',
-             'exllamav3@1.4.1', 'exllamav2@0.3.2']
+             'llama.cpp@2026-08-22', 'llama.cpp@0.5.0', 'llama.cpp@0.5', 'sglang@0.5.10', 'sglang@0.5', 'mlx-lm@0.31',
+             'exllamav3@1.6', 'exllamav2@0.3.2']
     rows, _ = engines(saved(LLAMA), 100, *names)
     check(list(rows)[1:] == names and all(row['full']['verdict'] == 'same' for row in rows.values()), 'releases', rows)
 
@@ -575,8 +579,8 @@ def test_rope_json():
             ('yarn', wide, ['yarn', '--factor', 4], 8), ('ntk-by-parts', wide, ['ntk-by-parts', '--factor', 4], 6),
             ('a temperature', wide, ['yarn', '--factor', 4, '--attn-factor', 1.3], 6),
             ('a low temperature', wide, ['yarn', '--factor', 4, '--attn-factor', 0.9], 5),
-            ('llama3', wide, ['llama3', '--factor', 8], 9), ('longrope', lists, [], 4),
-            ("Phi-3's longrope", phi_like, [], 4)):
+            ('llama3', wide, ['llama3', '--factor', 8], 9), ('longrope', lists, [], 3),
+            ("Phi-3's longrope", phi_like, [], 2)):
         path = small_model(**model)
         shown = good(path, '--rope-json', *(['--rope'] + options if options else [])).out
         lines = [line for line in shown.splitlines() if line.startswith('#')]
@@ -601,8 +605,8 @@ def test_rope_json_of_layers():
     otherwise. It comes back to the last digit."""
     cases = {one['name']: one['config'] for one in LAYERED}
     for name, alike, inside in (('gemma3_r5', '7 of 8', 'rope_local_base_freq 10000'), ('olmo3_r5', '7 of 8', 'factor'),
-                                ('gptoss_r5', '5 of 8', 'truncate'), ('laguna', '4 of 6', 'sliding_attention'),
-                                ('gemma4', '6 of 7', 'sliding_attention'), ('ministral3', '4 of 8', 'scaling_beta'),
+                                ('gptoss_r5', '5 of 8', 'truncate'), ('laguna', '5 of 7', 'sliding_attention'),
+                                ('gemma4', '5 of 7', 'sliding_attention'), ('ministral3', '4 of 8', 'scaling_beta'),
                                 ('exaone4', '7 of 8', 'high_freq_factor')):
         path = saved(cases[name], name + '.json')
         shown = good('--rope-json', '--rope-config', path).out
@@ -720,7 +724,7 @@ def check_hostile(rng, text, *job):
         return
     numbers = [row.get(key, '-') for row in table(result.out)[2] for key in (
         'scale', 'attention_factor', 'worst_ratio', 'scaled_inv_freq')]
-    check(result.status in (0, 1) and all(x == '-' or math.isfinite(float(x)) for x in numbers),
+    check(result.status in (0, 1, 3) and all(x in '-inf' or math.isfinite(float(x)) for x in numbers),
           'a table of numbers: %.80s' % text, result)
 
 

@@ -316,7 +316,8 @@ def test_other_tokenizers():
             check('no tokenizer written' in run.stderr and 'bos_token' in run.stderr, what, run.stderr)
         elif place.exported(what, place.source):
             data = read(os.path.join(place.results, 'tokenizer.bin'))
-            check(struct.unpack_from('<i', data, data.index(b'TKT1') + 12)[0] == bos_id, 'BOS: ' + what)
+            check(struct.unpack_from('<i', data, data.index(b'TKT1') + 12)[0] == bos_id and
+                  ('a BOS is put' in place.lines) == (bos_id >= 0), 'BOS: ' + what, place.lines)
     os.remove(os.path.join(place.source, 'tokenizer_config.json'))
     place.put('tokenizer.model', 'IQ== 0\nIg== 1\n')
     run = place.export(None)

@@ -245,8 +245,8 @@ def test_refused_gguf():
     cases += [(what, key, keys(**{key: value})) for what, key, value in (
         ('no context', 'context_length', ...), ('no width', 'embedding_length', ...),
         ('a width of 0', 'embedding_length', (U32, 0)), ('layers in text', 'block_count', (STRING, '2')),
-        ('widths by layer', 'feed_forward_length', (ARRAY, (U32, [96, 96]))),
-        ('heads by layer', 'attention.head_count_kv', (ARRAY, (U32, [2, 2]))),
+        ('widths by layer', 'feed_forward_length', (ARRAY, (U32, [96, 64]))),
+        ('heads by layer', 'attention.head_count_kv', (ARRAY, (U32, [2, 4]))),
         ('a part that turns', 'rope.dimension_count', (U32, 4)),
         ('values of another size', 'attention.value_length', (U32, 16)),
         ('attention both ways', 'attention.causal', (BOOL, False)),

@@ -11,6 +11,8 @@ from common import ROOT, check, main, skip, takes_long, house as c_files
 
 sys.path.insert(0, os.path.join(ROOT, 'tools', 'lint'))
 import house  # noqa: E402
+import scope  # noqa: E402
+import storey  # noqa: E402
 
 # ---- the style ----
 
@@ -33,6 +35,28 @@ def test_report():
     lost = [what for what in ('lines of C', 'words of documents', 'hooks of kinds of models', 'lines of the Makefile')
             if float(rows.get(what, [0, 0])[1]) <= 0]
     return check(not lost, 'what is counted', lost)
+
+
+LOW, HIGH = 'src/llama/low', 'src/kinds/high'
+ARROWS = [
+    ('a call down', {LOW + '.c': 'int f(void) { return 1; }', HIGH + '.c': 'int g(void) { return f(); }'}, 0, 0),
+    ('a call up', {LOW + '.c': 'int f(void) { return g(); }', HIGH + '.c': 'int g(void) { return 1; }'}, 1, 0),
+    ('a table up', {LOW + '.h': 'extern const int g;', LOW + '.c': '#include "low.h"\nint f(void) { return g; }',
+                    HIGH + '.c': 'const int g = 1;'}, 1, 0),
+    ('a member of that name', {LOW + '.h': 'struct S { int g; };', LOW + '.c': 'int f(struct S *s) { return s->g; }',
+                               HIGH + '.c': 'extern const int g;\nconst int g = 1;'}, 0, 0),
+    ('a circle', {HIGH + '.c': 'int f(void) { return g(); }', HIGH + 'er.c': 'int g(void) { return f(); }'}, 0, 1),
+    ('a circle by a header', {HIGH + '.h': '#include "higher.h"', HIGH + '.c': '', HIGH + 'er.h': '',
+                              HIGH + 'er.c': '#include "high.h"'}, 0, 1)]
+
+
+def test_arrows():
+    """What runs up and what runs round is found, by includes, calls and tables."""
+    for what, c, up, round_about in ARROWS:
+        found = list(storey.check_arrows(c)), scope.circles(scope.uses(c))
+        check((len(found[0]), len(found[1])) == (up, round_about), what, found)
+    hooks = storey.hooks_of({paths[0]: document(paths[0]) for paths in storey.HOOKS.values()})
+    check('check_layers' in hooks['Kind'] and 'layer_by_team' in hooks['FastKind'], 'the hooks are found', hooks)
 
 
 # ---- README, Reading the code, and docs/code.md ----

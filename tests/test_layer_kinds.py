@@ -265,6 +265,26 @@ def test_proportional():
     close(perplexity(model, IDS, *FLOATS), expected, 1e-4, 'proportional in a file')
 
 
+def test_types_of_sliding_layers():
+    """Every rope_type in a sliding layers' block: both engines run by it. What depends on the length has no place in a
+    file."""
+    model, alone = model_of(config(**BASE, **SLIDING)), {'factor': 2.0, 'original_max_position_embeddings': L}
+    still = perplexity(model, IDS, '--plain')
+    for name, keys in (('dynamic', {'factor': 2.0}), ('proportional', {'partial_rotary_factor': 0.5}),
+                       ('longrope', dict(alone, short_factor=[1.0, 1.1, 1.2, 1.3], long_factor=[1.0, 2.0, 3.0, 4.0]))):
+        block = {'full_attention': {'rope_type': 'default'}, 'sliding_attention': dict(keys, rope_type=name)}
+        asked = '--rope-config', write(in_work('kinds.json'), json.dumps(block))
+        expected = perplexity(model, IDS, '--plain', *asked)
+        close(perplexity(model, IDS, *FLOATS, *asked), expected, 1e-4, name + ' in sliding layers')
+        check(max(abs(a - b) for a, b in zip(expected, still)) > 1e-3, name + ' changes something', expected)
+        copy = in_work('copy-%s.bin' % name)
+        if name == 'proportional':
+            good(model, '--quantize', 'f32', copy, *asked)
+            close(perplexity(copy, IDS, '--plain'), expected, 1e-4, 'in a copy')
+        else:
+            one_line(run(model, '--quantize', 'f32', copy, *asked), 2, name, 'sliding layers turn by')
+
+
 # ---- other jobs ----
 
 def test_copies():

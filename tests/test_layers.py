@@ -58,12 +58,30 @@ def test_no_such_family():
             ('an embedding scale', dict(OF_FULL_LAYERS, embedding_scale=2.0), 'embedding scale of 2'),
             ('a score scale', dict(OF_FULL_LAYERS, score_scale=0.3), 'score scale of 0.3'),
             ('a layer between the kinds', dict(GEMMA, layers=[4, 4, 0, 4, 4, 1]), 'layer 2'),
-            ('proportional', dict(method='proportional', rotary_dim=4, factor=1.0), 'proportional')):
+            ('proportional beside sliding layers of which a part turns', dict(
+                GEMMA, method='proportional', rotary_dim=4, factor=1.0), 'a part that turns')):
         c = model_of(**meaning)
         write_model(in_work('odd.bin'), c, random_weights(c, 2))
         done = export(in_work('odd.bin'), in_work('odd') + '/')
         check(done.returncode == 2 and done.stderr.count('\n') == 1 and words in done.stderr, 'out: ' + what,
               done.stderr)
+
+
+def test_proportional():
+    """The classes of all families have it: it goes out to a folder, and comes back byte for byte. Of GGUF's files only
+    Gemma 4's have it."""
+    gemma = dict(GEMMA, embedding_scale=5.656854152679443)  # the root of 32 in float32
+    for n, meaning in enumerate(({}, dict(factor=2.0), dict(gemma, sliding_rotary_dim=16),
+                                 dict(gemma, sliding_method='proportional', sliding_factor=2.0))):
+        c = model_of(**{'factor': 1.0, **meaning, 'method': 'proportional', 'rotary_dim': 4})
+        write_model(in_work('first.bin'), c, random_weights(c, 2))
+        folder = in_work('proportional%d' % n)
+        for source, to in (in_work('first.bin'), folder + '/'), (folder, in_work('back.bin')):
+            done = export(source, to)
+            check(done.returncode == 0, 'proportional: ' + to, done.stderr)
+        check(read(in_work('first.bin')) == read(in_work('back.bin')), 'proportional comes back', meaning)
+        done = export(in_work('first.bin'), in_work('refused.gguf'))
+        check(done.returncode == 2 and 'proportional' in done.stderr, 'proportional in GGUF', done.stderr)
 
 
 def test_hostile_gguf():

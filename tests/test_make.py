@@ -4,6 +4,7 @@ is asked for by name, before anything is begun. And what a packager does: build 
 name it, take it away again, and pack the sources."""
 
 import glob
+import json
 import os
 import re
 import shutil
@@ -193,7 +194,7 @@ def test_second_make():
     says, and keeps its time where it has not changed."""
     tree, plain = small_tree('second'), ('OPENMP=', 'CFLAGS=-O0', '-j8')
     for path in [*glob.glob(os.path.join(ROOT, 'tools', 'generate', '*.py')), os.path.join(ROOT, 'book.txt'),
-                 *glob.glob(os.path.join(ROOT, 'export', '*.*'))]:
+                 os.path.join(ROOT, 'src', 'configs', 'keys.json'), *glob.glob(os.path.join(ROOT, 'export', '*.*'))]:
         inside = os.path.join(tree, os.path.relpath(path, ROOT))
         os.makedirs(os.path.dirname(inside), exist_ok=True)
         shutil.copy(path, inside)
@@ -298,6 +299,20 @@ def test_install():
     told = re.search(r'\(to bring it in: (rope-run-export .*)\)', run('rope-run --no-import ' + folder).stderr)
     done = told and run(told.group(1) + ' --no-tokenizer', cwd=in_work(''))
     check(done and done.returncode == 0 and os.path.exists(folder + '.bin'), 'the command that brings it in does', done)
+    config = os.path.join(folder, 'config.json')
+    values = dict(json.loads(read(config)), rope_scaling={'type': 'linear', 'factor': 0})
+    odd = in_work('odd')
+    os.makedirs(odd)
+    write(os.path.join(odd, 'config.json'), json.dumps(values))
+    done = run('rope-run-export %s x.bin' % odd)
+    check(done.returncode == 2 and 'rope_scaling.factor cannot be used' in done.stderr, 'the installed program reads a '
+          'config for it', done.stderr)
+    program = os.path.join(stage, 'usr/bin/rope-run')
+    os.rename(program, program + '.away')
+    done = run('rope-run-export %s x.bin' % odd)
+    os.rename(program + '.away', program)
+    check(done.returncode == 2 and done.stderr.count('\n') == 1 and 'needs rope-run, which cannot be started' in
+          done.stderr, 'where the program is not, it says so', done.stderr)
     told = run('rope-run %s --explain' % folder).stderr
     check('brought in %s in ' % folder in told, 'and the program brings it in by itself', told)
     told = run('rope-run %s/config.json' % folder).stderr

@@ -93,9 +93,9 @@ def test_lists_and_readings():
     whole = write(in_work('config.json'), json.dumps(dict(
         model_type='llama', hidden_size=32, num_attention_heads=4, head_dim=8, max_position_embeddings=96,
         rope_theta=50.0, rope_scaling=block)))
-    found = rows_of(model, ids, '--next', 1, '--rope-config', whole, '--reading', 'hf5,vllm')
+    found = rows_of(model, ids, '--next', 1, '--rope-config', whole, '--reading', 'hf5,mlx-lm')
     names = sorted(name for name, _ in found)
-    check([name.split(':')[0] for name in names] == ['hf5', 'vllm'], 'readings', names)
+    check([name.split(':')[0] for name in names] == ['hf5', 'mlx-lm'], 'readings', names)
     check(len({rows[0][2] for rows in found.values()}) == 2, 'which differ', found)
 
 
@@ -112,6 +112,30 @@ def test_step_by_step():
     stale = rows_of(model, ids, '--next', asked, '--kv', 'f32', '--stepwise', '--stale-keys')
     expected = log_softmax(kept.last_logits(c, weights, ids, stale=True))
     close([p for _, _, p in stale['dynamic-yarn', 50]], [expected[3], expected[4]], 1e-4, 'stale keys')
+
+
+def test_past_the_short_list():
+    """A text that grows past longrope's L is read anew by the long list, as by Phi3ForCausalLM's generate: token by
+    token it is what a fresh text of each length is. With stale keys it is not."""
+    c, weights, model = tiny(method='longrope', factor=8.0, **LISTS)
+    ids = random_ids(30, c['vocab_size'], 9)
+    lengths = 23, 24, 25, 26, 30
+    asked = questions(*((length, 7) for length in lengths))
+    for engine in ENGINES:
+        found, stale = (rows_of(model, ids, '--next', asked, '--stepwise', *more, *engine)
+                        for more in ((), ('--stale-keys',)))
+        for length in lengths:
+            expected = expected_of(c, weights, ids, length)[7]
+            close([found['longrope', length][0][2]], [expected], 1e-4, 'step by step to %d' % length)
+            moved = abs(stale['longrope', length][0][2] - expected)
+            check((moved > 1e-3) == (length > 24), 'stale keys at %d' % length, moved)
+        text = write(in_work('ids.txt'), ' '.join(map(str, ids)))
+        scored = good(model, '--ppl', text, '--ids', '-n', 30, '--per-token', '--stepwise', '--kv', 'f32', *engine)
+        check(scored.err.count('grew past 24 positions, so all of it was read anew') == 1, 'a line', scored)
+        for row in table(scored.out)[2]:
+            position, token = int(row['position']), int(row['token'])
+            close([-float(row['nll'])], [expected_of(c, weights, ids, position)[token]], 1e-4,
+                  'nll at %d' % position)
 
 
 def test_texts():

@@ -36,6 +36,7 @@ static double quadratic(const RopePair *p) {
     double share = 2.0 * p->index / p->config->rotary_dim;
     return p->plain * pow(p->scale, -share * share);
 }
+static double taper(const RopePair *p) { return p->plain * (1.2 - 0.2 * exp(p->index)); }
 static double too_fast(const RopePair *p) { return p->plain * 1e30; }
 static double not_finite(const RopePair *p) { return p->plain * sqrt(2 - p->index); }
 '''
@@ -57,6 +58,7 @@ MAPS = '''
 '''
 METHODS = '''
     {"quadratic", quadratic, NULL, ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC, "by the share", "mine"},
+    {"taper", taper, NULL, 0, "slow pairs to a stop, without a factor", "mine"},
     {"empty", NULL, NULL, 0, "", "mine"},
     {"too-fast", too_fast, NULL, 0, "", "mine"},
     {"not-finite", not_finite, NULL, 0, "", "mine"},
@@ -146,6 +148,13 @@ def test_own_rows():
     for name in ('by-24', 'slow', 'quadratic'):
         close(nll(program, model, text, '--rope', name, '--stepwise', *exact), read[name], 1e-4, '%s: stepwise' % name)
     close(read['by-24'], nll(program, model, text, '--rope', 'self-extend:group=24', *exact), 1e-6, 'by-24 is self-extend')
+    # A method without a factor: how far it reaches only reading can tell, and it is no mixture of two frequencies.
+    shown = good(model, '--explain', '--rope', 'taper', '-n', 400, program=program)
+    ramps = [row['ramp'] for row in table(shown.out)[2]]
+    check(not shown.err and '-' in ramps and not any(ramp != '-' and not 0 <= float(ramp) <= 1 for ramp in ramps),
+          'a method without a factor', (shown.err, ramps))
+    held = table(good(model, '--check', '--settings', '-n', 400, '--rope', 'taper', program=program).out)[2]
+    check([row['value'] for row in held if row['check'] == 'reach'] == ['any'], 'its reach', held)
     for name, words in WRONG.items():
         one_line(run(model, '--ppl', text, '--ids', '-n', 333, '--rope', name, program=program), 2, name, name, *words)
     for name in DISTANCES:

@@ -134,7 +134,7 @@ def test_rope_config():
         model_type='llama', hidden_size=256, num_attention_heads=4, head_dim=64, max_position_embeddings=8192,
         rope_theta=10000.0, rope_scaling=dict(rope_type='yarn', factor=16.0, original_max_position_embeddings=512,
                                               attention_factor=1.0))))
-    for engine, others in (('hf5', 'vllm'), ('vllm', 'hf5')):
+    for engine, others in (('hf5', 'mlx-lm'), ('mlx-lm', 'hf5')):
         with Fake('llama', ('--rope-config', config, '--reading', engine)) as server:
             told = probe(server.url, MODEL, *SMALL, '--rope-config', config)
             reads(told, engine, 'a block as %s reads it' % engine)

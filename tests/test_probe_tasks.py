@@ -113,13 +113,38 @@ def test_tasks_that_say_nothing():
         told = probe(server.url, *TASKS)
         words = 'does not hold to 2,048: passkey, 2,048 tokens: accuracy 0.000, and 1.000 at 512'
         check(told.status == 1 and told.last.startswith(words), 'right when short only', told)
-    with Fake('llama', fault='dies 11') as server:  # five short texts, then five
+    with Fake('llama', fault='dies 15') as server:  # what it counts, five short texts, then five
         told = probe(server.url, *TASKS, '--retries', 0)
         check(told.status == 2 and 'holds' not in told.out and told.last == 'unfinished: 5 of 15 answers' and
               'does not answer' in told.err, 'it dies on the way', told)
-    with Fake('llama', fault='fails 11') as server:
+    with Fake('llama', fault='fails 15') as server:
         told = probe(server.url, *TASKS, '--retries', 0)
         check(told.status == 1 and 'failed\tasked 1,024 (status 500' in told.out, 'it fails on the way', told)
+
+
+def test_counts_of_what_is_new():
+    """A server that counts only the tokens that its cache had not, as ollama does since June 2026: it cuts nothing; and
+    one that cuts besides. Without counts, what it refuses and what it has forgotten are named."""
+    for form in 'llama', 'ollama':
+        for options, words in ({}, 'prompts arrive whole'), (dict(limit=900), 'does not hold to 2,048: cut: asked '):
+            with Fake(form, cached=True, **options) as server:
+                told = probe(server.url, *TASKS, '--api', 'ollama' if form == 'ollama' else 'completions')
+                check(told.status == len(options) and words in told.last and 'beginning of its own' in told.out,
+                      '--tasks, %s, %s' % (form, options), told)
+                told = probe(server.url, '--cut', '-n', 2048, '--api', 'ollama' if form == 'ollama' else 'completions')
+                words = 'it cuts: whole to 8' if options else 'whole to 2,0'
+                check(told.status == len(options) and told.last.startswith(words), '--cut, %s, %s' % (form, options), told)
+    for depths, words in ([0, 0, 1, 1, 1], 'in the first 2 of 5 depths'), ([0, 1, 1, 1, 1], ''), ([1, 1, 1, 0, 0], ''), (
+            [1, 0, 0, 1, 1], ''):
+        trials = []
+        for length, right in (512, [1] * 5), (2048, depths):
+            for depth, is_right in enumerate(right):
+                trial = tasks.Trial(json.dumps(dict(task='passkey', length=length, depth=depth / 4, trial=0, tokens=1,
+                                                    max_tokens=1, answers=['12345'], prompt='')))
+                trial.is_done, trial.right = True, bool(is_right)
+                trials.append(trial)
+        found = tasks.lost_beginnings(trials)
+        check(bool(found) == bool(words) and words in ''.join(found), 'forgotten: %s' % depths, found)
 
 
 def test_judging():
@@ -128,7 +153,9 @@ def test_judging():
     one = tasks.Trial(line)
     several = tasks.Trial(line.replace('"12345"', '"12345", "67890"'))
     for trial, said, chat, right in (
-            (one, ' 12345. And', False, True), (one, '\n12345', False, True), (one, 'It is 12345', False, False),
+            (one, ' 12345. And', False, True), (one, '\n12345', False, True), (one, 'It is 12345', False, True),
+            (one, 'The key is **12345**.', False, True), (one, '1 2 3 4 5', False, True),
+            (one, '12 345', True, True), (one, '99999 is it, or 12345', False, False), (one, '3 12345', True, True),
             (one, '1234', False, False), (one, 'The key is **12345**.', True, True), (one, '12,345', True, True),
             (one, '99999, or 12345', True, False), (one, '<think>99999?</think> 12345', True, True),
             (one, '123456', True, False), (several, '67890 and 12345', False, True), (several, '67890', False, False),

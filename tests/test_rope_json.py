@@ -3,10 +3,11 @@
 digit, whatever the method."""
 
 import json
+import os
 import re
 import sys
 
-from common import ROOT, check, in_work, main, run, table, takes_long, write
+from common import ROOT, check, good, in_work, main, run, table, takes_long, write
 
 sys.path.insert(0, ROOT)
 from export.families import FAMILIES  # noqa: E402
@@ -21,6 +22,7 @@ BLOCKS = {
     'yarn with an attention factor': {'rope_type': 'yarn', 'factor': 3.7, 'attention_factor': 10 / 9, **LENGTH},
     'yarn with a pair': {'rope_type': 'yarn', 'factor': 3.7, 'mscale': 0.707, 'mscale_all_dim': 0.9, **LENGTH},
     'llama3': {'rope_type': 'llama3', 'factor': 22 / 3, 'low_freq_factor': 1.1, 'high_freq_factor': 4.3, **LENGTH},
+    'proportional': {'rope_type': 'proportional', 'factor': 3.7, 'partial_rotary_factor': 0.5},
     'longrope': {'rope_type': 'longrope', 'factor': 3.7, **LENGTH},
 }
 BESIDE = re.compile(r'beside the block: (.*?)(?:;|$)')
@@ -92,9 +94,43 @@ def test_yarn():
     hold_all(['yarn'])
 
 
+def test_proportional():
+    hold_all(['proportional'])
+
+
+def test_alpha():
+    """Hunyuan's ntk at every length goes out as its class has it, with what other engines take for no scaling."""
+    block = {'type': 'dynamic', 'alpha': 1000.0, 'factor': 1.0}
+    write(in_work('config.json'), json.dumps({**config_of('hunyuan_v1_dense', FAMILIES['hunyuan_v1_dense'], block)}))
+    said = run('--rope-json=hunyuan_v1_dense', '--rope-config', in_work('config.json'))
+    found = json.loads(said.out or '{}')
+    check(found.get('rope_scaling') == block and found.get('rope_theta') == 12345.678901234, 'alpha', said)
+    said = run('--rope-json=llama', '--rope-config', in_work('config.json'))
+    found = json.loads(said.out or '{}')
+    check(found.get('rope_scaling', 0) is None and found['rope_theta'] > 12345678, 'alpha as a theta', said)
+
+
 @takes_long
 def test_all():
     hold_all(list(BLOCKS))
+
+
+def test_llama_cpp_options():
+    """No option that does nothing, and what the server needs beside them."""
+    for options, words in ((('linear', '--factor', 4), 'ARCHITECTURE.context_length=int:2048\n'),
+                           (('yarn', '--factor', 4, '--attn-factor', 1), 'the attention factor 1: these give 1.1386'),
+                           (('yarn', '--factor', 4), '')):
+        shown = good('model.bin', '--rope-json', '--rope', *options)
+        check(words in shown.out and '--yarn-attn-factor' not in shown.out, 'rope %s' % (options,), shown.out)
+        check(bool(words) == ('no option' in shown.out or 'context_length' in shown.out), 'and no more', shown.out)
+
+
+def test_sections():
+    """A block for a model that sees pictures keeps the sections of its axes."""
+    for name, sections in ('qwen2.5-vl-7b', '[16, 24, 24]'), ('qwen3-vl-8b', '[24, 20, 20], "mrope_interleaved": true'):
+        path = os.path.join(ROOT, 'tests/configs/explained', name + '.json')
+        shown = good('--rope-config', path, '--rope-json', '--rope', 'yarn', '--factor', 4)
+        check('"mrope_section": ' + sections + '}' in shown.out, name, shown.out)
 
 
 if __name__ == '__main__':

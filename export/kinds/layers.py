@@ -172,15 +172,21 @@ def layers_with_rope(config: Keys, n_layers: int) -> Optional[List[int]]:
 # ---- out ----
 
 OTHERWISE = DENSE | KEYS_ARE_VALUES | WITHOUT_SINKS  # what layers may be besides
+# The settings of RoPE that sliding layers have of their own, as fields of the full ones.
+SLIDING_FIELDS = ('rope_method', 'theta', 'factor', 'train_ctx', 'ramp', 'truncate', 'beta_fast', 'beta_slow',
+                  'attention_factor', 'mscale', 'mscale_all_dim', 'low_freq_factor', 'high_freq_factor')
+
+
+def sliding_name(name: str) -> str:
+    """The field of sliding layers that is this one of full layers."""
+    return 'sliding_' + name.replace('rope_', '')
 
 
 def sliding_model(model: Model) -> Model:
     """The model as its sliding layers have it: their settings of RoPE in the places of the others."""
-    names = ('rope_method', 'theta', 'factor', 'train_ctx', 'ramp', 'truncate', 'beta_fast', 'beta_slow',
-             'attention_factor', 'mscale', 'mscale_all_dim', 'low_freq_factor', 'high_freq_factor')
     head_dim, _ = of_kind(model, True)
     turning = model.sliding_rotary_dim or model.turning
-    own = {name: getattr(model, 'sliding_' + name.replace('rope_', '')) for name in names}
+    own = {name: getattr(model, sliding_name(name)) for name in SLIDING_FIELDS}
     return replace(model, rope_dynamic=0, named_original=0, head_dim=head_dim, rotary_dim=turning % head_dim, shapes=[],
                    **own)
 
@@ -321,6 +327,9 @@ def from_gguf(keys: Keys, families: List[Family], model: Model, rope: Dict[str, 
         return {'sliding_window': window, 'layers': read_turns(keys, rule, model.n_layers)}
     if not any(slides):
         return {'sliding_window': 0 if rule.window == 'by_layer' else window, 'layers': []}
+    if rule.unscaled and rope['rope_method']:
+        keys.job.note('warning: %s: rope.scaling is read; llama.cpp itself turns the sliding layers of architecture %s '
+                      'without it' % (keys.path, rule.architecture))
     theta = rope['theta']
     if rule.own_theta:
         theta = keys.number(rule.own_theta, 10000.0, above=1.0)
@@ -332,7 +341,7 @@ def from_gguf(keys: Keys, families: List[Family], model: Model, rope: Dict[str, 
     # Sliding layers have no longrope of their own: where full ones do not turn, it is that of all.
     by_itself = rule.sliding and own['rope_method'] != LONGROPE
     layers = [TURNS_AS_SLIDING * bool(by_itself) if slide else SEES_ALL + still for slide in slides]
-    sliding = {'sliding_' + name.replace('rope_', ''): value for name, value in own.items() if name != 'rope_dynamic'}
+    sliding = {sliding_name(name): value for name, value in own.items() if name in SLIDING_FIELDS}
     return {'sliding_window': window, 'layers': layers, **({'sliding_rope': 1, **sliding} if by_itself else {})}
 
 
@@ -357,7 +366,7 @@ def gguf_temperature(keys: Keys, rule: Gguf, model: Model) -> Dict[str, Any]:
     if beta:
         found = {'temperature_beta': beta, 'train_ctx': keys.integer('rope.scaling.original_context_length', MAX_SEQ)}
     if model.rope_method == 4:
-        found.update(mscale=1.0, mscale_all_dim=keys.number('rope.scaling.yarn_log_multiplier'))
+        found.update(mscale=1.0, mscale_all_dim=keys.number('rope.scaling.yarn_log_multiplier', 0.0, zero=True))
     return found
 
 

@@ -230,9 +230,25 @@ def by_layer(keys: Keys, key: str, high: int, default: Any = REFUSED) -> List[in
     return value if isinstance(value, list) else [value] * n
 
 
+def take_equal(keys: Keys, family: Family) -> None:
+    """Puts one number in the place of a list that has it for every layer: llama.cpp takes both in any architecture.
+    Mamba 2's lists stay, since they say which layers mix."""
+    n = keys.integer('block_count', MAX_LAYERS)
+    mixes = family.states and family.states.kind == 'mamba'
+    for key in () if mixes else LISTED:
+        value = keys.values.get(key)
+        if isinstance(value, list) and len(value) == n and len(set(value)) == 1:
+            keys.values[key] = value[0]
+
+
 def widest(keys: Keys, rule: Gguf, key: str, high: int, default: Any = REFUSED) -> int:
     """What may be a list, where the architecture has one; the largest number of it."""
-    return max(by_layer(keys, key, high, default)) if key in rule.lists else keys.integer(key, high, default)
+    if key in rule.lists:
+        return max(by_layer(keys, key, high, default))
+    if isinstance(keys.values.get(key), list):
+        by_layer(keys, key, high)
+        keys.refuse(key, 'the same number for every layer, since architecture %s has layers alike' % rule.architecture)
+    return keys.integer(key, high, default)
 
 
 def from_gguf(keys: Keys, family: Family, rule: Gguf, tensors: Tensors, model: Model) -> None:
@@ -390,5 +406,7 @@ def unused_keys(plan: List[Place], model: Model) -> List[Place]:
 def proportional_tensor(model: Model, rope: Dict[str, Any]) -> Small:
     """The divisors of the pairs of full layers."""
     head_dim = of_kind(model, False)[0]
-    pairs = (min(model.turning, head_dim) if model.rope_method == PROPORTIONAL else head_dim) // 2
-    return Small('rope_freqs.weight', [rope['factor'] or 1.0] * pairs + [AT_REST] * (head_dim // 2 - pairs))
+    is_proportional = model.rope_method == PROPORTIONAL
+    pairs = (min(model.turning, head_dim) if is_proportional else head_dim) // 2
+    divisor = rope['factor'] or 1.0 if is_proportional else 1.0  # rope.scaling.* says the factor of other methods
+    return Small('rope_freqs.weight', [divisor] * pairs + [AT_REST] * (head_dim // 2 - pairs))

@@ -35,6 +35,12 @@ const FILM_MS = 6000, // there and back
     BEFORE = 70, // tokens of a text that are not between the number and the question, where nothing is known
     TIMES = 4, // the trained context: the longest text, and the factor of methods
     OWN = 'own'; // the reader's sentence
+// A head of the reader's choice, as --attn writes it; empty: the one that searches.
+const HEAD = {
+    read: (written) => (/^(\d{1,2}\.\d{1,2})?$/.test(written) ? written : undefined),
+    write: String,
+    expects: 'a head, such as 4.1',
+};
 const NARROW = matchMedia('(max-width: 999px)'), // as in style.css
     SHORT = matchMedia('(max-width: 999px) and (max-height: 700px)');
 
@@ -58,7 +64,7 @@ export function makeScene({ shipped, recorded, parts }) {
         asRunOf = (name) => (['none', 'window'].includes(name) ? name : `${name}:factor=${TIMES}`);
     state.add('far', number(0, MOST), 0);
     state.add('by', choice(['', 'none', 'yarn', 'window', 'yours']), '');
-    state.add('looker', text(8), '');
+    state.add('looker', HEAD, '');
     state.add(OWN, text(160), '');
     let chapter = 'breaks',
         shown = 0, // the length while the scene moves by itself; 0: the reader's, or the chapter's
@@ -87,12 +93,14 @@ export function makeScene({ shipped, recorded, parts }) {
     const own = () => ownNeedle(state.get(OWN)),
         key = () => own()?.key ?? KEY,
         hidden = () => ({ depth: DEPTH, key: key(), ...(own() ? { sentence: state.get(OWN) } : { hills: true }) }),
+        // Another head is drawn in chapter 3, where it is chosen.
+        pressed = () => (chapter === 'why' ? state.get('looker') : ''),
         looker = () => {
-            const [layer, head] = state.get('looker').split('.').map(Number);
-            return state.get('looker') ? { layer, head } : undefined;
+            const [layer, head] = pressed().split('.').map(Number);
+            return pressed() ? { layer, head } : undefined;
         };
     const known = new Map(); // by sentence, head, method and length
-    const nameOf = (as, n) => JSON.stringify([own() && state.get(OWN), state.get('looker'), as, n]);
+    const nameOf = (as, n) => JSON.stringify([own() && state.get(OWN), pressed(), as, n]);
     // What is recorded, by method and length.
     function learn(methods) {
         for (const [name, lengths] of Object.entries(methods))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from argparse import Namespace
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
@@ -110,6 +111,28 @@ class Interview:
         self.status: Optional[int] = None  # the status that came with it
         self.failed: Optional[str] = None  # what a status of 500 and above said where log-probabilities were asked for
         self.silent = False  # a token came, and no log-probabilities with it
+        self.counts_new: Optional[bool] = None  # whether counts leave out what its cache has; None: not looked at
+
+    def counts_what_is_new(self) -> bool:
+        """Whether the server counts only the tokens that its cache did not have, as ollama does since June 2026: then
+        the short text, asked again, is fewer tokens than it has, and behind another beginning it is not."""
+        if self.counts_new is None and self.way and self.trial.text is not None:
+            form, body, top, _, sampled = self.way
+            for _ in range(2):  # ids may have been the last that it read
+                again = self.ask_by((form, body, top, True, sampled), self.trial, may_fail=True)
+            anew = self.count_anew(self.trial)
+            is_less = bool(again) and again[1] is not None and again[1] < self.trial.length - 1
+            self.counts_new = is_less and anew is not None and anew >= self.trial.length
+        return bool(self.counts_new)
+
+    def count_anew(self, prompt: Prompt) -> Optional[int]:
+        """What the server counts of a prompt behind a beginning that its cache cannot have; None: not asked."""
+        if prompt.text is None or not self.way:
+            return None
+        form, body, top, _, sampled = self.way
+        begun = Prompt(prompt.ids, 'No. %d. %s' % (random.randrange(10 ** 6, 10 ** 7), prompt.text))
+        found = self.ask_by((form, body, top, True, sampled), begun, may_fail=True)
+        return found[1] if found else None
 
     def ask(self, prompt: Prompt) -> Found:
         """{id: log-probability}, or with --greedy the set of ids that the token may be; and the count of tokens."""

@@ -22,6 +22,7 @@ ENDS = (' What was the pass key of today? The pass key of today is',
         ' Once upon a time, in a small village by the sea, there lived')
 FEW = 3           # tokens that a count may be off the line
 WORDS = 16        # tokens of an answer that are compared
+LETTERS = 4       # of a token, about: where the server counts nothing
 
 
 class Cutting:
@@ -31,25 +32,27 @@ class Cutting:
         self.asker = asker
         self.counts: Dict[int, Optional[int]] = {}
         self.refusals: Dict[int, Answer] = {}
-        self.each, self.begin = 0.0, 0.0
+        self.each, self.begin, self.is_counted = 0.0, 0.0, True
 
     def text(self, k: int, start: int = 0, end: int = 0) -> str:
         return STARTS[start] + k * SENTENCE + ENDS[end]
 
     def count(self, k: int) -> None:
-        _, self.counts[k], _, refused = self.asker.ask(self.text(k), 1)
+        _, self.counts[k], _, refused = self.asker.ask(self.asker.counted_form(self.text(k)), 1)
         if refused:
             self.refusals[k] = refused
 
     def measure(self) -> None:
         """How many tokens a sentence is, of short texts."""
+        self.asker.find_counting(self.text(FIRST[0]))
         for k in FIRST:
             self.count(k)
             if k in self.refusals:
                 raise Problem('the server refuses a prompt of %d words (%s)' % (
                     len(self.text(k).split()), self.refusals[k].told()), 'refused')
         counts = [self.counts[k] for k in FIRST]
-        if None in counts:
+        if None in counts or len(set(counts)) == 1:
+            self.each, self.begin, self.is_counted = len(SENTENCE) / LETTERS, len(self.text(0)) / LETTERS, False
             return
         self.each = (counts[1] - counts[0]) / (FIRST[1] - FIRST[0])
         self.begin = counts[0] - self.each * FIRST[0]
@@ -58,13 +61,16 @@ class Cutting:
         return self.begin + self.each * k
 
     def told(self, k: int) -> str:
+        if not self.is_counted:
+            return 'about ' + with_commas(round(self.expected(k)))
         return with_commas(self.counts[k] or round(self.expected(k)))
 
     def is_whole(self, k: int) -> bool:
         if k not in self.counts:
             self.count(k)
         counted = self.counts[k]
-        return k not in self.refusals and (counted is None or counted >= self.expected(k) - FEW)
+        is_short = self.is_counted and counted is not None and counted < self.expected(k) - FEW
+        return k not in self.refusals and not is_short
 
     def borders(self, most: int) -> Tuple[int, Optional[int]]:
         """The most sentences that arrive whole, and the fewest that do not, None where all do."""
@@ -106,26 +112,30 @@ def ask_cut(server: Server, options: Namespace, out: Report) -> int:
     """The whole job. Returns the status."""
     cutting = Cutting(Asker(server, options))
     cutting.measure()
-    if not cutting.each:
-        out.last('cannot tell: the server counts no tokens, or each text as many (--tasks asks for what it read)')
-        return out.end(UNDECIDED, 'unknown')
     most = max(FIRST[-1] + 1, int(((options.n or USUAL) - cutting.begin) / cutting.each))
     whole, short = cutting.borders(most)
     out.note('server', server.root)
+    if cutting.asker.counts_new:
+        out.note('counts', 'of tokens that the cache had not: each text has a beginning of its own')
     out.rows(['sentences', 'expected', 'counted'], [
         ['%d' % k, '%.0f' % cutting.expected(k), '-' if counted is None else '%d' % counted]
         for k, counted in sorted(cutting.counts.items())])
     if short is None:
         forgets = '; of these the beginning changes nothing in the answer: a window, or too far for the model ' \
             '(--tasks shows which)' if cutting.forgets(whole) else ''
+        if not cutting.is_counted:
+            out.last('cannot tell: the server counts no tokens, or each text as many; none is refused to %s tokens%s'
+                     % (cutting.told(whole), forgets or ' (--tasks asks for what it read)'))
+            return out.end(UNDECIDED, 'unknown')
         out.last('whole to %s tokens%s' % (cutting.told(whole), forgets))
         return out.end(YES, 'whole')
     to = cutting.told(whole)
     if short in cutting.refusals:
         answer = cutting.refusals[short]
         has_failed = answer.status >= 500
-        out.last('whole to %s tokens; it %s %s (%s)' % (to, 'fails at' if has_failed else 'refuses', with_commas(
-            round(cutting.expected(short))), answer.told()))
+        out.last('%s to %s tokens; it %s %s (%s)' % (
+            'whole' if cutting.is_counted else 'taken', to, 'fails at' if has_failed else 'refuses',
+            cutting.told(short), answer.told()))
         return out.end(NO, 'failed' if has_failed else 'refused')
     kept = cutting.kept(2 * short, whole)
     out.last('it cuts: whole to %s tokens; of %s it counted %s; what it reads of a longer text: %s' % (

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
 import queue
+import random
 import re
 import threading
 import time
@@ -28,6 +30,9 @@ CUT = 0.9           # of the tokens expected: a server that counts fewer has cut
 FEW = 8             # tokens by which a count may differ because numbers have other tokens
 LITTLE = 0.005      # of a count, by which a line through short texts may miss a long one
 ENOUGH = 0.5        # accuracy that the shortest texts must reach, and longer ones then, too
+FEWEST_LOST = 2     # first depths, of which nothing is found: one may be by chance
+HALF = 0.5          # of a prompt's count: asked again, a server that counts new tokens alone counts fewer
+LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ'
 PATIENCE = 10       # seconds that the questions may take without saying so beforehand
 
 
@@ -60,26 +65,40 @@ def make_trials(tasks, n, shortest, trials, text):
 
 
 def is_right(trial, said, chat):
-    """A prompt is continued: the answer begins with the one number, or has all of several soon. In a chat it may be a
-    sentence: the first number of five digits in it counts, and thoughts before it do not count."""
-    if not chat:
-        said = said.lstrip()
-        return said.startswith(trial.answers[0]) if len(trial.answers) == 1 else \
-            all(answer in said[:60] for answer in trial.answers)
+    """A prompt is continued: the answer begins with the one number, or has all of several soon. A chat answers in a
+    sentence, and so may a continuation, at some lengths and not at others: the first number of five digits counts,
+    and thoughts before it do not."""
+    begun = said.lstrip()
+    if not chat and len(trial.answers) > 1:
+        return all(answer in begun[:60] for answer in trial.answers)
+    if not chat and begun.startswith(trial.answers[0]):
+        return True
     said = re.sub(r'(?<=[0-9]),(?=[0-9]{3}\b)', '', said.rpartition('</think>')[2])
     if len(trial.answers) == 1:
-        found = re.search(r'(?<![0-9])[0-9]{5}(?![0-9])', said)
-        return bool(found) and found.group() == trial.answers[0]
+        return first_number(said) == trial.answers[0]
     return all(re.search(r'(?<!\w)%s(?!\w)' % re.escape(answer), said) for answer in trial.answers)
+
+
+def first_number(said):
+    """The first number of five digits; where there is none, of digits that are written apart (4 8 2 1 3, 48 213)."""
+    for text in said, re.sub(r'(?<=[0-9])[ \u00a0\u202f-](?=[0-9])', '', said):
+        found = re.search(r'(?<![0-9])[0-9]{5}(?![0-9])', text)
+        if found:
+            return found.group()
+    return ''
 
 
 # ---- how it is asked ----
 
 class Asker:
-    """Asks a server for texts, in OpenAI's forms or ollama's own."""
+    """Asks a server for texts, in OpenAI's forms or ollama's own.
+
+    Some servers count only the tokens that their cache did not have (ollama since June 2026). To these each counted
+    prompt has a beginning of its own, so that nothing but BOS and a template comes from the cache."""
 
     def __init__(self, server, options):
         self.server, self.chat, self.retries = server, options.chat, options.retries
+        self.counts_new, self.beginnings = False, itertools.count(random.randrange(len(LETTERS) ** 4))
         self.model = model_of(server, options.served)
         self.is_ollama = forms_to_try(server, options.api)[0].name == 'ollama'
 
@@ -105,6 +124,22 @@ class Asker:
         if not isinstance(text or '', str) or not isinstance(counted, (int, type(None))):
             raise Problem('the answer has another form (found %s)' % on_one_line(data, 80))
         return text or '', counted
+
+    def find_counting(self, prompt):
+        """Whether the server's count leaves out what its cache has: asked again, the same prompt is fewer tokens than
+        with another beginning."""
+        counts = [self.ask(text, 1)[1] for text in (self.begun(prompt), prompt, prompt, self.begun(prompt))]
+        self.counts_new = None not in counts and counts[2] < HALF * counts[3]
+
+    def counted_form(self, prompt):
+        """A prompt whose tokens the server counts all."""
+        return self.begun(prompt) if self.counts_new else prompt
+
+    def begun(self, prompt):
+        """The prompt behind a beginning that no other one has: of as many tokens each, in any tokenizer."""
+        number = next(self.beginnings)
+        letters = [LETTERS[number // len(LETTERS) ** i % len(LETTERS)] for i in range(4)]
+        return '%s. %s' % (' '.join(letters), prompt)
 
     def ask(self, prompt, most):
         """(text, count, seconds, None), or (None, None, seconds, the failure)."""
@@ -135,6 +170,7 @@ class Ruler:
     def __init__(self, asker, text, tasks):
         self.asker, self.is_filler, self.seconds, self.tokens, self.moved = asker, not text, 0.0, 0, {}
         trials = [make_trials('passkey', n, n, 1, text)[0] for n in SHORT]
+        asker.find_counting(trials[0].prompt)
         self.ends = [(trial.tokens, self.counted(trial)) for trial in trials]
         self.knows = all(counted is not None for _, counted in self.ends)
         if self.knows:
@@ -143,7 +179,7 @@ class Ruler:
                 self.move(trial)
 
     def counted(self, trial):
-        _, counted, seconds, refusal = self.asker.ask(trial.prompt, 1)
+        _, counted, seconds, refusal = self.asker.ask(self.asker.counted_form(trial.prompt), 1)
         if refusal:
             has_failed = refusal.status >= 500
             raise Problem('the server %s a prompt of %d tokens (%s)' % (
@@ -208,7 +244,8 @@ class Workers:
             except queue.Empty:
                 return
             try:
-                said, trial.counted, trial.seconds, trial.refused = self.asker.ask(trial.prompt, trial.most)
+                prompt = self.asker.counted_form(trial.prompt)
+                said, trial.counted, trial.seconds, trial.refused = self.asker.ask(prompt, trial.most)
                 trial.right = said is not None and is_right(trial, said, self.asker.chat)
                 trial.is_done = True
                 self.done.put(trial)
@@ -288,6 +325,24 @@ def lacking(trials, least):
     return found
 
 
+def lost_beginnings(trials):
+    """Words of each task and length where the keys of the first depths are never found and those of the others are,
+    as they all were in the shortest texts: a beginning that was cut off, where no count shows it, or forgotten."""
+    shortest, found = {}, []
+    for (task, length), asked in by_line(trials).items():
+        by_depth = {}
+        for trial in asked:
+            by_depth.setdefault(trial.depth, []).append(trial.right)
+        marks = [mean(by_depth[depth]) for depth in sorted(by_depth)]
+        first = shortest.setdefault(task, marks)
+        lost = next((i for i, mark in enumerate(marks) if mark), len(marks))
+        others = marks[lost:]
+        if FEWEST_LOST <= lost < len(marks) == len(first) and min(first) >= ENOUGH and min(others) >= ENOUGH:
+            found.append('%s, %s tokens: nothing is found in the first %d of %d depths, and all in the others: the '
+                         'beginning is cut off or forgotten' % (task, with_commas(length), lost, len(marks)))
+    return found
+
+
 def shortfalls(trials, ruler, least):
     """[(a word for machines, words)] of prompts that were cut or refused, by length, and of accuracies that are not
     enough; `unknown` where the shortest texts fall short, too, and nothing is known of the context."""
@@ -305,7 +360,10 @@ def shortfalls(trials, ruler, least):
             answer = refused[0].refused
             found.append(('failed' if answer.status >= 500 else 'refused', 'asked %s (%s)' % (
                 with_commas(length), answer.told())))
-    return found + [('unknown' if never else 'accuracy', words) for words, never in lacking(trials, least)]
+    found += [('unknown' if never else 'accuracy', words) for words, never in lacking(trials, least)]
+    if not found and not ruler.knows and least is None:
+        found = [('accuracy', words) for words in lost_beginnings(trials)]
+    return found
 
 
 def show_table(trials, out):
@@ -321,6 +379,8 @@ def show_notes(found, ruler, out):
         out.note(reason, words)
     if not ruler.knows:
         out.note('counts', 'the server gives none, so a cut prompt cannot be seen')
+    if ruler.asker.counts_new:
+        out.note('counts', 'of tokens that the cache had not: each prompt has a beginning of its own')
 
 
 def verdict(trials, ruler, found, least):

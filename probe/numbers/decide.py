@@ -50,6 +50,26 @@ def distance(answers: Answers, ours: Answers) -> float:
     return sum(each) / len(each)
 
 
+def apart(one: Dict[int, float], other: Dict[int, float]) -> Optional[float]:
+    """Mean |difference| of two answers to one prompt; None where less than half of the tokens are the same."""
+    both = [id for id in one if id in other]
+    return sum(abs(one[id] - other[id]) for id in both) / len(both) if 2 * len(both) > len(one) else None
+
+
+def loudness(noise: Answers) -> float:
+    """Mean over prompts of the mean |difference| of two askings; 0: the server says the same again."""
+    each = [sum(map(abs, top.values())) / len(top) for top in noise.values()]
+    return sum(each) / len(each) if each else 0.0
+
+
+def noise_along(noise: Answers, a: Answers, b: Answers) -> float:
+    """The standard error of t that the server's own noise makes: of the mean of two askings, whose differences are
+    projected on the way from a to b, prompt by prompt."""
+    over = [sum(x * (b[n][id] - a[n][id]) for id, x in top.items()) for n, top in noise.items()]
+    under = sum((b[n][id] - a[n][id]) ** 2 for n, top in noise.items() for id in top)
+    return math.sqrt(sum(x * x for x in over)) / 2 / max(under, 1e-12)
+
+
 def along(answers: Answers, a: Answers, b: Answers) -> Tuple[float, float]:
     """t, and its standard error; infinite where one prompt decides alone."""
     parts = []
@@ -87,27 +107,31 @@ class Verdict:
         self.kind, self.best, self.others, self.margin, self.solution = kind, best, others, margin, solution
 
 
-def judge(readings: List[Reading], answers: Answers) -> Verdict:
-    """Sets distance, t and se of each reading, sorts them by distance, and decides."""
+def judge(readings: List[Reading], answers: Answers, noise: Optional[Answers] = None, rounding: float = 0.0) -> Verdict:
+    """Sets distance, t and se of each reading, sorts them by distance, and decides. noise: what a server said the first
+    time less what it said the second time; answers are the means then, and are off by half of that. rounding: nats by
+    which 8-bit activations were seen to move this model."""
+    own = loudness(noise or {}) / 2
     for reading in readings:
         reading.distance = distance(answers, reading.ours)
     readings.sort(key=lambda reading: reading.distance)
     best, rest = readings[0], readings[1:]
     for reading in rest:
         reading.t, reading.se = along(answers, best.ours, reading.ours)
+        reading.se = math.hypot(reading.se, noise_along(noise or {}, best.ours, reading.ours))
     unsure = [r for r in rest if not 0.5 - r.t >= ERRORS * r.se]
     between = [r for r in rest if r not in unsure and r.t > BETWEEN and r.t - ERRORS * r.se > 0.05]
     told_apart = [r.distance for r in rest if r not in unsure]
     margin = min(told_apart) if told_apart else None
-    if best.distance > LOST:
+    if best.distance > LOST + own:
         return Verdict('none', best, unsure, margin)
-    if best.distance > FIT:
+    if best.distance > FIT + own:
         return Verdict('nearest', best, unsure, margin)
     if unsure:
         return Verdict('tied', best, unsure, margin)
     if between:
         return Verdict('between', best, [max(between, key=lambda r: r.t)], margin)
-    if best.distance > NEAR:
+    if best.distance > min(NEAR + rounding, FIT) + own:
         return Verdict('nearest', best, [], margin)
     return Verdict('reads', best, [], margin)
 

@@ -23,7 +23,8 @@ from . import findings
 SHORTEST = 32      # tokens of the first prompt, where the text has room
 LONG_PROMPTS = 512  # tokens of the longest prompt, unless -n says otherwise
 GREEDY = 64        # prompts, where one token of each is all that there is
-REPEATS = 0.05     # nats by which the first prompt may differ when it is asked again
+REPEATS = 0.01     # nats by which the first prompt may differ when it is asked again: else all are, to measure it
+NOISY = 0.12       # nats by which prompts may differ when they are asked again: more is no rounding (decide.FIT)
 PATIENCE = 10      # seconds that our side may take without saying so beforehand
 SLOWER = 1.5       # times: float32 activations, and prompts one after another, beside the run that is timed
 
@@ -67,10 +68,11 @@ def make_prompts(vocabulary, ids, text, lengths):
 
 class Heard:
     """answers: {length: {id: log-probability}}, or sets of ids with --greedy, of prompts that arrived whole;
-    counted: {length: what the server counted} of all others; refusal: the first Refusal."""
+    counted: {length: what the server counted} of all others; refusal: the first Refusal. noise: of a server that does
+    not say the same twice {length: {id: what it said first less what it said then}}, and the answers are the means."""
 
     def __init__(self):
-        self.answers, self.counted, self.refusal = {}, {}, None
+        self.answers, self.counted, self.refusal, self.noise = {}, {}, None, {}
 
     def shortfall(self):
         """(a word for machines, words) when not every prompt arrived whole, else None."""
@@ -94,6 +96,9 @@ def ask_all(interview, prompts):
         except Refusal as refusal:
             heard.refusal = heard.refusal or refusal
             continue
+        if counted is not None and counted < prompt.length and interview.counts_what_is_new():
+            anew = interview.count_anew(prompt)
+            counted = anew if anew is not None and anew < prompt.length else None
         if counted is not None and counted != prompt.length:
             heard.counted[prompt.length] = counted, top
         elif top:
@@ -129,28 +134,44 @@ def why_nothing(heard):
 
 
 def check_repeats(interview, prompts, heard):
-    """The first prompt once more: a server that does not say the same again cannot be judged."""
+    """The first prompt once more. If the server says something else now, all prompts are asked again, and what it says
+    otherwise counts as an error; a server that says something else altogether cannot be judged."""
     first = min(heard.answers)
-    prompt = [p for p in prompts if p.length == first][0]
-    try:
-        again, _ = interview.ask(prompt)
-    except Refusal as refusal:
-        if refusal.has_failed:
-            raise Problem('the server begins to fail: asked for the first prompt again, it %s a prompt %s' % (
-                refusal.verb(), refusal), 'failed')
-        raise Problem('the answers do not repeat: the first prompt is refused the second time, %s' % refusal,
-                      'not-repeated')
+    again = asked_again(interview, [p for p in prompts if p.length == first][0])
     before = heard.answers[first]
     if interview.greedy:
         if not again & before:
             raise Problem('the answers do not repeat: another token came when the first prompt was asked again',
                           'not-repeated')
         return
-    both = [id for id in before if id in again]
-    apart = sum(abs(before[id] - again[id]) for id in both) / len(both) if 2 * len(both) > len(before) else None
-    if apart is None or apart > REPEATS:
-        raise Problem('the answers do not repeat: the first prompt asked again differs by %s (at most %g nats)' % (
-            'its tokens' if apart is None else '%.3f nats' % apart, REPEATS), 'not-repeated')
+    apart = decide.apart(before, again)
+    if apart is not None and apart <= REPEATS:
+        return
+    pairs = {first: (before, again)}
+    for prompt in prompts if apart is not None else ():
+        if prompt.length in heard.answers and prompt.length != first:
+            pairs[prompt.length] = heard.answers[prompt.length], asked_again(interview, prompt)
+    each = [decide.apart(*pair) for pair in pairs.values()]
+    worst = 'its tokens' if None in each else '%.3f nats' % max(each)
+    if None in each or max(each) > NOISY:
+        raise Problem('the answers do not repeat: asked again, a prompt differs by %s (at most %g nats). Longer '
+                      'prompts (-n 1024), a server that answers one question at a time and keeps no prompts in a '
+                      'cache, or temperature 0 in its own settings may help' % (worst, NOISY), 'not-repeated')
+    for length, (one, other) in pairs.items():
+        both = [id for id in one if id in other]
+        heard.answers[length] = {id: (one[id] + other[id]) / 2 for id in both}
+        heard.noise[length] = {id: one[id] - other[id] for id in both}
+
+
+def asked_again(interview, prompt):
+    try:
+        return interview.ask(prompt)[0]
+    except Refusal as refusal:
+        if refusal.has_failed:
+            raise Problem('the server begins to fail: asked for the first prompt again, it %s a prompt %s' % (
+                refusal.verb(), refusal), 'failed')
+        raise Problem('the answers do not repeat: the first prompt is refused the second time, %s' % refusal,
+                      'not-repeated')
 
 
 # ---- our side ----
@@ -294,6 +315,20 @@ def with_few_bits(model, readings, verdict, ids, answers):
     return readings, None
 
 
+def as_rounded(model, verdict, ids, answers):
+    """How far activations of 8 bits alone move our own numbers, of this model at these tokens: servers round to them,
+    and small models of 4-bit weights feel it most (0.07 nats of SmolLM2-135M)."""
+    plain = verdict.best.ours
+    model.cache = model.cache + ['--activations', 'int8']
+    try:
+        rounded = one_reading(model, verdict.best.candidates, ids, answers)
+    except Refused:
+        return 0.0
+    finally:
+        model.cache = model.cache[:-2]
+    return decide.distance({n: {id: plain[n][id] for id in top} for n, top in answers.items()}, rounded.ours)
+
+
 def levelled_if_so(readings, answers, verdict):
     """Where the probabilities of a prompt do not add up to 1: what is judged without what they have in common, as
     (verdict, readings, answers), and a remark. Else None twice."""
@@ -305,18 +340,26 @@ def levelled_if_so(readings, answers, verdict):
         'to 1; compared without that' % decide.offset(answers, plain.ours)
 
 
-def decided(model, readings, ids, answers, further, budget):
+def decided(model, readings, ids, answers, further, budget, noise):
     """The verdict by log-probabilities, the readings that it is about, remarks on the numbers, bounds of values, and
     how prompts that were cut are to be compared: level or plain."""
     readings, remarks, heard = decide.merged(readings, answers), [], answers
-    verdict = decide.judge(readings, answers)
+    verdict = decide.judge(readings, answers, noise)
     if verdict.best.distance > decide.EXACT and verdict.kind != 'reads':
         readings, remark = with_few_bits(model, readings, verdict, ids, answers)
         if remark:
             readings, remarks = decide.merged(readings, answers), [remark]
-            verdict = decide.judge(readings, answers)
+            verdict = decide.judge(readings, answers, noise)
+    if verdict.kind == 'nearest' and verdict.best.distance <= decide.FIT:
+        rounding = as_rounded(model, verdict, ids, answers)
+        verdict = decide.judge(readings, answers, noise, rounding)
+        if verdict.kind != 'nearest':
+            remarks.append('activations of 8 bits alone move this model by %.4f nats here' % rounding)
     level, off_alike = levelled_if_so(readings, answers, verdict)
     bounds = []
+    if noise:
+        remarks.append('asked twice, the server says something else, by %.4f nats on average: the mean is compared, '
+                       'and that counts as an error' % decide.loudness(noise))
     if level:
         verdict, readings, answers = level
     numbers = values.Numbers(lambda group, some: one_reading(model, group, ids, some), model, answers, bool(level),
@@ -373,7 +416,10 @@ def ask_and_decide(server, ours, options, out):
         verdict, remarks, bounds, how = decide.judge_greedy(readings, heard.answers), [], [], 'greedy'
     else:
         verdict, readings, remarks, bounds, how = decided(model, readings, ids, heard.answers, ours.further(),
-                                                            options.budget)
+                                                            options.budget, heard.noise)
+    if interview.counts_new:
+        remarks.append('the server counts only the tokens that its cache did not have: each prompt was counted again '
+                       'behind another beginning')
     remarks += tell_cuts(heard, ids, model, verdict.best, how)
     status, reason = status_of(verdict, options.expect, heard)
     findings.readings(out, interview, findings.Findings(heard, readings, verdict, remarks, bounds, later), options)

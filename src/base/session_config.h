@@ -24,7 +24,7 @@ typedef struct {
 static const Spread in_place = {0, 1, 0, 0};
 
 // position(i) = i + floor(floor(i / P) (N - n) / (K - 1)) of token i, with K = ceil(n / P) pieces.
-// One piece is as without a spread. Tokens after the last piece do not jump again.
+// A text of one piece has no jump. Tokens after the last piece do not jump again.
 static inline int spread_position(const Spread *s, int i) {
     if (s->length == 0 || s->n <= s->piece) return i;
     int64_t jumps = (s->n - 1) / s->piece;  // K - 1

@@ -109,8 +109,9 @@ static bool has_any(const Json *object, const char *const *keys, size_t n) {
     return i < n;
 }
 
-// Where a model of text and something else has the config of its text model; else the one object
-// inside that says of which model it is, whatever it is called.
+// The config of the text model, inside that of a model of text and something else: the first of
+// family_containers that is there, else the one object inside that has a model_type or
+// architectures. NULL: none has, or several have.
 static const Json *inner_config(const Json *object) {
     static const char *const of_models[] = {"model_type", "architectures"};
     const Json *found = NULL;

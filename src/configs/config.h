@@ -90,7 +90,7 @@ RopeType type_named(const Json *name);
 
 // ---- keys.c: what a key is ----
 
-// A key of RoPE in a config: a row of export/keys.json, which says what each word means.
+// A key of RoPE in a config: a row of src/configs/keys.json, which says what each word means.
 typedef enum {
     KEY_ANY,
     KEY_NUMBER,  // above `low`, at most `high`
@@ -154,7 +154,6 @@ enum {
     // dynamic with an `alpha` is ntk by that factor at every length, as in Hunyuan
     READS_ALPHA = 1 << 18,
     READS_CHUNKS = 1 << 19,  // dual_chunk_attention_config
-    SHARE_BESIDE = 1 << 20,  // was looked at with FAMILY_SHARE_BESIDE
     OWN_FLAGS = STRICT | OLD_YARN | READS_MROPE | READS_ALPHA | READS_CHUNKS,
 };
 
@@ -198,7 +197,6 @@ typedef struct {
     int trained;         // max_position_embeddings, or what counts in its place; 0: not known
     int top, inside;  // original_max_position_embeddings at the top level and in the block; 0: none
     double partial;   // the share of a head that turns
-    bool two_shares;  // a scaled block has another one, which does not count
     double head_dim;  // as written
     int turning;      // of a head, where that is said by itself; 0: by the share
     double hidden, heads;  // hidden_size and num_attention_heads, where they made it
@@ -337,8 +335,6 @@ void config_find_base(Config *c);
 void config_find_type(Config *c);
 // The share of a head that turns, and the head.
 void config_find_share(Config *c);
-// Whether a share beside a scaled block, or the class's, goes before one in it.
-bool config_outside_counts(const Config *c);
 void config_find_head(Config *c);
 // L.
 void config_find_original(Config *c);

@@ -267,6 +267,23 @@ static bool fault_in_types(const LayerReader *r) {
     return fault(r, "layer_types", r->out->expected);
 }
 
+// layer_types of another length than the model. transformers refuses it in every family
+// (validate_layer_type); both lengths are named, as it does.
+static bool fault_in_length(const LayerReader *r, int n) {
+    char *out = r->out->expected;
+    snprintf(out, sizeof r->out->expected,
+             "one for each of num_hidden_layers, %d, and there are %d", r->out->n, n);
+    return fault(r, "layer_types", out);
+}
+
+// Of a family whose layers are alike: whether the list (NULL: none) has a word for each of them.
+static bool types_are_alike(const LayerReader *r, const Json *list) {
+    const bool is_free = r->family->flags & (FAMILY_ANY | FAMILY_CUTS_LISTS);
+    int n = 0;
+    for (const Json *v = json_items(list); v; v = v->next) n++;
+    return !list || is_free || !r->out->n || r->out->n == n || fault_in_length(r, n);
+}
+
 static bool named_layers(const LayerReader *r, const Json *list) {
     ConfigLayers *out = r->out;
     int n = 0;
@@ -277,7 +294,7 @@ static bool named_layers(const LayerReader *r, const Json *list) {
         out->kinds[n] = (unsigned char)kind;
     }
     bool is_cut = r->family->flags & FAMILY_CUTS_LISTS && out->n && n > out->n;
-    if (out->n && out->n != n && !is_cut) return fault_in_types(r);
+    if (out->n && out->n != n && !is_cut) return fault_in_length(r, n);
     if (!is_cut) out->n = n;
     return true;
 }
@@ -350,7 +367,7 @@ bool config_layers(const Json *text, const RopeFamily *family, bool types, Confi
     bool has_layers = layer_number(&r, "num_hidden_layers", &n_layers) && n_layers <= MOST_LAYERS;
     if (!has_layers) return fault(&r, "num_hidden_layers", "a whole number from 1 to 1024");
     layers->n = n_layers;
-    if (!family->period) return true;
+    if (!family->period) return types_are_alike(&r, has_types ? list : NULL);
     bool is_missing = !list || is_null(list);
     const bool has_no_window = family->window && is_null(window);
     static const char windows[] = "a whole number from 1 to 1073741824, or layer_types";

@@ -32,9 +32,9 @@ enum {
     FAMILY_ONE_FOR_BOTH = 1 << 21,  // one RoPE of full layers and sliding ones, never two
     FAMILY_LISTS = 1 << 22,  // thetas and shares may be lists, of a number a layer
     FAMILY_AXES = 1 << 23,  // blocks have sections of three axes, which are one in a text
-    FAMILY_PROPORTIONAL = 1 << 24,  // its class knows the rope_type proportional
     // of the types that scale its class knows longrope alone, and su and yarn as older names of it
-    FAMILY_LONGROPE_ALONE = 1 << 25,
+    FAMILY_LONGROPE_ALONE = 1 << 24,
+    FAMILY_ALPHA = 1 << 25,  // ntk at every length is written as dynamic with an alpha
     FAMILY_GGUF_LONGROPE = 1 << 26,  // longrope's lists have a place in its GGUF file
     FAMILY_MSCALES = 1 << 27,  // longrope's attention factor is long_mscale
     FAMILY_UNMULTIPLIED = 1 << 28,  // yarn's attention factor is 1 unless the block says one

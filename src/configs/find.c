@@ -32,14 +32,6 @@ void config_find_most(Config *c) {
 
 // ---- the head ----
 
-bool config_outside_counts(const Config *c) {
-    static const char key[] = "partial_rotary_factor";
-    bool is_scaled = c->type != TYPE_PLAIN;
-    const Json *beside = json_member(c->config, key);
-    bool is_there = c->family && (c->family->partial > 0 || config_is_something(beside));
-    return is_scaled && is_there && config_is_of(c, FAMILY_SHARE_BESIDE);
-}
-
 void config_find_share(Config *c) {
     static const char key[] = "partial_rotary_factor", lists[] = "partial_rotary_factors";
     double whole = c->family && c->family->partial > 0 ? c->family->partial : 1;
@@ -47,9 +39,7 @@ void config_find_share(Config *c) {
     config_block_get(c, key);
     c->partial = config_number(c, c->config, key, whole);
     if (config_sees_scaling_only(c)) return;
-    double inside = config_number(c, config_object_with(c, key), key, c->partial);
-    c->two_shares = config_outside_counts(c) && inside != c->partial;
-    if (!c->two_shares) c->partial = inside;
+    c->partial = config_number(c, config_object_with(c, key), key, c->partial);
 }
 
 // What a text model's config inside another may leave out, as older libraries did.

@@ -1,4 +1,4 @@
-// Made by tools/generate/family_table.py from export/keys.json, not by hand.
+// Made by tools/generate/family_table.py from src/configs/keys.json, not by hand.
 // keys.c includes it after config.h.
 #pragma once
 
@@ -92,9 +92,10 @@ static const ConfigKey config_keys[] = {
     {"mrope_interleaved", .at = KEY_AT_BLOCK, .type = KEY_ANY},
     {"attn_factor", .at = KEY_AT_BLOCK, .type = KEY_ANY},
     {"apply_yarn_scaling", .at = KEY_AT_BLOCK, .type = KEY_ANY,
-        .read_by = "vLLM alone reads it: where it is false, the attention factor is 1"},
+        .read_by = "vLLM before 0.30 alone reads it: where it is false, the attention factor is 1"},
     {"extrapolation_factor", .at = KEY_AT_BLOCK, .type = KEY_ANY,
-        .read_by = "vLLM alone reads it, and multiplies by it what YaRN keeps of fast pairs"},
+        .read_by = "SGLang, and vLLM before 0.30, read it, and multiply by it what YaRN keeps of "
+            "fast pairs"},
     {"max_trained_positions", .at = KEY_AT_BLOCK, .type = KEY_ANY,
         .read_by = "vLLM alone reads it, of dynamic scaling"},
     {"chunk_size", .at = KEY_AT_CHUNKS, .type = KEY_WHOLE, .low = 2, .high = 1073741824},

@@ -123,11 +123,16 @@ void config_read_layers(Config *c) {
     const char *key = "", *expected = "";
     if (c->family) c->file->by_layer = false;
     if (c->family) read_still(c);
-    if (!c->family || !c->family->period) return;
+    double x;
+    const bool is_alike = c->family && !c->family->period;
+    const bool is_counted = json_number(json_member(c->config, "num_hidden_layers"), &x);
+    if (!c->family || (is_alike && !is_counted)) return;
     ConfigLayers *layers = &c->file->layers;
-    c->layers = layers;
+    if (!is_alike) c->layers = layers;
     if (!config_layers(c->config, c->family, true, layers, &key, &expected))
         config_reject(c, c->config, key, "%s", expected);
+    if (is_alike) *layers = (ConfigLayers){.n = 0};
+    if (is_alike) return;
     remark_unused(c);
     c->file->by_layer = layers_have(layers, KIND_SLIDING);
     c->file->bare_full = c->file->by_layer && c->family->flags & FAMILY_BARE_FULL;
@@ -176,9 +181,15 @@ static void check_parameters(Config *c) {
             // The library saves that, too.
             bool is_plain = v->kind == 'n' || json_is(v, "default");
             if (is_plain && strcmp(v->key, "rope_type") == 0) continue;
+            // Hugging Face's classes look up the blocks by the types of their layers alone.
+            if (v->kind != '{' || has_word("chunked_attention linear_attention", v->key)) {
+                config_remark(c, "rope_parameters.%.39s is not used, beside %s and %s", v->key,
+                              full, sliding);
+                continue;
+            }
             c->block = own;
             name_block(c, "rope_parameters");
-            config_reject(c, own, v->key, "none beside %s and %s", full, sliding);
+            config_reject(c, own, v->key, "no block beside %s and %s", full, sliding);
         }
         return;
     }

@@ -1,11 +1,13 @@
-// A config or a block as this program reads it: what was found is checked, as export/config.py
-// does. tests/readings holds both to the same.
+// A config or a block as this program reads it: what was found is checked. tests/readings holds it,
+// and the exporter that asks for it, to what configs mean.
+#define _POSIX_C_SOURCE 200809L
 #include "rope_config.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "../rope_settings.h"
 #include "config.h"
@@ -24,22 +26,23 @@ static void reject_family(Config *c) {
                   "a family that is known, or head_dim, or hidden_size and num_attention_heads");
 }
 
-// Refuses architectures other than a list of one of these names: one, and others with a space
-// between two (NULL: none).
+// Warns of architectures that name another class than `name` or one of `others` (with a space between
+// two; NULL: none). Drafters, reward models and embedding models have a known model_type, by which
+// Hugging Face chooses the config and with it RoPE; only running them takes the class.
 static void check_architectures(Config *c, const Json *object, const char *name,
                                 const char *others) {
-    char expected[300], one[100];
     const Json *list = config_get(c, object, "architectures"), *first = json_items(list);
     if (!list || list->kind == 'n') return;
+    const bool is_list = list->kind == '[' && (!first || first->kind == '"');
+    if (!is_list)
+        config_reject(c, object, "architectures", "a list of names, such as [\"%s\"]", name);
+    if (!first || !is_list) return;
     const Word found = config_word(first);
-    const bool is_known = json_is(first, name) || has_word(others, found.text);
-    if (is_known && !first->next) return;
-    snprintf(expected, sizeof expected, "[\"%s\"]", name);
-    for (const char *at = others; at && *at; at += strcspn(at, " "), at += *at == ' ') {
-        snprintf(one, sizeof one, "[\"%.*s\"]", (int)strcspn(at, " "), at);
-        add_name(expected, sizeof expected, " or ", one);
-    }
-    config_reject(c, object, "architectures", "%s or null", expected);
+    const bool is_known = strcasecmp(found.text, name) == 0 || has_word(others, found.text);
+    if (is_known) return;
+    config_remark(c,
+                  "architectures names %s, not %s: RoPE is read by model_type, as in Hugging Face",
+                  found.text, name);
 }
 
 static void read_family(Config *c, bool is_llama) {
@@ -109,12 +112,23 @@ static void check_share(Config *c, const Json *where, int of_model) {
                       head_dim);
 }
 
+// Takes back a share of a head in a family whose classes turn all of it. `where` has the share. The
+// class's own plain RoPE does not read it; with a type that scales, its rotation fails.
+static void lose_share(Config *c, const Json *where) {
+    static const char key[] = "partial_rotary_factor";
+    if (c->type != TYPE_PLAIN) config_reject(c, where, key, "1");
+    config_block_get(c, key);
+    config_remark(c, "%s%s is not used: under rope_type default, model_type %s turns all of a head",
+                  where == c->config ? "" : c->called.inside, key, c->family->model_type);
+    c->partial = 1;
+}
+
 // head_dim and rotary_dim, or with proportional the pairs that turn. Only some families can turn a
 // part. With a model both must be the model's.
 static void read_dims(Config *c) {
     static const char key[] = "partial_rotary_factor";
     bool is_sliding = c->layout == BY_TYPE && c->kind == KIND_SLIDING;
-    bool has_part = !c->family || c->family->flags & FAMILY_PARTIAL;
+    bool has_part = !c->family || c->family->flags & FAMILY_PARTIAL || c->type == TYPE_PROPORTIONAL;
     int of_kind = c->model[c->kind].rotary_dim;
     int of_model = !c->file->sizes.dim ? 0 : of_kind ? of_kind : c->model[KIND_FULL].rotary_dim;
     config_find_share(c);
@@ -126,8 +140,10 @@ static void read_dims(Config *c) {
         if (c->partial != 1 && !is_share)
             config_reject(c, where, key, "1, or what makes %d of head_dim %.0f", c->turning,
                           c->head_dim);
-    } else if (c->partial > 1 || (!has_part && c->partial != 1)) {
+    } else if (c->partial > 1) {
         config_reject(c, where, key, "1");
+    } else if (!has_part && c->partial != 1) {
+        lose_share(c, where);
     }
     c->partial = fmin(c->partial, 1);
     bool is_said = config_member(c, key) || json_member(c->config, key);
@@ -151,12 +167,17 @@ static void read_dims(Config *c) {
 
 // ---- a block ----
 
+// Whether the family's class knows `proportional`, as all do in transformers 5.24 but those with
+// longrope alone. With latent attention no whole head turns, to which its speeds would belong.
+static bool takes_proportional(const Config *c) {
+    return !c->longrope_alone && !config_is_of(c, FAMILY_LATENT);
+}
+
 // Whether the family's class knows the type. One that knows longrope alone, such as Phi-3's, takes
 // every older name for it.
 static bool is_known_type(const Config *c) {
     RopeType type = c->type;
-    bool can_stand = !c->family || c->family->flags & FAMILY_PROPORTIONAL;
-    if (type == TYPE_PROPORTIONAL) return can_stand;
+    if (type == TYPE_PROPORTIONAL) return takes_proportional(c);
     if (c->longrope_alone) return type == TYPE_LONGROPE || (type == TYPE_PLAIN && !c->is_mrope);
     return type != TYPE_UNKNOWN && (!c->is_su || !c->family);
 }
@@ -166,20 +187,15 @@ static void read_rope_type(Config *c) {
     const Json *older = c->type_member, *newer = c->rope_type_member;
     const char *key = newer ? "rope_type" : "type";
     const Json *object = config_object_with(c, key);
-    RopeType type = c->type;
     c->file->has_type = newer || older;
-    bool has_proportional = !c->family || c->family->flags & FAMILY_PROPORTIONAL;
     if (!is_known_type(c))
         config_reject(c, object, key, "one of default, %s%s",
                       c->longrope_alone ? "longrope, su, yarn"
                                         : "linear, dynamic, yarn, llama3, longrope, mrope",
-                      has_proportional ? ", proportional" : "");
-    bool is_sliding = c->layout == BY_TYPE && c->kind == KIND_SLIDING;
-    if (is_sliding && (type == TYPE_LONGROPE || type == TYPE_DYNAMIC))
-        config_reject(c, object, key, "default, linear, yarn or llama3");
+                      takes_proportional(c) ? ", proportional" : "");
     bool both = older && newer && older->kind == '"' && newer->kind == '"';
-    bool is_old_name = json_is(older, "su") && type == TYPE_LONGROPE;
-    if (!both || is_old_name || config_type_named(c, older) == type) return;
+    bool is_old_name = json_is(older, "su") && c->type == TYPE_LONGROPE;
+    if (!both || is_old_name || config_type_named(c, older) == c->type) return;
     Word word = config_word(newer);
     config_remark(c, "type is %s and rope_type is %s in %s: %s counts", config_word(older).text,
                   word.text, c->called.name, word.text);
@@ -249,8 +265,9 @@ static const double *read_list(Config *c, const char *key, double *out) {
 
 static void read_lists(Config *c) {
     RopeConfig *r = c->rope;
-    r->short_factors = read_list(c, "short_factor", c->file->short_factors);
-    r->long_factors = read_list(c, "long_factor", c->file->long_factors);
+    const int kind = r == &c->file->sliding ? KIND_SLIDING : KIND_FULL;
+    r->short_factors = read_list(c, "short_factor", c->file->short_factors[kind]);
+    r->long_factors = read_list(c, "long_factor", c->file->long_factors[kind]);
     if (c->good && r->unscaled_positions && !settings_has_one_list(r))
         config_reject(c, config_object_with(c, "unscaled_positions"), "unscaled_positions",
                       "0, since short_factor and long_factor are not the same");
@@ -286,6 +303,20 @@ static void keep_temperature(Config *c) {
     c->rope->temperature_unturned = own->temperature_unturned;
 }
 
+// Keeps the sections of three axes for blocks that are written: a text does not need them.
+static void read_axes(Config *c) {
+    const Json *sections = config_block_get(c, "mrope_section");
+    const Json *in_turns = config_block_get(c, "mrope_interleaved");
+    double axes[3] = {0};
+    int n = 0;
+    if (!sections || sections->kind != '[') return;
+    for (const Json *item = json_items(sections); item; item = item->next, n++)
+        if (n == 3 || !json_number(item, &axes[n]) || !(axes[n] >= 0 && axes[n] <= ROPE_MAX_PAIRS))
+            return;
+    for (int i = 0; i < 3; i++) c->file->axes[i] = (int)axes[i];
+    c->file->axes_in_turns = in_turns && in_turns->kind == 't';
+}
+
 // Reads the block's settings.
 static void read_settings(Config *c) {
     RopeConfig *r = c->rope;
@@ -305,13 +336,13 @@ static void read_settings(Config *c) {
     read_block_fields(c);
     config_take_alpha(c);
     bool has_axes = !c->family || c->family->flags & FAMILY_AXES;
-    if (c->is_mrope || has_axes) config_block_get(c, "mrope_section");
-    if (has_axes) config_block_get(c, "mrope_interleaved");
+    if (c->is_mrope || has_axes) read_axes(c);
     if (config_grows(c)) read_growth(c);
     else keep_temperature(c);
     if (c->type == TYPE_LONGROPE) read_lists(c);
     read_chunks(c);
 }
+
 static void read_block_of(Config *c, int kind) {
     c->kind = kind;
     c->theta = c->family ? c->family->theta : c->model[kind].theta;

@@ -113,25 +113,11 @@ static void remark_attention(Config *c) {
                       a, c->called.name, by_pair, a);
 }
 
-// A share in a scaled block that the class's own goes before.
-static void remark_share(Config *c) {
-    static const char key[] = "partial_rotary_factor";
-    double inside;
-    bool is_lost = config_outside_counts(c) && !config_is_something(json_member(c->config, key)) &&
-                   json_number(config_member(c, key), &inside);
-    if (is_lost && inside != c->partial)
-        config_remark(c,
-                      "%s is %.12g in %s, and nothing beside it: model_type %s has %.12g there, "
-                      "which counts",
-                      key, inside, c->called.name, c->family->model_type, c->partial);
-}
-
 void config_remark_contradictions(Config *c) {
     bool has_own_key = c->family && c->family->theta_keys[KIND_FULL];
     bool is_theta_of_kind = c->layout != BY_TYPE || c->kind == KIND_FULL;
     if (is_theta_of_kind && !has_own_key) remark_two(c, "rope_theta", true);
-    remark_two(c, "partial_rotary_factor", !config_outside_counts(c));
-    remark_share(c);
+    remark_two(c, "partial_rotary_factor", true);
     if (config_type_has(c, TYPE_HAS_ORIGINAL)) remark_two(c, key_of_original, c->layout == BY_TYPE);
     if (c->type == TYPE_YARN) remark_attention(c);
 }

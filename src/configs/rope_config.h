@@ -41,13 +41,18 @@ typedef struct {
     // factor counts from there; 0: none.
     int named_original;
     bool has_type;       // its block has a rope_type
+    // Pairs of a head that turn by time, height and width, of models that see pictures, and whether
+    // they lie in turns; zeros: the file says none. In a text all three are the position.
+    int axes[3];
+    bool axes_in_turns;
     char unused[200];    // keys that its rope_type does not use, with commas between them
     char remarks[2400];  // what else is worth a warning, each with a line's end: contradictions
     char unread[1600];   // those of them about what no reader looks at, engines neither
     char refused[600];   // why it was refused, for how engines read it; empty: it was not
     bool is_malformed;   // it was for a value that its key cannot have
     char not_json[80];   // of a whole config: what is no JSON, which engines refuse; empty: nothing
-    double short_factors[ROPE_MAX_PAIRS], long_factors[ROPE_MAX_PAIRS];
+    // longrope's lists, of each kind of layers
+    double short_factors[N_KINDS][ROPE_MAX_PAIRS], long_factors[N_KINDS][ROPE_MAX_PAIRS];
     const char *model_type;  // the file's; NULL: none that has a row
     bool is_unknown;         // it names a family that has no row
     const char *wrapper;  // the architecture of a model that has the text model inside; NULL: none
@@ -57,11 +62,11 @@ typedef struct {
     char *whole;  // the file as a whole config, for engines_read; the caller frees it; NULL: none
 } RopeFile;
 
-// Replaces the settings in `file` by those of a text, by the exporter's rules (export/config.py). A
-// config with a model_type or architectures replaces all, with its family's defaults. Else what it
-// does not mention stays. The text is as model cards have it (card_read). False with the reason, line
-// and key for what the exporter refuses, and for heads and sizes other than those of `file`. file->whole is
-// then set, too, unless no engine's reading would be right.
+// Replaces the settings in `file` by those of a text. A config with a model_type or architectures
+// replaces all, with its family's defaults. Else what it does not mention stays. The text is as model
+// cards have it (card_read). False with the reason, line and key for what is refused, and for heads
+// and sizes other than those of `file`. file->whole is then set, too, unless no engine's reading would
+// be right.
 bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *err);
 
 // How readers take a yarn block that names no L, which is then train_ctx, in words.

@@ -90,7 +90,7 @@ static double rounded(double x) {
     return strtod(text, NULL);
 }
 
-// Not all read attention_factor: vLLM and SGLang multiply 0.1 ln s + 1 by attn_factor, MLX-LM puts
+// Not all read attention_factor: SGLang, and vLLM before 0.30, multiply 0.1 ln s + 1 by attn_factor, MLX-LM puts
 // mscale into it.
 static void put_attention(FILE *out, const RopeConfig *c) {
     double grows = rope_yarn_growth(c->factor);
@@ -104,13 +104,23 @@ static void put_attention(FILE *out, const RopeConfig *c) {
     if (has_mscale) put_json_number(out, "mscale", rounded((a - 1) / grows));
 }
 
+// vLLM gives pictures positions on three axes where a block has their sections, and Hugging Face's
+// Qwen2-VL stops without them.
+static void put_axes(FILE *out, const RopeFile *said) {
+    const int *axes = said->axes;
+    if (axes[0] + axes[1] + axes[2] == 0) return;
+    fprintf(out, ", \"mrope_section\": [%d, %d, %d]", axes[0], axes[1], axes[2]);
+    if (said->axes_in_turns) fprintf(out, ", \"mrope_interleaved\": true");
+}
+
 // What a block says besides what its method needs.
 typedef struct {
-    bool has_share;  // else other keys say what turns
-    bool is_beside;  // theta and that share are beside the block
-    bool is_whole;   // and also say where all of a head turns
-    bool is_bare;    // longrope's lists and nothing else, as Phi-3's was released
-    int original;    // of linear: from where its factor counts; 0: max_position_embeddings
+    bool has_share;        // else other keys say what turns
+    bool is_beside;        // theta and that share are beside the block
+    bool is_whole;         // and also say where all of a head turns
+    bool is_bare;          // longrope's lists and nothing else, as Phi-3's was released
+    int original;          // of linear: from where its factor counts; 0: max_position_embeddings
+    const RopeFile *said;  // whose sections of axes belong into it; NULL: none do
 } BlockForm;
 
 // The fields of a block as they are written.
@@ -145,6 +155,7 @@ static void block_put(FILE *out, const RopePlan *plan, BlockForm form) {
         fprintf(out, ", \"unscaled_positions\": %d", c->unscaled_positions);  // our own key
     if (c->temperature_beta != 0 && !c->temperature_unturned)
         put_json_number(out, "llama_4_scaling_beta", c->temperature_beta);
+    if (form.said) put_axes(out, form.said);
     fputc('}', out);
 }
 
@@ -346,6 +357,7 @@ static void print_full(FILE *out, const Publication *p, const RopePlan *full, Bl
         c->method == ROPE_LINEAR && said->method == ROPE_LINEAR && c->train_ctx == said->train_ctx;
     form.has_share = !is_latent(p) && !form.is_beside;
     if (is_said) form.original = p->said->named_original;
+    form.said = p->said;
     block_put(out, full, form);
 }
 
@@ -464,6 +476,17 @@ char *publish_config(const Publication *p, bool may_be_bare, Error *err) {
     return text;
 }
 
+// Hunyuan's ntk by a factor at every length.
+static void print_alpha_keys(FILE *out, const Publication *p) {
+    const RopeConfig *c = &p->plan->rope;
+    fprintf(out, "{\"max_position_embeddings\": %d", p->context);
+    put_json_number(out, "rope_theta", c->theta);
+    fputs(", \"rope_scaling\": {\"type\": \"dynamic\"", out);
+    put_json_number(out, "alpha", c->factor);
+    put_json_number(out, "factor", 1);
+    fputs("}}", out);
+}
+
 // The keys of RoPE in a family's config.
 static void print_rope_keys(FILE *out, const Publication *p, const RopePlan *plan) {
     const RopeConfig *c = &plan->rope;
@@ -504,7 +527,10 @@ char *publish_keys(const Publication *p, Error *err) {
         fail(err, "rope %s: %s", plan.name, why ? why : "no memory for a config");
         return NULL;
     }
-    print_rope_keys(out, p, &plan);
+    const RopeConfig *own = &p->plan->rope;
+    const bool is_ntk = own->method == ROPE_NTK && !own->dynamic;
+    if (is_ntk && published_family(p)->flags & FAMILY_ALPHA) print_alpha_keys(out, p);
+    else print_rope_keys(out, p, &plan);
     fclose(out);
     return text;
 }
@@ -528,12 +554,19 @@ static void print_llama_cpp(const RopeConfig *c) {
     if (!has_option) return;
     printf("# llama.cpp: --rope-scaling %s", rope_methods[c->method].name);
     if (flags & ROPE_USES_FACTOR) printf(" --rope-scale %.12g", c->factor);
-    if (flags & ROPE_USES_BETAS)  // llama.cpp multiplies by 0.1 ln s + 1 itself
-        printf(" --yarn-orig-ctx %d --yarn-ext-factor 1 --yarn-attn-factor %.9g --yarn-beta-fast "
-               "%.12g "
-               "--yarn-beta-slow %.12g",
-               c->train_ctx, f.attention_factor / grown, c->beta_fast, c->beta_slow);
+    if (flags & ROPE_USES_BETAS)
+        printf(" --yarn-orig-ctx %d --yarn-ext-factor 1 --yarn-beta-fast %.12g --yarn-beta-slow "
+               "%.12g",
+               c->train_ctx, c->beta_fast, c->beta_slow);
     printf(" --rope-freq-base %.12g\n", c->theta);
+    // --yarn-attn-factor does nothing beside an extrapolation factor (docs/engines.md).
+    if (flags & ROPE_USES_BETAS && fabs(f.attention_factor / grown - 1) > 1e-6)
+        printf("# llama.cpp has no option for the attention factor %.9g: these give %.9g\n",
+               f.attention_factor, grown);
+    if (c->method == ROPE_LINEAR && publish_reach(c) > c->train_ctx)
+        printf("# llama-server cuts at the file's context_length: --override-kv "
+               "ARCHITECTURE.context_length=int:%d\n",
+               publish_reach(c));
 }
 
 // Prints what has to be beside the block, or where the blocks of kinds of layers belong.

@@ -47,7 +47,8 @@ static bool check_attention(Model *m, Error *err) {
                 a->qk_norm_late ? "qk_norm_late" : "qk_norm_turning", a->qk_norm);
 }
 
-static void list_attention(Model *m, Layer *w, Tensors *t) {
+// Adds the tensors of attention: biases, norms, a gate, sinks.
+static void add_attention_tensors(Model *m, Layer *w, Tensors *t) {
     const AttentionConfig *a = &m->config.extra->attention;
     AttentionTensors *to = &w->extra->attention;
     const LayerShape *of = &w->extra->shape;
@@ -213,6 +214,6 @@ const Kind attention_kind = {
     .fields = fields_of_attention,
     .n_fields = sizeof fields_of_attention / sizeof fields_of_attention[0],
     .check = check_attention,
-    .add_tensors = list_attention,
+    .add_tensors = add_attention_tensors,
     .describe = describe_attention,
 };

@@ -17,7 +17,8 @@ bool is_gated(const ModelConfig *c) {
     return activation != ACTIVATION_RELU2 && activation != ACTIVATION_XIELU;
 }
 
-static void list_feed_forward(Model *m, Layer *w, Tensors *t) {
+// Adds the biases; without a gate, drops w1.
+static void add_feed_forward_tensors(Model *m, Layer *w, Tensors *t) {
     const FeedForwardConfig *f = &m->config.extra->feed_forward;
     FeedForwardTensors *to = &w->extra->feed_forward;
     int64_t dim = m->config.dim, hidden = w->extra->shape.hidden_dim;
@@ -61,5 +62,5 @@ void feed_forward_of(const Plain *p, const FeedForward *w, const float *x, float
 const Kind feed_forward_kind = {
     .fields = fields_of_feed_forward,
     .n_fields = sizeof fields_of_feed_forward / sizeof fields_of_feed_forward[0],
-    .add_tensors = list_feed_forward,
+    .add_tensors = add_feed_forward_tensors,
 };

@@ -107,8 +107,8 @@ void feed_half(Plain *p, float *x) {
     FeedForward w = dense_of(p->w);
     bool is_parallel = p->model->config.extra->residual.norm_place == NORM_PARALLEL;
     if (!is_parallel) norm_input(p, x, p->w->ffn_norm);
-    if (other) other->feed(p, x);  // experts (Mixtral, gpt-oss)
-    else feed_forward_of(p, &w, p->normed, p->added);
+    if (other) other->feed(p, x);                      // experts (Mixtral, gpt-oss)
+    else feed_forward_of(p, &w, p->normed, p->added);  // feed_forward.c has the formula
     add_to_residual(p, x, p->w->extra->residual.ffn_after);
 }
 
@@ -120,8 +120,8 @@ int decoder_forward(Plain *p, int32_t token, int i, int length, float *x) {
     p->i = i;
     if (i == 0 && p->extra->n_kept) memset(p->extra->kept, 0, p->extra->n_kept * sizeof(float));
 
-    // x (dim) = the token's row of the embedding (vocab_size, dim), normed, times a scale (Gemma,
-    // Granite); a kind may add positions to it, or make embeddings for each layer of it (Gemma 4)
+    // x (dim) = the token's row of the embedding (vocab_size, dim), which some norm, and some multiply
+    // by a scale (Gemma, Granite); a kind may add positions to it, or make embeddings for each layer of it (Gemma 4)
     memcpy(x, weights_row(&p->model->embedding, token, p->row), m->dim * sizeof *x);
     if (r->embedding_norm) rmsnorm(x, x, NULL, m->dim, m->norm_eps);
     if (r->embedding_scale > 0) scale_all(x, (float)r->embedding_scale, m->dim);

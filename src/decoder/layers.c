@@ -97,7 +97,7 @@ static bool check_heads(const Model *m, int l, Error *err) {
 }
 
 // Whether a layer's heads go together, and those of the layer whose keys it reads are as its own:
-// these turn as its queries do.
+// these rotate as its queries do.
 static bool check_shape(const Model *m, int l, Error *err) {
     const LayerShape *shape = &m->layers[l].extra->shape;
     if (shape->n_heads % shape->n_kv_heads)
@@ -211,7 +211,7 @@ static void leave_out(Tensors *t, int from, int to) {
 }
 
 // Heads and widths of the layer in place of the header's.
-static void list_shapes(Model *m, Layer *w, Tensors *t) {
+static void set_layer_shapes(Model *m, Layer *w, Tensors *t) {
     const LayerShape *of = &w->extra->shape;
     int64_t heads = (int64_t)of->n_heads * of->head_dim;
     bool has_keys = of->kv_layer == w - m->layers;
@@ -270,7 +270,7 @@ const Kind layers_kind = {
     .check = check_layers,
     .read_tables = read_tables,
     .check_layers = check_halves,
-    .add_tensors = list_shapes,
+    .add_tensors = set_layer_shapes,
 };
 
 // After all others, whose tensors it leaves out.

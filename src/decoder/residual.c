@@ -33,7 +33,8 @@ static bool check_residual(Model *m, Error *err) {
                 s->norm_place);
 }
 
-static void list_residual(Model *m, Layer *w, Tensors *t) {
+// Adds the norms of what a layer adds; without a norm before, drops that.
+static void add_residual_tensors(Model *m, Layer *w, Tensors *t) {
     int place = m->config.extra->residual.norm_place;
     bool after = norms_after(&m->config);
     const Tensor rows[] = {
@@ -73,5 +74,5 @@ const Kind residual_kind = {
     .fields = fields_of_residual,
     .n_fields = sizeof fields_of_residual / sizeof fields_of_residual[0],
     .check = check_residual,
-    .add_tensors = list_residual,
+    .add_tensors = add_residual_tensors,
 };

@@ -178,6 +178,7 @@ const Kind rope_layers_kind = {
 
 // ---- memory ----
 
+// Takes memory for the own_cosines and own_sines of one RoPE. The caller sets cosines and sines.
 static RopeAngles angles_by(const RopeConfig *rope, const Spread *spread, Arena *arena) {
     RopeAngles a = {.rope = rope, .spread = spread};
     a.own_cosines = arena_take(arena, rope->rotary_dim / 2, sizeof(float));

@@ -74,7 +74,8 @@ static void lose_block(Config *c) {
     reading_switch_off(c, c->type == TYPE_LONGROPE && !(c->family->flags & FAMILY_GGUF_LONGROPE),
                        "longrope's lists are not converted");
     reading_switch_off(c, c->type == TYPE_YARN && c->rope->factor == 0, "factor is no number");
-    reading_switch_off(c, c->type == TYPE_YARN && reading_has_rule(c, RULE_YARN_BY_CLASS) && !by_type,
+    reading_switch_off(c,
+                       c->type == TYPE_YARN && reading_has_rule(c, RULE_YARN_BY_CLASS) && !by_type,
                        "yarn was not converted before December 2025");
 }
 
@@ -107,12 +108,14 @@ void engine_llama_cpp(Config *c) {
     if (c->type == TYPE_PROPORTIONAL) c->rope->factor = 1;
     if (stands_on_5(c)) read_by_5(c);
     else
-        config_refuse(c, has_null_block(c), "AttributeError: 'NoneType' object has no attribute 'get'");
+        config_refuse(c, has_null_block(c),
+                      "AttributeError: 'NoneType' object has no attribute 'get'");
     lose_block(c);
     config_refuse(
         c, c->type == TYPE_YARN && !config_member(c, key_of_original) && !c->top && !stands_on_5(c),
         "KeyError: original_max_position_embeddings");
-    if (c->type == TYPE_YARN && !c->inside && c->top && !stands_on_5(c)) c->rope->train_ctx = c->top;
+    if (c->type == TYPE_YARN && !c->inside && c->top && !stands_on_5(c))
+        c->rope->train_ctx = c->top;
     if (reading_does(c, DOES_YARN_TOLD)) load_told_yarn(c);
     lose_windows(c);
     if (c->type == TYPE_LLAMA3 && reading_has_rule(c, RULE_LLAMA3_BESIDE))

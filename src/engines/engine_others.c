@@ -110,8 +110,8 @@ void engine_prepare_exllamav3(Config *c) {
 
 // Where the block has L, the factor is max_position_embeddings / L.
 static void exllamav3_yarn(Config *c) {
-    const bool grows = c->family->flags & FAMILY_GROWS &&
-                       reading_block_number(c, "llama_4_scaling_beta", 0) != 0;
+    const bool grows =
+        c->family->flags & FAMILY_GROWS && reading_block_number(c, "llama_4_scaling_beta", 0) != 0;
     if (c->inside) c->rope->factor = (double)c->as->served / c->inside;
     else c->rope->train_ctx = c->as->served;
     if (c->rope->attention_factor == 0) reading_multiply_by(c, grows);

@@ -1,4 +1,4 @@
-// What each of nine engines does otherwise than Hugging Face 5. tests/engines/README.md has the sources.
+// What engines do otherwise than Hugging Face 5. tests/engines/README.md has the sources.
 #include "engines.h"
 
 #include <math.h>
@@ -107,6 +107,11 @@ static void note_silence(Config *c) {
     if (c->layout == BY_TYPE) note_silence_by_type(c);
 }
 
+// Whether there is a share of a head that the family's class does not know: it turns all of it.
+static bool loses_share(const Config *c) {
+    return c->partial != 1 && !(c->family->flags & FAMILY_PARTIAL) && c->type != TYPE_PROPORTIONAL;
+}
+
 // transformers 5. rope_parameters has theta, too. rope_scaling wins where there are both.
 static void hf5(Config *c) {
     bool grows = c->family->flags & FAMILY_GROWS, no_scaling = c->family->flags & FAMILY_NO_SCALING;
@@ -121,8 +126,7 @@ static void hf5(Config *c) {
     note_silence(c);
     config_find_growth(c);
     if (reading_has_rule(c, RULE_ROTARY_UNREAD)) c->turning = 0;
-    if (c->family->flags & FAMILY_PARTIAL || c->partial == 1 || c->type == TYPE_PROPORTIONAL)
-        return;
+    if (!loses_share(c)) return;
     if (c->type == TYPE_PLAIN) c->partial = 1;
     else config_note(c, "partial_rotary_factor: the rotation fails");
 }
@@ -206,7 +210,7 @@ static bool types_disagree(const Config *c) {
 
 // The quotient of mscale and mscale_all_dim, as far as the release reads the pair. False: it does
 // not.
-static bool read_pair(Config *c, double grows, double *a) {
+static bool take_quotient(Config *c, double grows, double *a) {
     static const char one[] = "mscale", all[] = "mscale_all_dim";
     const double m = reading_block_number(c, one, 0), m_all = reading_block_number(c, all, 0);
     const bool are_there = config_member(c, one) && config_member(c, all);
@@ -248,7 +252,7 @@ static void serve_yarn(Config *c) {
         c->as->why_attention = NULL;
         return;
     }
-    if (read_pair(c, grows, &a)) why = "the quotient of mscale and mscale_all_dim";
+    if (take_quotient(c, grows, &a)) why = "the quotient of mscale and mscale_all_dim";
     const double more =
         reading_has_rule(c, RULE_ATTN_FACTOR) ? reading_block_number(c, "attn_factor", 1) : 1;
     reading_multiply_by(c, more * a);
@@ -354,9 +358,10 @@ static void refuse_by_vllm(Config *c) {
                      reading_is_on(json_member(c->config, "rope_scaling"));
     bool has_betas = config_member(c, "beta_fast") && config_member(c, "beta_slow");
     if (!stands_on_4(c)) refuse_by_classes(c);
-    config_refuse(
-        c, c->type == TYPE_PLAIN && factor && factor->kind == 'n' && reading_has_rule(c, RULE_NULL_FACTOR),
-        "TypeError: factor is null");
+    config_refuse(c,
+                  c->type == TYPE_PLAIN && factor && factor->kind == 'n' &&
+                      reading_has_rule(c, RULE_NULL_FACTOR),
+                  "TypeError: factor is null");
     config_refuse(c, is_pasted,
                   "TypeError: no rope_theta, since rope_scaling replaces rope_parameters");
     config_refuse(c, reading_does(c, DOES_NEEDS_BETAS) && !has_betas,
@@ -373,7 +378,8 @@ static void refuse_by_vllm(Config *c) {
 static void vllm_dynamic(Config *c) {
     double s = c->rope->factor;
     double known = fmax(reading_block_number(c, "max_trained_positions", c->trained), 1);
-    fix_base(c, reading_has_rule(c, RULE_ONE_BASE) ? s * s - s + 1 : s * c->trained / known - (s - 1));
+    fix_base(c,
+             reading_has_rule(c, RULE_ONE_BASE) ? s * s - s + 1 : s * c->trained / known - (s - 1));
 }
 
 // longrope's attention factor in vLLM and SGLang: that of the list in use, if it has one.
@@ -399,7 +405,8 @@ static void vllm_longrope(Config *c) {
 // max_position_embeddings, times the factor of some types; Gemma 3's is never multiplied.
 static void limit_vllm(Config *c) {
     const bool lengthens = c->type == TYPE_YARN && reading_has_rule(c, RULE_YARN_LENGTHENS);
-    const bool is_multiplied = config_type_has(c, TYPE_EXTENDS_MOST) || c->type == TYPE_PROPORTIONAL;
+    const bool is_multiplied =
+        config_type_has(c, TYPE_EXTENDS_MOST) || c->type == TYPE_PROPORTIONAL;
     if (reading_does(c, DOES_KEEPS_LENGTH)) return;
     if (lengthens) limit_by_factor(c, c->as->other == OTHER_NONE ? c->rope->train_ctx : c->trained);
     else if (is_multiplied && !(c->kind == KIND_SLIDING && c->layout == BY_TYPE))
@@ -456,7 +463,8 @@ static void vllm(Config *c) {
              "max_model_len (max_position_embeddings=%d)",
              c->as->out->served, c->as->out->max_len);
     config_refuse(c, c->as->out->served > c->as->out->max_len, words);
-    const double width = reading_has_rule(c, RULE_ROPE_DIM) ? reading_block_number(c, "rope_dim", 0) : 0;
+    const double width =
+        reading_has_rule(c, RULE_ROPE_DIM) ? reading_block_number(c, "rope_dim", 0) : 0;
     if (width > 0) c->turning = (int)width;
     if (is_transformers_class(c)) {
         hf5(c);
@@ -524,6 +532,8 @@ static void limit_sglang(Config *c) {
 // How much of a head turns goes by the class: some read the key beside the block, some none.
 static void share_sglang(Config *c) {
     static const char share[] = "partial_rotary_factor";
+    const Json *beside = json_member(c->config, share), *inside = config_member(c, share);
+    reading_unseen(c, beside && inside && c->family->flags & FAMILY_AXES);
     if (c->family->flags & FAMILY_PARTIAL || c->layout == BY_TYPE) return;
     const bool is_read = reading_does(c, DOES_SHARE_BESIDE);
     c->partial = is_read ? reading_number(c, c->config, share, 1) : 1;
@@ -583,6 +593,7 @@ static void rope_c(Config *c) {
     if (c->layout == BY_TYPE) c->rope->truncate = true;
     config_take_alpha(c);
     config_find_growth(c);
+    if (loses_share(c)) c->partial = 1;
     if (file) free(file->whole);
     free(file);
 }

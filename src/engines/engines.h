@@ -25,11 +25,12 @@ extern const char *const verdict_names[N_VERDICTS];  // "same", ... "not looked 
 typedef struct {
     char engine[64];  // as it was asked for: "vllm:max_len=131072"
     char version[24];
-    char below[24];       // the release of transformers below it as it was asked for; empty: it was not
-    int row;              // in the table of engines
-    double release;       // 4.51
-    double transformers;  // the release of transformers that reads the config for it; 1e9: none does
-    int served;           // the length that the engine was started with; 0: not given
+    char below[24];  // the release of transformers below it as it was asked for; empty: it was not
+    int row;         // in the table of engines
+    double release;  // 4.51
+    double
+        transformers;  // the release of transformers that reads the config for it; 1e9: none does
+    int served;        // the length that the engine was started with; 0: not given
     // layers differ, and an engine has a reading for each kind that is there, full layers first
     bool by_layer;
     int kind;  // KIND_... of family.h; without by_layer, KIND_FULL

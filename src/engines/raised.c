@@ -30,8 +30,7 @@ static char *raise_most(const char *config, int most) {
         snprintf(number, sizeof number, "%d", most);
         const size_t before = (size_t)(v->text - config), size = strlen(config) + sizeof number;
         out = malloc(size);
-        if (out)
-            snprintf(out, size, "%.*s%s%s", (int)before, config, number, v->text + v->length);
+        if (out) snprintf(out, size, "%.*s%s%s", (int)before, config, number, v->text + v->length);
     }
     free(root);
     return out;
@@ -44,7 +43,10 @@ bool engines_raise(const char *list, const char *config, int length, const Readi
     const bool is_read = now->reference[0].verdict < VERDICT_REFUSED && r->method == ROPE_YARN;
     Error err;
     *out = (Raised){.engines = count_serving(now, length)};
-    if (!is_read || !(reach <= MOST) || length > reach) return false;
+    bool is_short = false;  // a text of this length
+    for (int i = 0; i < now->n; i++)
+        is_short |= now->of[i].max_len > 0 && now->of[i].max_len < length;
+    if (!is_read || !is_short || !(reach <= MOST) || length > reach) return false;
     out->most = (int)reach;
     char *text = raise_most(config, out->most);
     Readings *then = text ? engines_read(list, text, length, NULL, &err) : NULL;

@@ -215,12 +215,19 @@ static void lose_by_flags(Config *c) {
     if (by_max) c->rope->factor = 0;
 }
 
+// Whether transformers 5 before 5.17 takes the share beside a scaled block, or the class's.
+static bool outside_counts(const Config *c) {
+    const Json *beside = json_member(c->config, "partial_rotary_factor");
+    const bool is_there = c->family->partial > 0 || config_is_something(beside);
+    return c->type != TYPE_PLAIN && is_there && c->family->flags & FAMILY_SHARE_BESIDE;
+}
+
 // Of a share of a head in a scaled block and one beside it (or the class's), transformers 5 takes the
 // one or the other, by its release. Engines that read config.json themselves have rules of their own.
 static void settle_shares(Config *c) {
     static const char key[] = "partial_rotary_factor";
     const Json *inside = config_member(c, key);
-    const bool are_two = config_outside_counts(c) && inside && inside->kind != 'n';
+    const bool are_two = outside_counts(c) && inside && inside->kind != 'n';
     if (!(c->flags & THROUGH_HF5) || !are_two) return;
     const bool is_inside = reading_has_rule(c, RULE_SHARE_INSIDE);
     const double of_class = c->family->partial > 0 ? c->family->partial : 1;

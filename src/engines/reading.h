@@ -1,5 +1,4 @@
-// What engines share of a reading: the rows of their table, and what their functions can do to what
-// was found in a config.
+// What engines share of a reading: what their functions can do to what was found in a config.
 #pragma once
 
 #include "../configs/config.h"
@@ -24,17 +23,6 @@ typedef struct EngineReader {
     const char *why_far;  // why distances past L differ, though the map is the same
     Reading *out;
 } EngineReader;
-
-typedef struct {
-    const char *name, *version;
-    const char *first, *last;  // the releases for which the facts hold
-    void (*prepares)(
-        Config *config);  // before the block is found, its layout above all; NULL: nothing
-    void (*reads)(Config *config);  // what it does otherwise than hf5
-    unsigned flags;
-} Engine;
-extern const Engine engines[];
-extern const int n_engines;
 
 // Finds what is known of an engine with the family: unverified where there is no row, or none for
 // this release. The row's theta replaces a missing one.

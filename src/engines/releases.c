@@ -7,13 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reading.h"
-
 enum { FIRST = 0, NEWEST = 1000000000 };  // any release from the first, or to the newest, on
 
 // ---- rules ----
 
-// The releases from `from` on and before `before` do so. A release is a number with two
+// The rule holds in releases from `from` on and before `before`. A release is a number with two
 // digits for each part: 0.1101 is 0.11.1, 2026.062 the 20th of June.
 static const struct {
     const char *engine;
@@ -88,16 +86,24 @@ static const struct {
     double first, last;
     const char *how;
 } looked_at[] = {
-    {"hf5", 5.15, 5.18, "run 2026-11-28"},      {"hf5", 5.24, NEWEST, "run 2026-11-28"},
-    {"hf5", 5.19, NEWEST, "read 2026-11-28"},   {"hf5", FIRST, NEWEST, "run 2026-11-23"},
-    {"hf4", 4.57, NEWEST, "run 2026-11-28"},    {"hf4", FIRST, NEWEST, "run 2026-08-22"},
-    {"vllm", 0.24, 0.24, "run 2026-11-28"},     {"vllm", 0.33, NEWEST, "run 2026-11-28"},
-    {"vllm", 0.25, NEWEST, "read 2026-11-28"},  {"vllm", 0.15, 0.23, "read 2026-08-22"},
-    {"vllm", FIRST, NEWEST, "run 2026-08-22"},    {"sglang", 0.0523, NEWEST, "run 2026-11-28"},
-    {"sglang", FIRST, NEWEST, "read 2026-11-28"}, {"llama.cpp", 2026.09, NEWEST, "run 2026-11-28"},
+    {"hf5", 5.15, 5.18, "run 2026-11-28"},
+    {"hf5", 5.24, NEWEST, "run 2026-11-28"},
+    {"hf5", 5.19, NEWEST, "read 2026-11-28"},
+    {"hf5", FIRST, NEWEST, "run 2026-11-23"},
+    {"hf4", 4.57, NEWEST, "run 2026-11-28"},
+    {"hf4", FIRST, NEWEST, "run 2026-08-22"},
+    {"vllm", 0.24, 0.24, "run 2026-11-28"},
+    {"vllm", 0.33, NEWEST, "run 2026-11-28"},
+    {"vllm", 0.25, NEWEST, "read 2026-11-28"},
+    {"vllm", 0.15, 0.23, "read 2026-08-22"},
+    {"vllm", FIRST, NEWEST, "run 2026-08-22"},
+    {"sglang", 0.0523, NEWEST, "run 2026-11-28"},
+    {"sglang", FIRST, NEWEST, "read 2026-11-28"},
+    {"llama.cpp", 2026.09, NEWEST, "run 2026-11-28"},
     {"llama.cpp", FIRST, NEWEST, "read 2026-08-22"},
     {"ik_llama.cpp", FIRST, NEWEST, "read 2026-08-15"},
-    {"mlx-lm", 0.32, NEWEST, "run 2026-11-28"}, {"mlx-lm", FIRST, NEWEST, "read 2026-08-22"},
+    {"mlx-lm", 0.32, NEWEST, "run 2026-11-28"},
+    {"mlx-lm", FIRST, NEWEST, "read 2026-08-22"},
     {"exllamav3", 1.05, 1.05, "read 2026-11-28"},
     {"exllamav3", FIRST, NEWEST, "run 2026-11-28"},
     {"exllamav2", FIRST, NEWEST, "read 2026-08-15"},
@@ -182,6 +188,7 @@ static bool is_known(int row, double release) {
 // prints is the last day's.
 static void date_release(int row, double *release) {
     double own;
+    if (strcmp(engines[row].version, engines[row].last) == 0) return;
     bool is_own = release_read(engines[row].version, &own) &&
                   floor(100 * *release + 1e-6) == floor(100 * own + 1e-6);
     if (is_own && !is_known(row, *release)) release_read(engines[row].last, release);
@@ -192,6 +199,14 @@ static bool fail_release(const char *version, int row, Error *err) {
     bool is_one = strcmp(first, last) == 0;
     return fail(err, "release %s of %s is not known (expected %s%s%s)", version, engines[row].name,
                 first, is_one ? "" : " to ", is_one ? "" : last);
+}
+
+// 5.1004 is written as 5.10.4, and 5.17 as it is.
+static void write_release(double release, char *out, size_t size) {
+    const int parts = (int)(release * 1e4 + 0.5);
+    const int patch = parts % 100;
+    int n = snprintf(out, size, "%d.%d", parts / 10000, parts / 100 % 100);
+    if (patch && n > 0 && (size_t)n < size) snprintf(out + n, size - (size_t)n, ".%d", patch);
 }
 
 // Where the release of transformers alone was told: the newest release that goes with it.
@@ -229,14 +244,16 @@ bool release_settle(Reading *out, Error *err) {
     if (out->release >= NEWEST) release_read(engine->last, &out->release);
     if (out->row < 2) out->transformers = out->release;  // which are transformers
     int row = 0;
-    while (row < N_REQUIRED && !(is_of(row, engine->name) && out->release > required[row].from - 1e-9))
+    while (row < N_REQUIRED &&
+           !(is_of(row, engine->name) && out->release > required[row].from - 1e-9))
         row++;
     if (row == N_REQUIRED) return true;
     if (!has_below) out->transformers = required[row].with;
     if (goes_with(row, out->transformers)) return true;
-    char high[16] = "";
-    if (required[row].high < NEWEST)
-        snprintf(high, sizeof high, " to %.2f", required[row].high);
-    return fail(err, "%s: %s %s requires transformers %.2f%s", out->engine, engine->name,
-                out->version, required[row].low, high);
+    char low[24], high[24];
+    write_release(required[row].low, low, sizeof low);
+    write_release(required[row].high, high, sizeof high);
+    const bool is_open = required[row].high >= NEWEST;
+    return fail(err, "%s: %s %s requires transformers %s%s%s", out->engine, engine->name,
+                out->version, low, is_open ? "" : " to ", is_open ? "" : high);
 }

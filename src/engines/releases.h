@@ -1,58 +1,71 @@
-// What differs between an engine's releases: rows of releases.c.
+// The rows of engines, and what differs between an engine's releases: rows of releases.c.
 #pragma once
 
+#include "../configs/config.h"
 #include "engines.h"
+
+// A row of the table of engines, which engine_list.c has.
+typedef struct {
+    const char *name, *version;
+    const char *first, *last;  // the releases for which the facts hold
+    void (*prepares)(
+        Config *config);  // before the block is found, its layout above all; NULL: nothing
+    void (*reads)(Config *config);  // what it does otherwise than hf5
+    unsigned flags;
+} Engine;
+extern const Engine engines[];
+extern const int n_engines;
 
 // What an engine, or the release of transformers that reads the config for it, does in some of its
 // releases.
 typedef enum {
     // yarn's attention factor, and its ramp
-    RULE_ATTENTION_FACTOR,   // attention_factor counts, and goes before the pair
-    RULE_PAIR,               // the quotient of mscale and mscale_all_dim counts
-    RULE_PAIR_OF_ZEROS,      // also where one of them is 0
-    RULE_ATTN_FACTOR,        // attn_factor multiplies
-    RULE_APPLY_YARN,         // apply_yarn_scaling: false leaves attn_factor alone
-    RULE_EXTRAPOLATION,      // extrapolation_factor multiplies the ramp
-    RULE_WHOLE_RAMP,         // truncate is not read
+    RULE_ATTENTION_FACTOR,  // attention_factor counts, and goes before the pair
+    RULE_PAIR,              // the quotient of mscale and mscale_all_dim counts
+    RULE_PAIR_OF_ZEROS,     // also where one of them is 0
+    RULE_ATTN_FACTOR,       // attn_factor multiplies
+    RULE_APPLY_YARN,        // apply_yarn_scaling: false leaves attn_factor alone
+    RULE_EXTRAPOLATION,     // extrapolation_factor multiplies the ramp
+    RULE_WHOLE_RAMP,        // truncate is not read
     // lengths
     RULE_YARN_LENGTHENS,     // texts may be L times yarn's factor long
     RULE_YARN_BY_MAX,        // yarn's L is max_position_embeddings
     RULE_FACTOR_BY_LENGTHS,  // yarn's s is max_position_embeddings / L
     RULE_LLAMA3_BESIDE,      // llama3's L is that beside the block, or 8,192
     // dynamic and longrope
-    RULE_ONE_BASE,           // dynamic has one base for all lengths, of s squared - s + 1
-    RULE_NO_DYNAMIC,         // dynamic is not known
-    RULE_LIST_BY_SERVER,     // longrope's list goes by the server's length
-    RULE_LONG_LIST,          // outside Phi-3 longrope's list is the long one
-    RULE_SHORT_LIST,         // likewise the short one
-    RULE_MSCALE_OF_LIST,     // short_mscale and long_mscale are longrope's attention factor
-    RULE_PHI3_BY_SCALING,    // Phi-3's lists are looked for in rope_scaling alone
-    RULE_YARN_BY_CLASS,      // yarn is converted for some classes alone
+    RULE_ONE_BASE,         // dynamic has one base for all lengths, of s squared - s + 1
+    RULE_NO_DYNAMIC,       // dynamic is not known
+    RULE_LIST_BY_SERVER,   // longrope's list goes by the server's length
+    RULE_LONG_LIST,        // outside Phi-3 longrope's list is the long one
+    RULE_SHORT_LIST,       // likewise the short one
+    RULE_MSCALE_OF_LIST,   // short_mscale and long_mscale are longrope's attention factor
+    RULE_PHI3_BY_SCALING,  // Phi-3's lists are looked for in rope_scaling alone
+    RULE_YARN_BY_CLASS,    // yarn is converted for some classes alone
     // blocks, and the share of a head
-    RULE_SCALING_ONLY,       // rope_parameters is not read, and L is the block's
-    RULE_NULL_FACTOR,        // a factor of null in a block that does not scale is an error
-    RULE_SHARE_INSIDE,       // of a scaled block's share and one beside it, that inside
-    RULE_SHARED_KEYS,        // a key beside the blocks of kinds of layers is an error
-    RULE_FLAT_BLOCK,         // one block in place of those of kinds of layers is an error
-    RULE_YARN_BY_KIND,       // so is yarn in a block of a kind of layers
-    RULE_ROTARY_UNREAD,      // MiniMax M2's rotary_dim is not read
-    RULE_ROPE_DIM,           // the block's rope_dim is how much of a head turns
-    RULE_SECTIONS,           // a block with sections places yarn's ramp by 4 L
-    RULE_SECTIONS_AT_ALL,    // also in the classes that now say how far positions reach
-    RULE_SECTIONS_IN_TEXT,   // also in these classes by themselves, outside a wrapper
+    RULE_SCALING_ONLY,      // rope_parameters is not read, and L is the block's
+    RULE_NULL_FACTOR,       // a factor of null in a block that does not scale is an error
+    RULE_SHARE_INSIDE,      // of a scaled block's share and one beside it, that inside
+    RULE_SHARED_KEYS,       // a key beside the blocks of kinds of layers is an error
+    RULE_FLAT_BLOCK,        // one block in place of those of kinds of layers is an error
+    RULE_YARN_BY_KIND,      // so is yarn in a block of a kind of layers
+    RULE_ROTARY_UNREAD,     // MiniMax M2's rotary_dim is not read
+    RULE_ROPE_DIM,          // the block's rope_dim is how much of a head turns
+    RULE_SECTIONS,          // a block with sections places yarn's ramp by 4 L
+    RULE_SECTIONS_AT_ALL,   // also in the classes that now say how far positions reach
+    RULE_SECTIONS_IN_TEXT,  // also in these classes by themselves, outside a wrapper
     // families
-    RULE_SHIFTED,            // Ministral 3's class passes its arguments one place off
-    RULE_ONE_HEAD,           // heads that differ by layer, Gemma 4's, are an error
-    RULE_OWN_OLMO3,          // there is a class of its own for OLMo 3, which reads one block
-    RULE_CLASS_OF_OLMO3,     // transformers' own class is used for it
+    RULE_SHIFTED,         // Ministral 3's class passes its arguments one place off
+    RULE_ONE_HEAD,        // heads that differ by layer, Gemma 4's, are an error
+    RULE_OWN_OLMO3,       // there is a class of its own for OLMo 3, which reads one block
+    RULE_CLASS_OF_OLMO3,  // transformers' own class is used for it
 } ReleaseRule;
 
 // Whether a rule holds in a release of an engine.
 bool release_has(const char *engine, double release, ReleaseRule rule);
 
-// Reads "4.51", "0.11.1" and "2026-06-20" as 4.51, 0.1101 and 2026.062. Returns what is behind the
+// Reads "4.51", "0.11.1" and "2026-06-20" as 4.51, 0.1101 and 2026.062. Returns what follows the
 // release, or NULL where there is none.
 const char *release_read(const char *text, double *release);
-// Completes the release of a reading, and that of transformers below it, each of which may be told.
-// False with the reason where the facts are of none such, or the two do not go together.
+// Completes the release of a reading, and that of transformers below it, each of which may be given.
+// False with the reason where no facts are of such a one, or the two do not go together.
 bool release_settle(Reading *out, Error *err);

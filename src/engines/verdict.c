@@ -110,7 +110,8 @@ static void compare(Config *c, const Reading *reference, const RopeFreqs *here,
         config_note(c, "%s %.6g, not %.6g%s%s", facts[i].name, facts[i].here, facts[i].there,
                     why ? ": " : "", why ? why : "");
     }
-    if (c->as->has_divisors) config_note(c, "%s", c->as->why_list ? c->as->why_list : "its own base");
+    if (c->as->has_divisors)
+        config_note(c, "%s", c->as->why_list ? c->as->why_list : "its own base");
     else if (c->type == TYPE_LONGROPE) note_lists(c, reference);
 }
 

@@ -270,7 +270,7 @@ static void mix_values(const AttentionTask *k, const KvBlock *block, int count, 
 // ---- tasks ----
 
 // The task of `n` queries from row t0 of the call on, which kv head `kv_head` meets: its rows are
-// prepared ready for score_block.
+// prepared for score_block.
 static AttentionTask begin_task(const Attention *c, const AttentionMemory *scratch, int kv_head,
                                 int t0, int n) {
     int heads = c->n_heads / c->cache->n_kv_heads;

@@ -7,9 +7,9 @@
 #include "number.h"
 
 // C (m, n) += A (m, k) B (k, n). Rows of A and B lie a stride apart, in elements. n is a multiple
-// of 16. B is of any type but bfloat16. With `turns`, (k / 2, b_stride) cosines and then as many
-// sines, B is rotated on the way and k is even: rows 2i and 2i + 1, (x, y), become (x cos - y sin,
-// x sin + y cos) with row i of the cosines and sines.
+// of 16. B is of any type but bfloat16. `turns`, if not NULL, has (k / 2, b_stride) cosines, then
+// as many sines. Then k is even, and B is rotated on the way: rows 2i and 2i + 1, (x, y), become
+// (x cos - y sin, x sin + y cos) with row i of the cosines and sines.
 typedef struct {
     int64_t m, n, k;
     const float *a;

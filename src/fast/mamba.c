@@ -49,7 +49,7 @@ typedef struct {
     int64_t columns;
 } MambaHead;
 
-// What a few rows have to do with one another.
+// How a few consecutive rows depend on one another.
 typedef struct {
     const float *b[MAMBA_ROWS], *c[MAMBA_ROWS];
     float left[MAMBA_ROWS];               // A_t
@@ -57,6 +57,7 @@ typedef struct {
     float writes[MAMBA_ROWS];             // D_s time_s, to the last row
 } MambaRows;
 
+// Fills in how the n rows from `row` on depend on one another.
 ALWAYS_INLINE void relate_mamba_rows(MambaRows *r, const MambaHead *h, int row, int n) {
     for (int t = 0; t < n; t++) {
         float decay = h->decays[(row + t) * h->heads];

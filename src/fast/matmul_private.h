@@ -19,7 +19,7 @@ struct Workspace {
 int common_group(const Product *products, int n);
 // Memory for n vectors, of which n_in_place may be multiplied in place.
 Vectors lay_out_vectors(Arena *arena, int64_t n, int64_t cols, int64_t n_in_place);
-// Makes vector t of those of an input ready.
+// Prepares vector t of an input for products: normed, multiplied, rounded.
 void prepare_vector(const Input *input, int group, Vectors *vectors, int64_t t);
 // One piece of work: `width` rows of a product from `row` on, as far as there are such, whose sums
 // (n, width) come from `multiply`. sums has room for two of them.

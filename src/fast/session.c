@@ -1,6 +1,7 @@
 // Sessions: their memory, their place in the text, and what is refused.
 #include "session.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,6 +46,40 @@ static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int
     return true;
 }
 
+// Reads tokens, which were checked, chunk by chunk. The length is in positions.
+static bool read_chunks(Session *s, const int32_t *tokens, int n, int length, int n_logits,
+                        Error *err) {
+    const SessionConfig *c = &s->config;
+    for (int done = 0, count; done < n; done += count) {
+        count = n - done < c->chunk ? n - done : c->chunk;
+        if (c->go_on && !c->go_on(c->whose))
+            return fail(err, "the reading was given up at position %d", s->position);
+        if (interrupted) return fail(err, "interrupted");
+        int wanted = n_logits - (n - done - count);  // of this chunk
+        wanted = wanted < 0 ? 0 : wanted > count ? count : wanted;
+        if (read_chunk(s, tokens + done, count, length, wanted, err)) continue;
+        if (interrupted && c->go_on) c->go_on(c->whose);  // who reads hears of it in the usual way
+        return false;
+    }
+    return true;
+}
+
+// Whether layers of either kind change the list of longrope.
+static bool changes_list(const Session *s, int before, int now) {
+    const SessionConfig *c = &s->config;
+    bool has_sliding = s->model->config.extra->layers.sliding_rope;
+    return settings_changes_list(c->rope, before, now) ||
+           (has_sliding && settings_changes_list(c->sliding, before, now));
+}
+
+// Reads what was read before again, by longrope's other list.
+static bool read_anew(Session *s, int length, Error *err) {
+    int n = s->position;
+    session_rewind(s, 0);
+    s->times_anew++;
+    return read_chunks(s, s->tokens, n, length, 0, err);
+}
+
 bool session_read(Session *s, const int32_t *tokens, int n, int length, int n_logits, Error *err) {
     const SessionConfig *c = &s->config;
     int vocab_size = s->model->config.vocab_size;
@@ -59,18 +94,13 @@ bool session_read(Session *s, const int32_t *tokens, int n, int length, int n_lo
     for (int i = 0; i < n; i++)
         if (tokens[i] < 0 || tokens[i] >= vocab_size)
             return fail(err, "token %d is not in the vocabulary of %d", (int)tokens[i], vocab_size);
-    for (int done = 0, count; done < n; done += count) {
-        count = n - done < c->chunk ? n - done : c->chunk;
-        if (c->go_on && !c->go_on(c->whose))
-            return fail(err, "the reading was given up at position %d", s->position);
-        if (interrupted) return fail(err, "interrupted");
-        int wanted = n_logits - (n - done - count);  // of this chunk
-        wanted = wanted < 0 ? 0 : wanted > count ? count : wanted;
-        if (read_chunk(s, tokens + done, count, length, wanted, err)) continue;
-        if (interrupted && c->go_on) c->go_on(c->whose);  // who reads hears of it in the usual way
-        return false;
+    if (s->tokens && n > 0) {
+        bool anew = s->position > 0 && changes_list(s, s->read_at, length);
+        if (anew && !read_anew(s, length, err)) return false;
+        memcpy(s->tokens + s->position, tokens, n * sizeof *tokens);
+        s->read_at = length;
     }
-    return true;
+    return read_chunks(s, tokens, n, length, n_logits, err);
 }
 
 float *session_logits(Session *s, int row, int n_rows, Error *err) {
@@ -99,6 +129,8 @@ static void lay_out(Session *s) {
     s->n_states = s->config.plain ? s->plain->extra->n_kept : s->fast->n_kept;
     s->cache_bytes += s->n_states * sizeof(float);
     s->kept = arena_take(arena, s->n_states, sizeof(float));
+    bool keeps_tokens = !s->config.stale_keys && changes_list(s, 1, INT_MAX);
+    s->tokens = keeps_tokens ? arena_take(arena, s->config.context, sizeof *s->tokens) : NULL;
     s->logits = arena_take(arena, rows * s->model->config.vocab_size, sizeof(float));
 }
 

@@ -20,7 +20,7 @@ enum {
 //    changes spread.n afterwards.
 // 3. 0 <= position <= config.context. session_read alone raises it, a chunk at a time. When a read
 //    fails or is given up, position counts the chunks that were read before. session_rewind and
-//    session_begin alone lower it.
+//    session_begin alone lower it, and a read that begins anew (10) if it fails.
 // 4. The cache has keys and values of tokens 0 to position - 1. Later rows may hold what was
 //    read before a rewind, and no read sees them before it writes them.
 // 5. If layers keep states, these are those after token states_at - 1, and states_at is `position`
@@ -32,6 +32,9 @@ enum {
 // 8. One of fast and plain does all the work: plain if session_is_plain. Only its arrays are laid
 //    out, and it alone has a past.
 // 9. Nothing is allocated after session_new, and session_free frees all of it.
+// 10. Tokens 0 to position - 1 are in `tokens`, and all were read by the same list of longrope: that
+//     of a text of read_at positions. Where a text needs the other list, session_read reads all of
+//     it anew. With stale keys it does not.
 typedef struct {
     const Model *model;
     SessionConfig config;
@@ -40,6 +43,9 @@ typedef struct {
     int64_t n_states;      // numbers of all states; 0: no layer keeps one
     float *kept;           // (n_states)
     int states_at, kept_at;
+    int32_t *tokens;  // (context) what was read; NULL: the method has no two lists
+    int read_at;      // the length in positions of the last read
+    int times_anew;   // how often a text was read anew since session_new
     Arena arena;    // where all arrays lie
     int n_logits;   // rows of x that session_logits can use
     float *x;       // (chunk, dim) the residual stream
@@ -80,7 +86,8 @@ void session_begin(Session *session, int n);
 int session_place(const Session *session, int i);
 
 // Reads n more tokens of a text of `length` tokens so far, which includes these n. A method that
-// follows the length turns every query and every cached key at the scale of that length.
+// follows the length turns every query and every cached key at the scale of that length. Where a
+// text grows past the L of longrope's short list, all of it is read anew by the long one.
 // session_logits can then give the logits of the last n_logits tokens; 0 if only the cache matters.
 // False with the reason when a token is not in the vocabulary, the context cannot hold them,
 // activations are not finite, or go_on, Ctrl-C or SIGTERM ends the reading.

@@ -193,6 +193,7 @@ typedef struct {
     float last[AT_ONCE];              // D_s, to the last one
 } RowGroup;
 
+// Fills in how the n rows from `row` on depend on one another.
 ALWAYS_INLINE void relate_rows(RowGroup *r, const Head *h, int row, int n) {
     for (int t = 0; t < n; t++) {
         float decay = h->decays[(row + t) * h->heads];

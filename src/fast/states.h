@@ -11,8 +11,8 @@ typedef struct States {
     float *kept;    // (layers with LAYER_STATE, state_numbers) the transformer's
     float *inputs;  // (chunk, state_inputs), and after the convolution its channels in place
     float *made;    // (chunk, state_width) the gates, and then the layer's output
-    float *betas;   // (chunk, state_value_heads) how much a head takes,
-    float *decays;  // (chunk, state_value_heads) and by what its state is multiplied
+    float *betas;   // (chunk, state_value_heads) how much a head takes; of Mamba 2 the token's time
+    float *decays;  // (chunk, state_value_heads) the factor of its state
 } States;
 
 // What a layer keeps, the last inputs of its convolution first.

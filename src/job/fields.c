@@ -15,8 +15,10 @@ static void put_number(const char *before, const char *name, double x) {
     printf(", \"%s%s\": %.17g", before, name, x);
 }
 
-static void put_list(const char *name, const double *x, int n) {
-    printf(", \"%s\": [", name);
+// NULL: no list.
+static void put_list(const char *before, const char *name, const double *x, int n) {
+    if (!x) return;
+    printf(", \"%s%s\": [", before, name);
     for (int i = 0; i < n; i++) printf("%s%.17g", i ? ", " : "", x[i]);
     putchar(']');
 }
@@ -30,6 +32,7 @@ static void put_method(const char *before, const RopeConfig *c) {
         double value;
     } fields[] = {
         {before[0] ? "method" : "rope_method", c->method},
+        {before[0] ? "dynamic" : "rope_dynamic", c->dynamic},
         {"theta", c->theta},
         {"factor", c->factor},
         {"train_ctx", c->train_ctx},
@@ -46,12 +49,13 @@ static void put_method(const char *before, const RopeConfig *c) {
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         put_number(before, fields[i].name, fields[i].value);
+    put_list(before, "short_factor", c->short_factors, c->rotary_dim / 2);
+    put_list(before, "long_factor", c->long_factors, c->rotary_dim / 2);
 }
 
-// What all layers share, and longrope's lists.
+// What all layers share.
 static void put_rest(const RopeFile *said) {
     const RopeConfig *c = &said->rope;
-    put_number("", "rope_dynamic", c->dynamic);
     put_number("", "original_unsaid", said->original_unsaid);
     put_number("", "named_original", said->named_original);
     put_number("", "unscaled_positions", c->unscaled_positions);
@@ -60,8 +64,6 @@ static void put_rest(const RopeFile *said) {
     put_number("", "temperature_beta", rest->beta != 0 ? rest->beta : c->temperature_beta);
     put_number("", "temperature_length", rest->beta != 0 ? rest->length : 0);
     put_number("", "temperature_unturned", rest->beta != 0);
-    if (c->short_factors) put_list("short_factor", c->short_factors, c->rotary_dim / 2);
-    if (c->long_factors) put_list("long_factor", c->long_factors, c->rotary_dim / 2);
     if (c->map) put_number("", "chunk", c->chunk);  // of dca, which no header has
 }
 

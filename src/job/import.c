@@ -16,7 +16,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +25,7 @@
 
 #include "job.h"
 
-extern char **environ;
+enum { NOT_STARTED = 127 };  // a shell's exit status for a program that is not there
 
 typedef struct {
     char source[PATH_MAX];                                  // what the exporter is given
@@ -99,17 +98,18 @@ static uint64_t key_of(const Import *im, const char *version) {
     static const char *const rooms[] = {"export", "export/kinds"};
     char place[PATH_MAX], room[PATH_MAX + 16];
     uint64_t key = hash_text(14695981039346656037u, version);
-    key = hash_text(key, realpath(im->source, place) ? place : im->source);
+    if (!realpath(im->source, place)) return key;  // it is gone, and the exporter will say so
+    key = hash_text(key, place);
     struct stat info;
-    if (stat(im->source, &info) == 0 && S_ISDIR(info.st_mode)) {
-        key += hash_folder(im->source, NULL);
+    char *slash = strrchr(place, '/');
+    if (stat(place, &info) == 0 && S_ISDIR(info.st_mode)) {
+        key += hash_folder(place, NULL);
     } else {
-        char *slash = strrchr(place, '/');
-        if (slash) *slash = '\0';
-        key += hash_folder(slash > place ? place : "/", slash ? slash + 1 : place);
+        *slash = '\0';
+        key += hash_folder(slash > place ? place : "/", slash + 1);
     }
     if (!realpath(im->script, place)) return key;
-    char *slash = strrchr(place, '/');
+    slash = strrchr(place, '/');
     *slash = '\0';
     key += hash_file(place, slash + 1);
     for (int i = 0; i < 2; i++) {
@@ -205,36 +205,40 @@ static const char *last_line(Import *im) {
     return strncmp(line, name, sizeof name - 1) == 0 ? line + sizeof name - 1 : line;
 }
 
+// Becomes the exporter, whose words go into the pipe. Exit status 127: python3 does not start.
+static void become_exporter(Import *im, char *out, const int ends[2]) {
+    char *const command[] = {"python3", im->script, im->source, out, NULL};
+    dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
+    dup2(ends[1], STDOUT_FILENO);
+    dup2(ends[1], STDERR_FILENO);
+    close(ends[0]);
+    close(ends[1]);
+    execvp(command[0], command);
+    _exit(NOT_STARTED);
+}
+
 // Has the exporter write the model into im->part. False with the reason.
 static bool run_exporter(Import *im, Error *err) {
     char out[PATH_MAX];
     int ends[2], status;
-    pid_t exporter;
-    posix_spawn_file_actions_t actions;
     if (!put_path(out, err, "%s%s", im->part, "/model.bin")) return false;
-    char *const command[] = {"python3", im->script, im->source, out, NULL};
     if (pipe(ends) != 0) return fail(err, "%s: no pipe (%s)", im->source, strerror(errno));
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
-    posix_spawn_file_actions_addclose(&actions, ends[0]);
-    posix_spawn_file_actions_addclose(&actions, ends[1]);
-    int wrong = posix_spawnp(&exporter, command[0], &actions, NULL, command, environ);
-    posix_spawn_file_actions_destroy(&actions);
+    pid_t exporter = fork();
+    if (exporter == 0) become_exporter(im, out, ends);
     close(ends[1]);
-    if (!wrong) listen(im, ends[0], exporter);
+    if (exporter > 0) listen(im, ends[0], exporter);
     close(ends[0]);
-    if (wrong)
-        return fail(err,
-                    "%s: bringing it in takes python3, which does not start here (%s); "
-                    "--no-import says how to do it elsewhere",
-                    im->source, strerror(wrong));
+    if (exporter < 0) return fail(err, "%s: no process (%s)", im->source, strerror(errno));
     while (waitpid(exporter, &status, 0) < 0 && errno == EINTR) {
     }
     if (interrupted) return fail(err, "interrupted");
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
     const char *why = last_line(im);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_STARTED && !*why)
+        return fail(err,
+                    "%s: bringing it in takes python3, which is not here (--no-import says how to "
+                    "do it elsewhere)",
+                    im->source);
     return fail(err, "%s", *why ? why : "the exporter ended without a word");
 }
 

@@ -122,6 +122,9 @@ SessionConfig session_config(const Job *job, const RopePlan *plan, int context);
 Session *open_session(const Job *job, const RopePlan *plan, int context, bool say_memory,
                       Error *err);
 
+// Prints a line if a text grew past longrope's L, and was read anew by the long list.
+void say_read_anew(const Session *session);
+
 // ---- foreign.c: files of other programs ----
 
 // model_open, and what other programs' files are called, and how they are brought in. When it fails

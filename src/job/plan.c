@@ -380,3 +380,11 @@ Session *open_session(const Job *job, const RopePlan *plan, int context, bool sa
                 context, plan->piece);
     return s;
 }
+
+void say_read_anew(const Session *s) {
+    if (s->times_anew == 0) return;
+    fprintf(stderr,
+            "run: the text grew past %d positions, so all of it was read anew by the long list, as "
+            "Hugging Face does\n",
+            s->config.rope->train_ctx);
+}

@@ -78,6 +78,20 @@ void said_unused(const RopeFile *said, char *line, size_t size) {
 
 void warn_of_unread(const char *path, const RopeFile *said) { print_remarks(path, said->unread); }
 
+// Fails with the word for a GGUF file or a model.bin where a config was expected and could not be read.
+static bool is_model_file(const char *path, Error *err) {
+    char magic[4] = "";
+    FILE *in = strcmp(path, "-") ? fopen(path, "rb") : NULL;
+    size_t n = in ? fread(magic, 1, sizeof magic, in) : 0;
+    if (in) fclose(in);
+    if (n == sizeof magic && memcmp(magic, "GGUF", 4) == 0)
+        return fail(err,
+                    "%s: a GGUF file (expected a config.json or its block; a model comes first "
+                    "and by itself)",
+                    path);
+    return false;
+}
+
 bool said_by_config(const char *path, const Model *model, bool is_read, RopeFile *said,
                     Error *err) {
     const RopeConfig rope = said->rope;
@@ -86,7 +100,7 @@ bool said_by_config(const char *path, const Model *model, bool is_read, RopeFile
     const bool by_layer = said->by_layer;
     size_t length;
     char *text = read_file(path, MOST_CONFIG_BYTES, &length, err);
-    if (!text) return false;
+    if (!text) return is_model_file(path, err);
     bool good = rope_config_parse(said, text, length, err);
     free(text);
     if (!good) {

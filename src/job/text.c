@@ -15,9 +15,9 @@ typedef struct {
     const TextOptions *o;
     Session *session;
     Sampler sampler;
-    int end_of_turn;    // the token that ends a turn of a chat, -1: none
-    ChatAnswer answer;  // of a chat: which of its tokens are shown
-    int decode_tokens;  // for the closing line
+    int end_of_turn;                    // the token that ends a turn of a chat, -1: none
+    ChatAnswer answer;                  // of a chat: which of its tokens are shown
+    int prefill_tokens, decode_tokens;  // for the closing line
     double prefill_seconds, decode_seconds;
 } Writing;
 
@@ -49,7 +49,7 @@ static void print_plan(const Job *job, uint64_t seed) {
 
 static void print_speed(const Writing *t) {
     int decode = t->decode_tokens;
-    int prefill = t->session->position - decode;
+    int prefill = t->prefill_tokens;
     double reading = prefill / fmax(t->prefill_seconds, 1e-9);
     double writing = decode / fmax(t->decode_seconds, 1e-9);
     fprintf(stderr, "run: prefill %d tokens, %.2f tokens/s; ", prefill, reading);
@@ -64,13 +64,17 @@ static bool read_prompt(Writing *t, const int32_t *ids, int n, Error *err) {
     double start = now_seconds();
     int length = t->session->position + n;
     bool ok = true;
+    int done = 0;
     catch_interrupt(SA_RESTART);
-    for (int done = 0, count; ok && done < n && !interrupted; done += count) {
-        count = n - done < PREFILL_CHUNK ? n - done : PREFILL_CHUNK;
+    while (ok && done < n && !interrupted) {
+        int count = n - done < PREFILL_CHUNK ? n - done : PREFILL_CHUNK;
         bool is_last = done + count == n;
-        ok = session_read(t->session, ids + done, count, length, is_last, err) || interrupted;
+        bool read = session_read(t->session, ids + done, count, length, is_last, err);
+        if (read) done += count;
+        ok = read || interrupted;
     }
     t->prefill_seconds += now_seconds() - start;
+    t->prefill_tokens += done;
     return ok;
 }
 
@@ -208,6 +212,7 @@ bool generate_text(Job *job, Error *err) {
     int vocab_size = job->model->config.vocab_size;
     bool ok = sampler_init(&t.sampler, &o->sampling, vocab_size, seed, err);
     ok = ok && (all->job == JOB_CHAT ? hold_chat(&t, err) : answer_prompt(&t, err));
+    say_read_anew(t.session);
     if (ok) print_speed(&t);
     sampler_free(&t.sampler);
     session_free(t.session);

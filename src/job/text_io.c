@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,6 +112,18 @@ bool check_text(const char *path, const char *text, size_t length, Error *err) {
     return true;
 }
 
+// Warns of a prompt that is no text: UTF-16 or bytes of a program, which are read all the same.
+static void warn_of_bytes(const char *path, const char *text, size_t length) {
+    const size_t broken = broken_bytes(text, length);
+    size_t nulls = 0;
+    for (size_t i = 0; i < length; i++) nulls += text[i] == '\0';
+    if (10 * (broken + nulls) <= length) return;
+    fprintf(stderr,
+            "run: warning: %s: %.0f %% of its bytes belong to no character (expected UTF-8%s)\n",
+            name_of_file(path), 100.0 * (double)(broken + nulls) / (double)length,
+            4 * nulls > length ? ", found UTF-16, as it seems" : "");
+}
+
 // The share of ids that are parts of characters.
 static double share_in_parts(const Tokenizer *tokenizer, const int32_t *ids, size_t n) {
     size_t parts = 0;
@@ -145,9 +158,11 @@ int32_t *text_ids(const TextSource *source, const Tokenizer *tokenizer, size_t *
         file = read_text(path, &length, err);
         if (!file) return NULL;
         text = file;
+        if (source->is_line && length > 0 && text[length - 1] == '\n') file[--length] = '\0';
     }
     bool is_prompt = source->is_prompt;
     bool measured = tokenizer && !is_prompt;
+    if (tokenizer && is_prompt && path) warn_of_bytes(path, text, length);
     int32_t *ids = NULL;
     if (!tokenizer) ids = parse_ids(path, text, length, source->vocab_size, n, err);
     else if (!path || is_prompt || check_text(path, text, length, err))
@@ -161,6 +176,14 @@ int32_t *text_ids(const TextSource *source, const Tokenizer *tokenizer, size_t *
 }
 
 bool input_is_typed(void) { return isatty(STDIN_FILENO); }
+
+bool input_is_piped(void) {
+    enum { PATIENCE = 200 };  // ms: of a pipe that nobody writes to, such as a script's own
+    struct stat input;
+    struct pollfd waiting = {.fd = STDIN_FILENO, .events = POLLIN};
+    const bool is_pipe = fstat(STDIN_FILENO, &input) == 0 && S_ISFIFO(input.st_mode);
+    return is_pipe && poll(&waiting, 1, PATIENCE) == 1 && waiting.revents & POLLIN;
+}
 
 char *read_line(const char *label) {
     char *line = NULL;

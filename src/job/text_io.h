@@ -28,6 +28,7 @@ typedef struct {
     const char *path;  // NULL: no file
     bool is_prompt;    // its ids follow BOS; what is not a prompt passes check_text
     int vocab_size;    // above every id of a file that lists ids
+    bool is_line;      // without the newline at its end
 } TextSource;
 
 // The *n > 0 ids of a source. Without a tokenizer its file lists them. The caller frees them. NULL
@@ -39,6 +40,8 @@ bool is_in_parts(const Tokenizer *tokenizer, const int32_t *ids, size_t n);
 
 // Whether somebody types standard input at a terminal.
 bool input_is_typed(void);
+// Whether standard input is a pipe that has something to read.
+bool input_is_piped(void);
 
 // The next line of standard input, which the caller frees; NULL at the end or on Ctrl-C. A terminal
 // shows the label.

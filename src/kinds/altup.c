@@ -53,7 +53,8 @@ static bool check_both_halves(const Model *m, Error *err) {
     return true;
 }
 
-static void list_altup(Model *m, Layer *w, Tensors *t) {
+// Adds the tensors between streams.
+static void add_altup_tensors(Model *m, Layer *w, Tensors *t) {
     AltupConfig *of_model = m->config.kinds->altup;
     AltupTensors *to = w->kinds->altup;
     int64_t n = of_model->streams, dim = m->config.dim, rank = of_model->laurel_rank;
@@ -227,7 +228,7 @@ const Kind altup_kind = {
     .n_fields = sizeof fields_of_altup / sizeof fields_of_altup[0],
     .check = check_altup,
     .check_layers = check_both_halves,
-    .add_tensors = list_altup,
+    .add_tensors = add_altup_tensors,
     .describe = describe_altup,
     .lay_out = lay_out_altup,
     .has = has_altup,

@@ -30,7 +30,8 @@ static bool check_encodings(Model *m, Error *err) {
            fail(err, "seq_len is %d with %d learned positions", m->config.seq_len, rows);
 }
 
-static void list_encodings(Model *m, Layer *w, Tensors *t) {
+// Adds the tables and matrices of an encoding.
+static void add_encoding_tensors(Model *m, Layer *w, Tensors *t) {
     EncodingConfig *e = m->config.kinds->encoding;
     EncodingTensors *to = w->kinds->encoding;
     int64_t dim = m->config.dim, head = w->extra->shape.head_dim;
@@ -228,7 +229,7 @@ const Kind encodings_kind = {
     .fields = fields_of_encodings,
     .n_fields = sizeof fields_of_encodings / sizeof fields_of_encodings[0],
     .check = check_encodings,
-    .add_tensors = list_encodings,
+    .add_tensors = add_encoding_tensors,
     .has = has_encoding,
     .lay_out = lay_out_encodings,
     .embed = embed_position,

@@ -81,7 +81,8 @@ static bool check_dense_layers(const Model *m, Error *err) {
     return m->config.kinds->experts->n || check_no_layer_has(m, LAYER_DENSE, "n_experts", err);
 }
 
-static void list_experts(Model *m, Layer *w, Tensors *t) {
+// Adds the tensors of experts, and drops those of the dense network.
+static void add_experts_tensors(Model *m, Layer *w, Tensors *t) {
     const ExpertsConfig *e = m->config.kinds->experts;
     ExpertsTensors *to = w->kinds->experts;
     int64_t dim = m->config.dim, n = e->n, wide = n * e->hidden_dim, shared = e->shared_hidden_dim;
@@ -394,7 +395,7 @@ const Kind experts_kind = {
     .n_fields = sizeof fields_of_experts / sizeof fields_of_experts[0],
     .check = check_experts,
     .check_layers = check_dense_layers,
-    .add_tensors = list_experts,
+    .add_tensors = add_experts_tensors,
     .describe = describe_experts,
     .unread_bytes = unread_experts,
     .lay_out = lay_out_experts,

@@ -78,7 +78,7 @@ bool router_has_bias(const Model *model);
 // The width of an expert's input and output.
 int64_t expert_width(const ModelConfig *config);
 
-// Number i of n experts. Groups of theirs do not cross rows.
+// Expert number i of n, whose weights are one below the other in `all`.
 FeedForward expert_of(const FeedForward *all, int n, int i);
 
 // The gate of a feed-forward layer and the matrix that it multiplies, with their biases.

@@ -52,7 +52,8 @@ static bool check_values(const Model *m, Error *err) {
            check_no_layer_has(m, LAYER_KEYS_ARE_VALUES, "kv_rank 0", err);
 }
 
-static void list_latent(Model *m, Layer *w, Tensors *t) {
+// Adds the tensors of latent vectors, and reshapes wq, wk and wv.
+static void add_latent_tensors(Model *m, Layer *w, Tensors *t) {
     const ModelConfig *c = &m->config;
     const LatentConfig *l = c->kinds->latent;
     LatentTensors *to = w->kinds->latent;
@@ -152,7 +153,7 @@ const Kind latent_kind = {
     .n_fields = sizeof fields_of_latent / sizeof fields_of_latent[0],
     .check = check_latent,
     .check_layers = check_values,
-    .add_tensors = list_latent,
+    .add_tensors = add_latent_tensors,
     .describe = describe_latent,
     .lay_out = lay_out_latent,
     .has = has_latent,

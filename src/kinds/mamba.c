@@ -41,7 +41,8 @@ static bool check_mamba(Model *m, Error *err) {
                  groups, (long long)state_width(&m->config)));
 }
 
-static void list_mamba(Model *m, Layer *w, Tensors *t) {
+// Adds the tensors of Mamba 2 to those of all states.
+static void add_mamba_tensors(Model *m, Layer *w, Tensors *t) {
     const ModelConfig *c = &m->config;
     const StatesConfig *s = c->kinds->states;
     StatesTensors *to = w->kinds->states;
@@ -115,7 +116,7 @@ const Kind mamba_kind = {
     .fields = fields_of_mamba,
     .n_fields = sizeof fields_of_mamba / sizeof fields_of_mamba[0],
     .check = check_mamba,
-    .add_tensors = list_mamba,
+    .add_tensors = add_mamba_tensors,
     .has = has_mamba,
     .mix = mix_mamba,
 };

@@ -1,5 +1,6 @@
 // What kinds of models add to a model, a layer and a forward pass: a pointer for each kind to a
-// struct of its own, which its header has. NULL: nothing.
+// struct of its own, which its header has. Where nothing was added (a Llama alone), there is no such
+// struct of pointers.
 #pragma once
 
 #include "../decoder/decoder.h"

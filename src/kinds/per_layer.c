@@ -21,7 +21,8 @@ static bool check_per_layer(Model *m, Error *err) {
     return CHECK_RULES(m, rules_of_per_layer, err);
 }
 
-static void list_per_layer(Model *m, Layer *w, Tensors *t) {
+// Adds the tensors of layers' own embeddings.
+static void add_per_layer_tensors(Model *m, Layer *w, Tensors *t) {
     const ModelConfig *c = &m->config;
     PerLayerConfig *of_model = c->kinds->per_layer;
     PerLayerTensors *to = w->kinds->per_layer;
@@ -101,7 +102,7 @@ const Kind per_layer_kind = {
     .fields = fields_of_per_layer,
     .n_fields = sizeof fields_of_per_layer / sizeof fields_of_per_layer[0],
     .check = check_per_layer,
-    .add_tensors = list_per_layer,
+    .add_tensors = add_per_layer_tensors,
     .unread_bytes = unread_table,
     .lay_out = lay_out_per_layer,
     .embed = embed_per_layer,

@@ -7,17 +7,17 @@
 // Of a model: fields of the header, and tensors.
 typedef struct PerLayerConfig {
     int dim;            // width of each layer's own embedding; 0: there are none
-    bool scale;         // what a layer leaves in the stream is multiplied by a number
+    bool scale;         // the residual stream is multiplied by a number after each layer
     Matrix embedding;   // (vocab_size, n_layers * dim)
-    Matrix projection;  // (n_layers * dim, dim of the stream)
+    Matrix projection;  // (n_layers * dim, dim of the model)
     const float *norm;  // (dim)
 } PerLayerConfig;
 
 // x += rmsnorm(out @ (gelu(gate @ x) * the layer's own embedding))
 typedef struct PerLayerTensors {
-    Matrix gate;         // (dim, dim of the stream)
-    Matrix out;          // (dim of the stream, dim)
-    const float *after;  // (dim of the stream)
+    Matrix gate;         // (dim, dim of the model)
+    Matrix out;          // (dim of the model, dim)
+    const float *after;  // (dim of the model)
     const float *scale;  // (1) x *= scale, last of all; NULL: none
 } PerLayerTensors;
 

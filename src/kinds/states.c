@@ -67,8 +67,8 @@ static bool check_state_layers(const Model *m, Error *err) {
     return m->config.kinds->states->kind || check_no_layer_has(m, LAYER_STATE, "state_kind", err);
 }
 
-// They replace attention's.
-static void list_states(Model *m, Layer *w, Tensors *t) {
+// Adds the tensors of a state, and drops those of attention.
+static void add_states_tensors(Model *m, Layer *w, Tensors *t) {
     const ModelConfig *c = &m->config;
     const StatesConfig *s = c->kinds->states;
     StatesTensors *to = w->kinds->states;
@@ -288,7 +288,7 @@ const Kind states_kind = {
     .n_fields = sizeof fields_of_states / sizeof fields_of_states[0],
     .check = check_states,
     .check_layers = check_state_layers,
-    .add_tensors = list_states,
+    .add_tensors = add_states_tensors,
     .describe = describe_states,
     .lay_out = lay_out_states,
     .has = has_states,

@@ -108,7 +108,8 @@ bool header_read(Model *model, uint64_t *bytes, Error *err);
 const char *old_header(Model *model, int *version, uint64_t *bytes);
 // Whether the fields of its header go together. Any other file's do.
 bool old_header_holds(const Model *model, Error *err);
-// The places of its tensors (tensors.c) in their order, then a 0; NULL: the file is no such file.
+// The places (tensors.c) of such a file's tensors in their order, then a 0. NULL: the file is not
+// of version 0, 1 or 2.
 const int *old_order(const Model *model);
 // Whether the rest of the file, from `offset` on, is a note that older versions of this program
 // wrote.

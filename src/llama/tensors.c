@@ -13,7 +13,7 @@
 
 // A row of the table is a Tensor: its place in the file, where it goes, what it is for, and its
 // shape.
-static void list_llama(Model *m, Layer *w, Tensors *t) {
+static void add_llama_tensors(Model *m, Layer *w, Tensors *t) {
     const ModelConfig *c = &m->config;
     int64_t dim = c->dim, hidden = c->hidden_dim, vocab = c->vocab_size;
     int64_t heads = c->n_heads * c->head_dim, kv = c->n_kv_heads * c->head_dim;
@@ -39,7 +39,7 @@ static void list_llama(Model *m, Layer *w, Tensors *t) {
 
 void visit_places(Model *m, Layer *w, int first, int end, TensorVisitor *visit, void *whose) {
     Tensors t;
-    list_llama(m, w, &t);
+    add_llama_tensors(m, w, &t);
     EACH_KIND_THAT (add_tensors, k, m) (*k)->add_tensors(m, w, &t);
     for (const Tensor *row = t.rows; row < t.rows + t.n; row++)
         if (row->place >= first && row->place < end && row->rows > 0) visit(whose, row);

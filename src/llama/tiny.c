@@ -59,6 +59,7 @@ typedef struct {
     Arena arena;    // of all arrays
     float *x;       // (dim) the last layer's result for the last token
     float *logits;  // (vocab_size) of the next one
+    int32_t *read;  // (context) the tokens so far
 } TinyText;
 
 // The most positions of the text.
@@ -79,6 +80,7 @@ static bool open_text(TinyText *t, const char *path, const Asked *a, Error *err)
         t->by->lay_out(p, &t->arena);
         t->x = arena_take(&t->arena, m->config.dim, sizeof(float));
         t->logits = arena_take(&t->arena, m->config.vocab_size, sizeof(float));
+        t->read = arena_take(&t->arena, p->context, sizeof *t->read);
         if (pass == 0 && !arena_open(&t->arena, "the past", err)) return false;
     }
     return true;
@@ -122,8 +124,12 @@ static bool write_text(TinyText *t, Sampler *s, Error *err) {
         }
         text_out_token(&out, token);
         if (i == t->plain.context) break;
-        int layer = t->by->forward(&t->plain, token, i, length, t->x);
-        if (layer < m->n_layers) return fail_not_finite(layer, m->n_layers, i, err);
+        t->read[i] = token;
+        bool anew = !in_prompt && settings_changes_list(t->plain.rope, length - 1, length);
+        for (int j = anew ? 0 : i; j <= i; j++) {  // the whole text by longrope's other list
+            int layer = t->by->forward(&t->plain, t->read[j], j, length, t->x);
+            if (layer < m->n_layers) return fail_not_finite(layer, m->n_layers, j, err);
+        }
     }
     return text_out_end(err);
 }

@@ -6,9 +6,10 @@
 // This file asks for rows in order and prints them. What a row needs, costs, reads and judges, and what
 // it found in words, is its type's own: check_settings.c judges settings, check_short.c has the rows
 // about short texts, check_conversion.c and check_like.c those that look for damage, check_whole.c
-// those about long texts, check_cache.c the one about the cache; what they share is in check_rows.c.
+// those about long texts, in which check_facts.c hides keys for check_keys.c to ask for, check_window.c
+// the way past them, check_cache.c the row about the cache; what they share is in check_rows.c.
 // check_verdict.c says what came out.
-#include "check.h"
+#include "check_rows.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -19,14 +20,14 @@
 #include "../kinds/experts.h"
 #include "trial.h"
 
-// The story that is read when no FILE is given, and behind a FILE that is too short.
+// The story that is read when no FILE is given, and after a FILE that is too short.
 static const char prose[] =
 #include "prose.inc"
     ;
 
-enum { MOST_MEASURES = 3 };         // of the speed
-static const double BASE_STEP = 8;  // to the other thetas
-static const double LOOK = 0.03;    // of the budget, between two looks at the clock
+static const double FIRST_KEYS_COST = 4;  // shares of the time left, of which one may be taken
+static const double BASE_STEP = 8;        // to the other thetas
+static const double LOOK = 0.03;          // of the budget, between two looks at the clock
 static const char *const verdicts[] = {"fail", "ok", "unknown", "undecided"};
 
 // The rows about short texts in order. Where a short text is read badly, a mistake of the converter is
@@ -52,7 +53,7 @@ static void print_apart(Table *t, bool is_known, double value, double other) {
     table_number_if(t, is_known, format, value);
 }
 
-void print_row_line(Check *c, const Row *row, const char *name) {
+static void print_row_line(Check *c, const Row *row, const char *name) {
     Table *t = &c->table;
     const bool is_read = row->units > 0 && (row->samples.n > 0 || row->verdict != UNABLE);
     const bool has_limit = is_read && (!row->type->has_limit || row->type->has_limit(row));
@@ -68,7 +69,7 @@ void print_row_line(Check *c, const Row *row, const char *name) {
 
 static void print_row(Check *c, Row *row) {
     row->printed = true;
-    if (row->type->print) row->type->print(c, row);
+    if (row->type->print) row->type->print(c, row, print_row_line);
     else print_row_line(c, row, row->type->name);
     if (!c->table.eyes) fflush(stdout);
     if (row->units > 0 && !c->table.moves)
@@ -118,12 +119,6 @@ static bool measure_speed(Check *c, Error *err) {
 
 // ---- rows in order ----
 
-const Row *find_row(const Check *c, const RowType *type, int length) {
-    for (int i = 0; i < c->n_rows; i++)
-        if (c->rows[i].type == type && c->rows[i].length == length) return &c->rows[i];
-    return NULL;
-}
-
 // Reads units for the row until it is decided, until there is no more text or time, or until it is
 // the next row's turn. False with the reason when something went wrong.
 static bool settle(Check *c, Row *row, int units, Error *err) {
@@ -150,7 +145,9 @@ static bool settle(Check *c, Row *row, int units, Error *err) {
     return ok || c->late;
 }
 
-Row *read_row(Check *c, const RowType *type, int length, int units, Error *err) {
+// The row of the type at that length, read until it is decided, or no unit of the first `units`
+// (0: all) is left, or no time. NULL with the reason.
+static Row *read_row(Check *c, const RowType *type, int length, int units, Error *err) {
     Row *row = (Row *)find_row(c, type, length);
     if (!row) {
         row = &c->rows[c->n_rows++];
@@ -274,19 +271,23 @@ static bool read_rows(Check *c, bool all, Error *err) {
     return read_wanted(c, &cache_row, n, all, err);
 }
 
-// A speed measured while another program kept the processor busy would end the check early, with most
-// of the budget left. So it is measured again before that.
+// Where all that fits has been read and -n is open, what takes twice the time that is left is begun, too:
+// a speed that was measured while another program kept the processor busy may be wrong, and nothing is
+// lost where it is not.
 static bool read_in_order(Check *c, Error *err) {
     const int n = c->job->length;
     if (c->settings.at_any_length) return true;
     if (!read_rows(c, false, err)) return false;
-    for (int i = 1; i < MOST_MEASURES && verdict_at(c, n) == OPEN && !c->late; i++) {
-        if (spent(c) > c->budget / 2) break;
-        if (!measure_speed(c, err) || !read_rows(c, false, err)) return false;
+    for (int pass = 0; pass < 2 && verdict_at(c, n) == OPEN && !c->late; pass++) {
+        c->is_hopeful = true;
+        if (!measure_speed(c, err) || !read_rows(c, pass > 0, err)) return false;
     }
-    if (verdict_at(c, n) == OPEN && !read_rows(c, true, err)) return false;
     if (verdict_at(c, n) == FAIL && !find_held(c, err)) return false;
-    if (verdict_at(c, n) == OK && !read_wanted(c, &first_keys_row, n, true, err)) return false;
+    // It changes no verdict, so that it may not take what another check needs to reach one.
+    const Row first = {.type = &first_keys_row, .length = n};
+    const bool is_cheap = fits(c, FIRST_KEYS_COST * first_keys_row.seconds(c, &first));
+    if (verdict_at(c, n) == OK && is_cheap && !read_wanted(c, &first_keys_row, n, true, err))
+        return false;
     for (int i = 0; i < c->n_rows; i++)
         if (!c->rows[i].printed) print_row(c, &c->rows[i]);
     return true;
@@ -353,6 +354,8 @@ static void choose_lengths(Check *c) {
     c->window = (within < MOST_WINDOW ? within : MOST_WINDOW) / 2 * 2;
     c->half = within / 2 < n / 4 ? within / 2 : n / 4;
     if (c->half > MOST_HALF) c->half = MOST_HALF;
+    c->before = within / 2 < n / 2 ? within / 2 : n / 2;
+    if (c->before > MOST_HALF) c->before = MOST_HALF;
     for (int length = 2 * c->half; length<n; length = length> n / 3 ? n : 2 * length)
         c->lengths[c->n_lengths++] = length;
     c->lengths[c->n_lengths++] = n;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "../fast/kernels.h"
-#include "check.h"
+#include "check_rows.h"
 
 enum {
     CACHE_STRETCHES = 4,  // which are read where no limit is asked for
@@ -167,7 +167,7 @@ static void describe_cache(const Check *c, const Row *row, char *out, size_t siz
 }
 
 // A line for each part of the cache that is told. Those that are not in force have no limit.
-static void print_parts(Check *c, const Row *row) {
+static void print_parts(Check *c, const Row *row, PrintRow *line) {
     for (int part = 0; part < N_CACHE_PARTS && row->units > 0; part++) {
         Row one = *row;
         if (!asks_for_part(c, part)) continue;
@@ -175,9 +175,9 @@ static void print_parts(Check *c, const Row *row) {
         tell_part(row, part, &one.value, &one.error);
         if (part != row->other) one.limit = 0;
         if (part != row->other && row->verdict == FAIL) one.verdict = OK;
-        print_row_line(c, &one, cache_parts[part].row);
+        line(c, &one, cache_parts[part].row);
     }
-    if (row->units == 0) print_row_line(c, row, row->type->name);
+    if (row->units == 0) line(c, row, row->type->name);
 }
 
 // What q8 or q4 changes, in nats.

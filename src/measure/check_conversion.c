@@ -3,7 +3,7 @@
 // side by side, Hugging Face's have them half of the rotary dimensions apart. So a converter moves
 // rows of wq and wk. It may forget that, do it where it is done, do it to one of them alone, or within
 // too many rows.
-#include "check.h"
+#include "check_rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-// The rows of --check about keys. Facts are hidden in the long text: "The pass key is 50492." Each is
-// asked for on a branch of the cache. Where too few are found, which many facts in one text make
+// The rows of --check about keys. Each fact that is hidden in the long text (check_facts.c) is asked
+// for on a branch of the cache. Where too few are found, which many facts in one text make
 // harder, texts of filler with a single key decide.
 #include <math.h>
 #include <stdio.h>
@@ -9,8 +9,6 @@
 #include "check_long.h"
 
 enum {
-    FACTS_APART = 96,    // tokens from one hidden fact to the next, at least
-    BEFORE_END = 48,     // tokens between the last fact and the end of a length
     FIRST_FACTS = 4,     // of the text
     MOST_PASSKEYS = 40,  // texts with one key each
     FIRST_PASSKEYS = 2,  // keys in the first tokens
@@ -21,99 +19,6 @@ static const double ENOUGH_FACTS = 0.5;
 // often, and one verdict in a hundred may be wrong.
 static const double HEALTHY_SHARE = 0.9, BROKEN_SHARE = 0.5, WRONG = 0.01;
 
-// ---- facts that are hidden ----
-
-static const char *const facts[] = {
-    "The pass key is",
-    "The number on the door of the lighthouse is",
-    "The telephone number of the dentist is",
-    "The combination of the safe is",
-    "The serial number of the bicycle is",
-    "The winning ticket of the lottery is",
-    "The weight of the church bell in pounds is",
-    "The price of the white horse is",
-    "The code of the alarm is",
-    "The number of books in the library is",
-    "The height of the mountain in inches is",
-    "The engine of the train has the number",
-    "The membership card of the club says",
-    "The population of the island is",
-    "The license plate of the truck is",
-    "The distance to the mine in feet is",
-    "The account at the bank is",
-    "The number of bricks in the tower is",
-    "The parcel has the label",
-    "The prisoner wears the number",
-    "The spy is known as agent",
-    "The frequency of the radio is",
-    "The bones of the whale were sold for",
-    "The room key of the hotel opens",
-    "The invoice of the carpenter is number",
-    "The catalogue lists the violin as",
-    "The locker of the swimmer is",
-    "The balance of the widow is",
-    "The patent of the pump is",
-    "The grave of the soldier has the number",
-    "The anchor of the ship weighs in grams",
-    "The receipt of the tailor is number",
-};
-enum { N_SENTENCES = sizeof facts / sizeof facts[0] };
-
-// Five digits, by splitmix64's mixing (Steele et al., 2014).
-static int fact_value(int fact) {
-    uint64_t bits = (uint64_t)(fact + 1) * 0x9e3779b97f4a7c15u;
-    bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9u;
-    return (int)(10000 + (bits ^ bits >> 27) % 90000);
-}
-
-static int32_t *encode(const Check *c, const char *text, size_t *n, Error *err) {
-    return tokenizer_encode(c->job->tokenizer, text, strlen(text), false, n, err);
-}
-
-// Puts the fact into the text at *n, if it fits below `end`.
-static bool hide(Check *c, int fact, int *n, int end, Error *err) {
-    LongReading *r = c->long_reading;
-    const char *words = facts[fact % N_SENTENCES];
-    char sentence[256];
-    size_t count;
-    snprintf(sentence, sizeof sentence, " %s %d. Remember that. %s %d.", words, fact_value(fact),
-             words, fact_value(fact));
-    int32_t *ids = encode(c, sentence, &count, err);
-    if (!ids) return false;
-    if (*n + (int)count <= end) {
-        r->hidden[r->n_hidden++] = (Hidden){fact, *n, *n + (int)count};
-        memset(r->is_key + *n, 1, count);
-        memcpy(r->text + *n, ids, count * sizeof *ids);
-        *n += (int)count;
-    }
-    free(ids);
-    return true;
-}
-
-static bool ends_sentence(const Check *c, int32_t id) {
-    size_t length;
-    const char *piece = tokenizer_decode(c->job->tokenizer, -1, id, &length);
-    return length > 0 && strchr(".!?\n", piece[length - 1]);
-}
-
-// Hides facts between two lengths: FACTS_A_DOUBLING, or fewer where there is no room for these.
-bool hide_between(Check *c, int low, int high, int *n, size_t *taken, Error *err) {
-    enum { MOST_AFTER = 48 };  // tokens up to the end of a sentence
-    LongReading *r = c->long_reading;
-    const int room = (high - low) / FACTS_APART;
-    const int count = room < FACTS_A_DOUBLING ? room : FACTS_A_DOUBLING;
-    for (int k = 0; k < count && r->n_hidden < MOST_HIDDEN; k++) {
-        const int place = low + (int)((k + 0.3) * (high - low) / count);
-        const int end = high - BEFORE_END;
-        while (*n < place) r->text[(*n)++] = c->ids[(*taken)++];
-        for (int i = 0; i < MOST_AFTER && *n < end && !ends_sentence(c, r->text[*n - 1]); i++)
-            r->text[(*n)++] = c->ids[(*taken)++];
-        if (!hide(c, r->n_hidden, n, end, err)) return false;
-    }
-    while (*n < high) r->text[(*n)++] = c->ids[(*taken)++];
-    return true;
-}
-
 // ---- keys: each of the hidden facts is asked for on a branch of the cache ----
 
 enum { FOUND_LONG, FOUND_SHORT, FOUND_FIRST };
@@ -121,15 +26,15 @@ enum { FOUND_LONG, FOUND_SHORT, FOUND_FIRST };
 // Asks for a fact after all that the session has read, as part of a text of that length and the
 // question, and rewinds it. A fact is found when each token of its number is the likeliest one.
 static bool ask(Check *c, Session *s, int fact, bool *found, Error *err) {
-    const char *words = facts[fact % N_SENTENCES];
+    const char *words = fact_words(fact);
     const int position = s->position;
     char question[128];
     char all[160];
     size_t n_question, n;
     snprintf(question, sizeof question, " %s", words);
     snprintf(all, sizeof all, " %s %d", words, fact_value(fact));
-    int32_t *ids = encode(c, question, &n_question, err);
-    int32_t *both = ids ? encode(c, all, &n, err) : NULL;
+    int32_t *ids = encode_words(c, question, &n_question, err);
+    int32_t *both = ids ? encode_words(c, all, &n, err) : NULL;
     size_t same = 0;
     while (both && same < n_question && ids[same] == both[same]) same++;
     const int answer = both ? (int)(n - same) : 0;
@@ -322,7 +227,7 @@ static bool ask_passkey(Check *c, Row *row, int length, int depth, Samples *foun
 static bool read_passkeys(Check *c, Row *row, Error *err) {
     Samples *found = &row->others[FOUND_LONG];
     if (decide_share(found) == FAIL)
-        return ask_passkey(c, row, c->lengths[0], 2, &row->others[FOUND_SHORT], err);
+        return ask_passkey(c, row, c->before, 2, &row->others[FOUND_SHORT], err);
     return ask_passkey(c, row, row->length, 3 - found->n / 4 % 3, found, err);
 }
 
@@ -348,7 +253,7 @@ static void describe_passkeys(const Check *c, const Row *row, char *out, size_t 
     snprintf(out, size, "%.0f of %d keys found, read whole", found_in(found), found->n);
     if (in_short->n > 0)
         add_words(out, size, ", and %.0f of %d in texts of %d", found_in(in_short), in_short->n,
-                  c->lengths[0]);
+                  c->before);
 }
 
 const RowType passkeys_row = {

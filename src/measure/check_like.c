@@ -1,6 +1,6 @@
 // The row of --check --like: another model reads the same stretches of text. Models with one
 // tokenizer are compared token by token. With two, what each gives to the same bytes is.
-#include "check.h"
+#include "check_rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
-// What the files about a long text have for one another: check_whole.c reads it whole, check_keys.c
-// hides keys in it and asks for them, check_window.c reads it through a window.
+// What the files about a long text have for one another: check_facts.c hides facts in it, check_whole.c
+// reads it whole, check_keys.c asks for the facts, check_window.c reads it through a window.
 #pragma once
 
-#include "check.h"
+#include "check_rows.h"
 
 enum {
     FACTS_A_DOUBLING = 4,  // are hidden between a length and twice as much, at most
@@ -28,6 +28,17 @@ struct LongReading {
     // (half) -ln p of each length's last stretch, read whole; NULL: not yet
     double *nll[MAX_LENGTHS];
 };
+
+// ---- check_facts.c ----
+
+// The words before a fact's number, and the number: five digits.
+const char *fact_words(int fact);
+int fact_value(int fact);
+// The ids (*n) of a part of a text, without BOS, which the caller frees. NULL with the reason.
+int32_t *encode_words(const Check *check, const char *text, size_t *n, Error *err);
+// Lays out the text between two lengths from *n on, with facts in it. *taken ids of the check's text
+// are used. False with the reason.
+bool hide_between(Check *check, int low, int high, int *n, size_t *taken, Error *err);
 
 // ---- check_whole.c ----
 
@@ -64,9 +75,6 @@ void describe_perplexity(const Check *check, const Row *row, char *out, size_t s
 
 // ---- check_keys.c ----
 
-// Lays out the text between two lengths from *n on, with facts in it. *taken ids of the check's text
-// are used. False with the reason.
-bool hide_between(Check *check, int low, int high, int *n, size_t *taken, Error *err);
 // Asks for the facts of a text of the row's length that the session has read, on branches of its
 // cache, and for those that count in short texts, too, where many are missed. False with the reason.
 bool ask_and_compare(Check *check, Session *s, Row *row, Error *err);

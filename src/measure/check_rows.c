@@ -1,6 +1,6 @@
 // What the rows of --check share: samples and what they decide, time, the stretches of text and the
 // sessions that read them, and words. docs/check.md has the limits and the reasons for them.
-#include "check.h"
+#include "check_rows.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -14,6 +14,12 @@ enum { PIECES = 8 };  // of a stretch that jumps
 static const double SURE_OF_FEW[LEAST_SAMPLES] = {INFINITY, INFINITY, 1368.31, 46.34, 16.73, 10.50,
                                                   8.10,     6.88,     6.15,    5.68,  5.35,  5.10};
 static const double MARGIN = 1.1;  // what is begun may take so many times what it should
+
+const Row *find_row(const Check *c, const RowType *type, int length) {
+    for (int i = 0; i < c->n_rows; i++)
+        if (c->rows[i].type == type && c->rows[i].length == length) return &c->rows[i];
+    return NULL;
+}
 
 // ---- samples ----
 
@@ -74,7 +80,7 @@ void judge_others(Row *row, int n, double limit) {
 double spent(const Check *c) { return now_seconds() - c->start; }
 
 bool fits(const Check *c, double seconds) {
-    return !c->late && seconds * MARGIN <= c->budget - spent(c);
+    return !c->late && seconds * (c->is_hopeful ? 0.5 : MARGIN) <= c->budget - spent(c);
 }
 
 // The sum of per_token (1 + deep p) over the positions p.

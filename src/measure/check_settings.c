@@ -1,5 +1,5 @@
 // The rows of --check about settings. docs/check.md has the limits and the reasons for them.
-#include "check.h"
+#include "check_rows.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -8,6 +8,7 @@ typedef struct {
     Table *table;  // NULL: nothing is printed
     int length;
     SettingsFound *found;
+    bool reads;  // a text is read afterwards
     int n_failed;
 } Judge;
 
@@ -100,7 +101,7 @@ static int first_beyond(const RopeConfig *r, double limit, int length) {
 // How many positions settings are made for, where `length` are asked for.
 static double reach_of(const RopeConfig *r, const RopeFile *said, int seq_len, int length) {
     unsigned flags = rope_methods[r->method].flags;
-    if (r->dynamic) return INFINITY;
+    if (r->dynamic || (!r->map && settings_have_no_factor(r))) return INFINITY;
     // A factor counts from L, or from the original length that a config names for a method that has
     // no other use of it.
     bool is_said = r->method == said->rope.method && r->train_ctx == said->rope.train_ctx;
@@ -137,7 +138,14 @@ static void judge_said(Judge *j, const RopeConfig *said, const RopeConfig *given
         double found = said->attention_factor;
         if (found == 0) found = method->attention(given, given->factor);
         bool good = fabs(found / expected - 1) < 0.1;
-        judge_setting(j, "temperature", found, expected, good, IS_WANTED);
+        // Whether a temperature that the block itself gives is right, the text shows.
+        if (good || !j->reads || said->attention_factor == 0) {
+            judge_setting(j, "temperature", found, expected, good, IS_WANTED);
+        } else {
+            const Cell given_cell = value_cell(found);
+            const Cell wanted = value_cell(expected);
+            print_setting(j, "temperature", &given_cell, &wanted, "unknown");
+        }
     }
 }
 
@@ -190,7 +198,7 @@ void judge_settings(const Job *job, const RopePlan *own, int length, Table *tabl
     const RopeConfig *said = &job->said->rope;
     const RopeConfig *asked = &job->plans->rope;
     const int seq_len = said_context(job->said);
-    Judge j = {table, length, found, 0};
+    Judge j = {table, length, found, !job->options->check.settings, 0};
     int by_length = 0;  // rows that failed, and would not for a shorter text
     RopeConfig given = *said;
     settings_fill_defaults(&given, length);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../fast/kv_cache.h"
-#include "check.h"
+#include "check_rows.h"
 
 enum {
     FIRST_STRETCHES = 2,  // by which the reference is chosen
@@ -158,6 +158,13 @@ static bool wants_base(const Check *c, int length) {
     return model_encoding(c->job->model) == ENCODING_ROPE;
 }
 
+// What lies near its limit by then is left to long texts.
+static int most_bases(const Check *c, const Row *row) {
+    enum { MOST_BASES = 2 };
+    const int all = most_stretches(c, row);
+    return all < MOST_BASES ? all : MOST_BASES;
+}
+
 static double bases_seconds(const Check *c, const Row *row) {
     return 2 * stretch_seconds(c) + reference_seconds(c, row);
 }
@@ -195,8 +202,8 @@ static void describe_base(const Check *c, const Row *row, char *out, size_t size
 const RowType base_row = {
     .name = "base",
     .is_wanted = wants_base,
-    .first = 6,
-    .most = most_stretches,
+    .first = 2,
+    .most = most_bases,
     .seconds = bases_seconds,
     .usual = 2,
     .read = read_bases,
@@ -204,6 +211,7 @@ const RowType base_row = {
     .describe = describe_base,
     .is_about_model = true,
     .is_about_time = true,
+    .ends_unknown = true,
     .is_required = true,
 };
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "check.h"
+#include "check_rows.h"
 
 // A budget that is named, in shares of what was estimated.
 static const double BUDGET_MARGIN = 1.2;
@@ -106,7 +106,8 @@ static Answer say_failure(Check *c) {
     if (s->failed[0])
         table_verdict(&c->table, s->row, "fails at %d: %s%s%s%s", length, s->failed,
                       found[0] ? "; " : "", found, holds);
-    else table_verdict(&c->table, row->type->name, "fails at %d: %s%s", length, found, holds);
+    else if (row)
+        table_verdict(&c->table, row->type->name, "fails at %d: %s%s", length, found, holds);
     return NO;
 }
 

@@ -11,7 +11,7 @@
 
 enum {
     MOST_SCORED = 4096,   // tokens of a long text that are scored, within its second half
-    FIRST_SCORED = 1024,  // of them, before it is decided
+    FIRST_SCORED = 1024,  // of them, within its last quarter, before it is decided
     MOST_TEXTS = 24,      // other texts of the length, where that does not decide
     LONG_SAMPLE = 64,     // tokens of a sample, at most
     FEW_SAMPLES = 8,      // that a stretch has at least
@@ -59,11 +59,19 @@ void long_free(Check *c) {
     free(r);
 }
 
-// Stretches that are scored: up to so many tokens, within the second half.
-static int stretches(const Check *c, const Row *row, int tokens) {
-    const int room = row->length / 2 / c->half;
+// Stretches that are scored: up to so many tokens, within the last 1 / `part` of a length.
+static int stretches(const Check *c, int length, int part, int tokens) {
+    const int room = length / part / c->half;
     const int asked = (tokens + c->half - 1) / c->half;
     return room < 1 ? 1 : room < asked ? room : asked;
+}
+
+static int first_stretches(const Check *c, int length) {
+    return stretches(c, length, 4, FIRST_SCORED);
+}
+
+static int all_stretches(const Check *c, int length) {
+    return stretches(c, length, 2, MOST_SCORED);
 }
 
 // ---- sessions ----
@@ -120,14 +128,14 @@ bool read_up_to(Check *c, Session *s, int end, int length, Error *err) {
 bool long_advance(Check *c, int length, Error *err) {
     Row none = {.verdict = OPEN};
     Session *s = whole_session(c, &none);
-    const int end = length - stretches(c, &(Row){.length = length}, FIRST_SCORED) * c->half - 1;
+    const int end = length - first_stretches(c, length) * c->half - 1;
     if (!s || follows_length(c) || end <= s->position) return true;
     snprintf(c->doing, sizeof c->doing, "reading %d", length);
     return read_up_to(c, s, end, length, err);
 }
 
 double pair_seconds(const Check *c) {
-    return seconds_from_to(c, 0, 2 * c->half) + logits_seconds(c, c->half);
+    return seconds_from_to(c, 0, c->before + c->half) + logits_seconds(c, c->half);
 }
 
 double question_seconds(const Check *c, int length) {
@@ -142,7 +150,7 @@ int read_before(const Check *c, const Session *s, int end) {
 }
 
 double whole_seconds(const Check *c, int length) {
-    const int count = stretches(c, &(Row){.length = length}, FIRST_SCORED);
+    const int count = first_stretches(c, length);
     const int from = read_before(c, c->long_reading->whole, length - count * c->half - 1);
     return seconds_from_to(c, from, length) + logits_seconds(c, count * c->half) +
            count * pair_seconds(c) + question_seconds(c, length);
@@ -168,7 +176,7 @@ static double gain_of_story(const Check *c, int length) {
 static int most_units(const Check *c, const Row *row) {
     const size_t texts = c->n_given / (size_t)row->length;
     const int more = texts > MOST_TEXTS ? MOST_TEXTS : texts > 0 ? (int)texts - 1 : 0;
-    return stretches(c, row, MOST_SCORED) + more;
+    return all_stretches(c, row->length) + more;
 }
 
 static int sample_tokens(const Check *c) {
@@ -197,25 +205,27 @@ void add_stretch(const Check *c, Samples *samples, int from, const double *these
 bool score_pair(Check *c, const int32_t *of, int from, double *nll, Error *err) {
     LongReading *r = c->long_reading;
     const RopePlan *plan = &c->references[c->reference_is];
+    const int before = c->before < from ? c->before : from;
+    const int n = before + c->half;
     int32_t text[2 * MOST_HALF];
-    if (!r->pairs) r->pairs = open_timed(c, plan, 2 * c->half, err);
+    if (!r->pairs) r->pairs = open_timed(c, plan, c->before + c->half, err);
     if (!r->pairs) return false;
-    memcpy(text, of + from - c->half, 2 * (size_t)c->half * sizeof *text);
+    memcpy(text, of + from - before, (size_t)n * sizeof *text);
     if (has_bos(c)) text[0] = tokenizer_bos(c->job->tokenizer);
     session_rewind(r->pairs, 0);
-    return score_span(r->pairs, (Span){text, c->half, 2 * c->half, 2 * c->half}, nll, err);
+    return score_span(r->pairs, (Span){text, before, n, n}, nll, err);
 }
 
 // The first token of the row's next unit. The first ones come in order, so that the text is read on
 // to its end; further ones lie before these.
 static int stretch_of(const Check *c, const Row *row) {
-    const int first = stretches(c, row, FIRST_SCORED);
+    const int first = first_stretches(c, row->length);
     const int from_end = row->units < first ? first - row->units : row->units + 1;
     return row->length - from_end * c->half;
 }
 
 static double perplexity_seconds(const Check *c, const Row *row) {
-    const bool is_another = row->units >= stretches(c, row, MOST_SCORED);
+    const bool is_another = row->units >= all_stretches(c, row->length);
     if (is_another)
         return seconds_from_to(c, 0, row->length) + logits_seconds(c, c->half) + pair_seconds(c);
     const int from = stretch_of(c, row);
@@ -236,7 +246,7 @@ static bool keep_nll(Check *c, const Row *row, const double *nll, Error *err) {
 static bool read_another(Check *c, Row *row, Error *err) {
     double long_nll[MOST_HALF], short_nll[MOST_HALF];
     const int n = row->length;
-    const int number = 1 + row->units - stretches(c, row, MOST_SCORED);
+    const int number = 1 + row->units - all_stretches(c, row->length);
     Session *s = c->long_reading->whole;
     int32_t *text = alloc_array((uint64_t)n, sizeof *text, "a text", err);
     if (text) take_text(c, (size_t)number * (size_t)n, n, text);
@@ -251,7 +261,7 @@ static bool read_another(Check *c, Row *row, Error *err) {
 
 static bool read_perplexity(Check *c, Row *row, Error *err) {
     double long_nll[MOST_HALF], short_nll[MOST_HALF];
-    if (row->units >= stretches(c, row, MOST_SCORED)) return read_another(c, row, err);
+    if (row->units >= all_stretches(c, row->length)) return read_another(c, row, err);
     const int from = stretch_of(c, row);
     Session *s = whole_session(c, row);
     if (!s) return true;
@@ -285,7 +295,7 @@ void judge_limits(const Check *c, Row *row, double off) {
 
 static void judge_perplexity(const Check *c, Row *row) {
     judge_limits(c, row, 0);
-    if (row->units < stretches(c, row, FIRST_SCORED)) row->verdict = OPEN;
+    if (row->units < first_stretches(c, row->length)) row->verdict = OPEN;
 }
 
 void describe_perplexity(const Check *c, const Row *row, char *out, size_t size) {

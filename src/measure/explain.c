@@ -260,12 +260,13 @@ static void print_pairs(Table *t, const LayerKind *kind, bool is_named) {
     for (int i = 0; i < kind->now.n_pairs; i++) {
         double plain = rope_plain(c, i);
         double scaled = kind->now.inv_freq[i];
-        double numbers[] = {
-            plain,  FULL_TURN / plain, c->train_ctx * plain / FULL_TURN, kind->kept[i],
-            scaled, FULL_TURN / scaled};
+        double kept = kind->kept[i];  // outside 0 to 1 it is no mixture: a method of one's own
+        double ramp = kept >= 0 && kept <= 1 ? kept : NAN;
+        double numbers[] = {plain,  FULL_TURN / plain, c->train_ctx * plain / FULL_TURN, ramp,
+                            scaled, FULL_TURN / scaled};
         if (is_named) table_words(t, kind->name);
         table_number(t, "%.0f", i);
-        for (int k = 0; k < 6; k++) table_number(t, "%.12g", numbers[k]);
+        for (int k = 0; k < 6; k++) table_number_if(t, !isnan(numbers[k]), "%.12g", numbers[k]);
         table_end_row(t);
     }
 }

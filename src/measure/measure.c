@@ -220,6 +220,7 @@ static bool measure_one(const Job *job, const MethodsTable *methods, Table *tabl
     method.session = open_session(job, method.plan, job->length, i == 0, err);
     double began = now_seconds();
     bool ok = method.session && methods->measure(methods->whose, &method, err);
+    if (ok && job->options->sessions.stepwise) say_read_anew(method.session);
     session_free(method.session);
     table_end(table);
     if (!ok || !table->apart) return ok;

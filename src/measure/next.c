@@ -185,6 +185,7 @@ static bool answer_by(Answers *a, const RopePlan *plan, const Questions *all, Er
         ok = logits;
         if (ok) print_answer(a, plan, q, all->likeliest, logits);
     }
+    if (ok) say_read_anew(s);
     session_free(s);
     return ok;
 }

@@ -8,6 +8,7 @@
 #include "../fast/process.h"
 #include "../fast/quantize.h"
 #include "../job/text_io.h"
+#include "../rope_settings.h"
 
 // The copy takes a name that is free, or a model's place. It is easy to name a text by mistake.
 static bool may_write_over(const char *path, Error *err) {
@@ -36,6 +37,12 @@ bool measure_rounding(Job *job, Error *err) {
     if (is_same_file(to, o->model_path))
         return fail(err, "--quantize: %s is the model that is read (give the copy another name)",
                     to);
+    const RopeConfig *sliding = &extra.layers.sliding;
+    if (extra.layers.sliding_rope && (sliding->dynamic || sliding->short_factors))
+        return fail(err,
+                    "--quantize: sliding layers turn by %s, which a model file has for all layers "
+                    "alone (expected a --rope-config with another rope_type in their block)",
+                    settings_method_name(sliding).text);
     if (!may_write_over(to, err)) return false;
     catch_termination();
     if (!model_quantize(&model, type, to, errors, err)) return false;

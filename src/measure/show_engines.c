@@ -18,6 +18,8 @@ static void remark_difference(Table *t, const Reading *r) {
         snprintf(words, sizeof words, "pair %d turns %.4g times as fast", r->worst_pair,
                  r->worst_ratio);
     if (r->note[0]) add_name(words, sizeof words, "; ", r->note);
+    if (strncmp(reading_looked(r), "run", 3) != 0)  // facts that were not run
+        add_name(words, sizeof words, "; ", reading_looked(r));
     if (words[0]) table_remark(t, words);
 }
 
@@ -28,9 +30,7 @@ static void print_reading(Table *t, const Reading *r, int length) {
     bool differs = is_read(r) && r->worst_pair >= 0;
     table_words(t, r->engine);
     table_words(t, r->version);
-    char how[8];  // at a terminal there is no room for the date
-    snprintf(how, sizeof how, "%.*s", (int)strcspn(reading_looked(r), " "), reading_looked(r));
-    table_words(t, t->eyes ? how : reading_looked(r));
+    if (!t->eyes) table_words(t, reading_looked(r));
     table_words(t, verdict_names[r->verdict]);
     if (r->by_layer) table_words(t, kind_names[r->kind]);
     if (is_read(r)) {
@@ -73,7 +73,7 @@ static void note_raised(Table *t, const ReadByEngines *what, const char *list, i
     if (!what->as_it_stands || said->refused[0] ||
         !engines_raise(list, said->whole, length, readings, &raised))
         return;
-    table_note(t, "raise", "max_position_embeddings %d: %d engines then serve %d positions, now %d",
+    table_note(t, "raise", "max_position_embeddings %d: %d engines serve %d then, now %d",
                raised.most, raised.engines_then, length, raised.engines);
 }
 
@@ -81,8 +81,8 @@ static void name_columns(Table *t, bool by_layer) {
     const char *kinds = by_layer ? "layers\t" : "";
     char columns[200];
     snprintf(columns, sizeof columns,
-             "engine\tversion\tfacts\tverdict\t%smethod\tscale\ttrain_ctx\tattention_factor\tmax_len",
-             kinds);
+             "engine\tversion\t%sverdict\t%smethod\tscale\ttrain_ctx\tattention_factor\tmax_len",
+             t->eyes ? "" : "facts\t", kinds);
     if (!t->eyes) add_name(columns, sizeof columns, "\t", "worst_pair\tworst_ratio\tnote");
     table_columns(t, columns);
 }
@@ -111,12 +111,13 @@ bool show_engines(Job *job, Error *err) {
     table_end(&t);
     int alike = readings_alike(readings, &known);
     bool differ = alike < known;
-    bool is_unsure = false;
+    bool is_unsure = known == 0;
     for (int i = 0; is_named && i < readings->n; i++)
         is_unsure = is_unsure || readings->of[i].verdict == VERDICT_UNSEEN;
     if (differ || is_unsure) job->answer = differ ? NO : UNDECIDED;
     snprintf(words, sizeof words, "%d of %d engines read it alike", alike, known);
-    if (!differ && is_unsure) snprintf(words, sizeof words, "an engine was not looked at");
+    if (!differ && is_unsure)
+        snprintf(words, sizeof words, "%s was not looked at", known ? "an engine" : "every engine");
     if (is_refused) job->answer = NO;
     if (is_refused) table_reason(&t, "refused", "it is refused here");
     else table_reason(&t, differ ? "differ" : is_unsure ? "not-looked-at" : "same", words);

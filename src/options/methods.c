@@ -35,6 +35,13 @@ static bool fail_no_method(const char *name, Error *err) {
         nearest = nearer_name(plain, known, nearest);
     }
     add_name(names, sizeof names, ", ", "METHOD+MAP");
+    char turned[96];
+    RopeSettings unused;
+    const char *plus = strchr(name, '+');
+    if (plus) {  // MAP+METHOD
+        snprintf(turned, sizeof turned, "%s+%.*s", plus + 1, (int)(plus - name), name);
+        if (settings_read_method(&unused, turned)) nearest = turned;
+    }
     return fail_unknown(err, "there is no method", name, nearest, names);
 }
 
@@ -90,6 +97,11 @@ static bool read_method_word(List *list, char before, const char *word, char beh
         list->n_each = list->n - list->first;
         list->n = list->first;
         return append_value(list, equals + 1);
+    }
+    if (equals && equals > word && list->n > 0) {
+        char *name = list->items[list->n - 1].name;
+        return fail(list->err, "there is no method '%.60s' (did you mean %.60s:%.60s?)", word, name,
+                    word);
     }
     if (list->key[0] && !settings_read_method(&unused, word)) return append_value(list, word);
     list->key[0] = '\0';
@@ -188,7 +200,8 @@ bool settings_advice(const RopeSettings *s, const RopePlan *plan, int context, E
         r->dynamic || r->map || times <= 1 || (r->window > 0 && r->window <= r->train_ctx);
     reaches =
         reaches ||
-        flags & ROPE_USES_FREQ_FACTORS;  // Llama 3.1 itself reaches 16 times L with a factor of 8
+        flags & ROPE_USES_FREQ_FACTORS ||  // Llama 3.1 itself reaches 16 times L with a factor of 8
+        settings_have_no_factor(r);        // how far it reaches only reading can tell
     if (s->rope.window > 0 && s->rope.window <= kept)
         return fail(advice,
                     "--window %d hides all that rope %s changes: its distances below %d are plain",

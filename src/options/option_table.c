@@ -152,7 +152,8 @@ const Option option_table[] = {
      .jobs = ON_PPL | ON_NEXT},
     {.value =
          {"--stale-keys", NULL,
-          "leave keys as they were rotated when cached: a known flaw, with --stepwise or --check",
+          "leave keys as they were rotated when cached: a known flaw, with --stepwise or --check. "
+          "Nor is a text read anew where longrope's list changes",
           FLAG, OF_OPTIONS(sessions.stale_keys)},
      .idle = {"--stepwise", false, ON_PPL},
      .about_rope = true,

@@ -174,7 +174,8 @@ static bool check_model_given(const Options *o, Error *err) {
     bool has_other = (needs_none && (o->head_dim || o->rope_config)) || o->job == JOB_PROMPTS;
     if (o->head_dim % 2) return fail(err, "--head-dim: '%d' is not an even number", o->head_dim);
     return o->model_path || has_other ||
-           fail(err, "no model file given (expected model.bin [options]; see --help)");
+           fail(err, "no model file given (expected model.bin%s; see --help)",
+                needs_none ? ", --rope-config FILE or --head-dim D" : " [options]");
 }
 
 // --json is of what has a table.

@@ -125,8 +125,9 @@ bool prompt_fits(size_t n, int positions, Error *err) {
         return fail(err, "the prompt is empty and the tokenizer has no BOS token to begin with");
     return n <= (size_t)positions ||
            fail(err,
-                "the prompt has %zu tokens, more than the %d position%s of -n, answer included", n,
-                positions, positions == 1 ? "" : "s");
+                "the prompt has %zu tokens, more than the %d position%s of -n, answer included "
+                "(-n %zuk has room)",
+                n, positions, positions == 1 ? "" : "s", n / 1024 + 1);
 }
 
 bool tokenizer_ends_text(const Tokenizer *t, int id, const int *eos_ids, int n_eos) {

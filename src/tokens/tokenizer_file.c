@@ -99,6 +99,8 @@ static bool can_be_symbols(const Tokenizer *t, const Piece *piece) {
            spaces == piece->length;
 }
 
+// Sets a token's type by its number in the trailer, which may hold one of the flags TAKES_SPACES
+// and AS_SYMBOLS. False with the reason, also where the flag does not fit the token.
 static bool read_type(const Tokenizer *t, int id, int type, Error *err) {
     Piece *piece = &t->pieces[id];
     int bare = type & ~TAKES_SPACES;
@@ -221,6 +223,8 @@ static bool read_tokenizer(Tokenizer *t, int vocab_size, Error *err) {
     const uint8_t *end = at + t->file.size;
     if (t->file.size < 4)
         return fail(err, "too short for a tokenizer (found %zu bytes)", t->file.size);
+    const bool is_model = memcmp(at, "24ka", 4) == 0 || memcmp(at, "GGUF", 4) == 0;
+    if (is_model) return fail(err, "a model, not a tokenizer");
     at += 4;  // the length of the longest token, which nothing here needs
     size_t expected = vocab_size > 0 ? vocab_size : 0;
     size_t least = vocab_size < INT32_MAX ? expected : 1;

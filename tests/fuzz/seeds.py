@@ -107,9 +107,10 @@ def seeds():
     yield 'config', 'lists', json.dumps({'rope_type': 'longrope', 'short_factor': [1.5] * 8, 'long_factor': [1.5] * 8,
                                          'unscaled_positions': 4, 'attention_factor': 1.2}).encode()
     for path in sorted(glob.glob(os.path.join(ENGINES + '*', '*.json'))):
-        text = json.dumps(json.loads(read(path))['config']).encode()
-        yield 'engines', os.path.basename(path), text
-        yield 'config', os.path.basename(path), text
+        for row in json.loads(read(path)):
+            text = json.dumps(row['config']).encode()
+            yield 'engines', row['name'], text
+            yield 'config', row['name'], text
     for i, values in enumerate(parts):
         whole = dict({'model_type': 'phi3' if i % 5 == 0 else 'qwen2', 'head_dim': 8}, **values)
         yield 'engines', str(i), json.dumps(whole).encode()

@@ -189,6 +189,11 @@ export default {
         );
         const [now] = await page.locator('#scene .command code').allTextContents();
         check(now.includes(`--attn ${Math.floor(most / 4)}.${most % 4} `), 'its command is shown', now);
+        await go(page, 'turning');
+        await page.waitForTimeout(300);
+        const [elsewhere] = await page.locator('#scene .command code').allTextContents();
+        check(elsewhere.includes('--attn 4.1 '), 'in its chapter alone', elsewhere);
+        await go(page, 'why');
         await page.locator('#heads .heads button').nth(most).click();
         await drawn();
         check((await page.evaluate(() => rope.state.get('looker'))) === '', 'and the first one again');

@@ -41,17 +41,24 @@ TRANSFORMERS = 'transformers==5.24.0', 'torch==2.13.0', 'gguf==0.19.0', 'jinja2'
 
 
 @functools.lru_cache(None)
-def model(name):
-    """The path of a model's file, or None and a word."""
+def brought(name):
+    """(The path of a model's file, why there is none.)"""
     try:
-        return released.bring(name, PLACE)
+        return released.bring(name, PLACE), None
     except released.Missing as missing:
-        skip('%s: %s' % (name, missing))
-        return None
+        return None, str(missing)
 
 
-def models():
-    return {name: path for name, path in ((name, model(name)) for name in ('smollm2', 'gemma3', 'qwen')) if path}
+def model(name):
+    return brought(name)[0]
+
+
+def models(names=('smollm2', 'gemma3', 'qwen')):
+    """Those that can be had. Of each other one a word says why not, in each test."""
+    for name in names:
+        if not model(name):
+            skip('%s: %s' % (name, brought(name)[1]))
+    return [name for name in names if model(name)]
 
 
 def run(*arguments, **options):
@@ -93,17 +100,15 @@ def nlls(path, case, config, ids, *options):
 
 def test_numbers():
     """Every case of transformers, each token within 2e-3 nats and the mean within 1e-4."""
+    there = models()
     for path in sorted(glob.glob(os.path.join(FOLDER, 'cases', '*.json'))):
         case, config, ids = case_of(path)
         name = os.path.basename(path)[:-len('.json')]
-        if not model(case['model']):
+        if case['model'] not in there:
             continue
         found, said = nlls(model(case['model']), case, config, ids, *EXACT)
         if len(found) != len(ids) - 1:
-            if 'cannot be used' in said:  # what no reader of configs takes yet is said by its key
-                skip('%s: %s' % (name, said.splitlines()[-1]))
-            else:
-                check(False, name, said)
+            check(False, name, said)
             continue
         worst = max(abs(ours - theirs) for ours, theirs in zip(found, case['nll']))
         mean = sum(found) / len(found) - case['mean_nll']
@@ -129,7 +134,7 @@ def test_usual():
 
 def test_keys():
     """A key in a text of 1,024 positions is found, and a prompt goes on as it should."""
-    if 'smollm2' not in models():
+    if not models(['smollm2']):
         return
     done = run(model('smollm2'), '--tasks', 'passkey', '-n', 1024, '--trials', 1, '--tsv', '--rope', 'none')
     rows = [line.split('\t') for line in done.stdout.splitlines() if not line.startswith('#')]
@@ -142,7 +147,7 @@ def test_keys():
 def test_readme():
     """What the README shows of a released model is what a terminal shows."""
     import test_docs
-    if 'smollm2' not in models():
+    if not models(['smollm2']):
         return
     os.environ['XDG_CACHE_HOME'] = os.path.join(PLACE, 'cache')
     for command, lines in test_docs.shown(released=True).items():
@@ -160,23 +165,24 @@ CHATS = ('', 'Hi, who are you?'), ('Be brief.', 'Hi!'), ('You are a pirate.\nSay
 
 @functools.lru_cache(None)
 def python_with_transformers():
-    """A Python that has transformers, or None and a word: this one, or one of build/real."""
-    for python in sys.executable, os.path.join(ROOT, 'build', 'real', 'bin', 'python3'):
-        if os.path.exists(python) and has_transformers(python):
-            return python
+    """(A Python that has transformers, why there is none): this one, or one of build/real, installed if need be."""
     place = os.path.join(ROOT, 'build', 'real')
+    own = os.path.join(place, 'bin', 'python3')
+    for python in sys.executable, own:
+        if os.path.exists(python) and has_transformers(python):
+            return python, None
     print('installing %s into build/real' % ', '.join(TRANSFORMERS), flush=True)
     for command in ([sys.executable, '-m', 'venv', place],
-                    [python, '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', *TRANSFORMERS]):
+                    [own, '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', *TRANSFORMERS]):
         try:
             done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True,
                                   timeout=400)
         except (OSError, subprocess.TimeoutExpired) as error:
-            return skip('transformers cannot be installed (%s)' % type(error).__name__)
+            return None, 'transformers cannot be installed (%s)' % type(error).__name__
         if done.returncode:
             lines = [line for line in done.stderr.splitlines() if line.startswith('ERROR')] or ['no reason given']
-            return skip('transformers cannot be installed (%s)' % lines[-1][:200])
-    return python if has_transformers(python) else skip('transformers does not start')
+            return None, 'transformers cannot be installed (%s)' % lines[-1][:200]
+    return (own, None) if has_transformers(own) else (None, 'transformers does not start')
 
 
 def has_transformers(python):
@@ -202,11 +208,11 @@ json.dump({'ids': ids, 'turns': turns, 'turn_ids': [tokenizer(t, add_special_tok
 
 
 @functools.lru_cache(None)
-def theirs(name):
-    """{ids, turns} of transformers for the texts and the chats."""
-    python = python_with_transformers()
+def asked(name):
+    """({ids, turns} of transformers for the texts and the chats, why there is none)."""
+    python, why = python_with_transformers()
     if not python:
-        return None
+        return None, why
     with tempfile.TemporaryDirectory() as folder:
         paths = [os.path.join(folder, part) for part in ('theirs.py', 'texts', 'chats')]
         for path, text in zip(paths, (THEIRS, json.dumps(our_texts()), json.dumps(CHATS))):
@@ -214,9 +220,14 @@ def theirs(name):
         done = subprocess.run([python, paths[0], model(name), *paths[1:]], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, universal_newlines=True, timeout=400)
     if done.returncode:
-        skip('transformers does not read %s (%s)' % (name, done.stderr.strip().splitlines()[-1][:200]))
-        return None
-    return json.loads(done.stdout)
+        return None, 'transformers does not read %s (%s)' % (name, done.stderr.strip().splitlines()[-1][:200])
+    return json.loads(done.stdout), None
+
+
+def theirs(name):
+    """What transformers says, or None and a word."""
+    found, why = asked(name)
+    return found or skip(why)
 
 
 @functools.lru_cache(None)
@@ -284,7 +295,10 @@ def test_tokens():
         if not answer:
             continue
         found = world().our_ids(programs()[0], tokenizer_of(name), our_texts())
-        wrong = [text for text, ours, ids in zip(our_texts(), found, answer['ids']) if ours != ids]
+        # Of a GGUF file transformers does not cut SmolLM2's digits out first, as its tokenizer.json and llama.cpp do:
+        # then spaces before a digit are cut otherwise.
+        wrong = [text for text, ours, ids in zip(our_texts(), found, answer['ids']) if ours != ids and not (
+            name == 'smollm2' and re.search(r'\s\s[0-9]', text))]
         check(not wrong, name + ': token ids', wrong[:3])
         print('%-24s texts %d of %d' % (name, len(found) - len(wrong), len(found)), flush=True)
 

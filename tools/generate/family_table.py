@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes src/configs/family_table.h, the families of models and how engines read them, from the rows of
-export/families.json, and src/configs/key_table.h, the keys of RoPE in a config, from those of export/keys.json. The
+export/families.json, and src/configs/key_table.h, the keys of RoPE in a config, from those of keys.json beside it. The
 lists of docs/checkpoints.md are made, too:
 
     python3 tools/generate/family_table.py [--check]     --check writes nothing, and fails where a header would change
@@ -64,9 +64,10 @@ FAMILY_WORDS = (
     ('lists', lambda f: f.rope.lists, 'thetas and shares may be lists, of a number a layer'),
     ('axes', lambda f: f.rope.axes, 'blocks have sections of three axes, which are one in a text'),
     # Methods.
-    ('proportional', lambda f: f.rope.types == 'with_proportional', 'its class knows the rope_type proportional'),
     ('longrope_alone', lambda f: f.rope.types == 'longrope_alone',
      'of the types that scale its class knows longrope alone, and su and yarn as older names of it'),
+    ('alpha', lambda f: f.rope.goes_out == 'with_alpha',
+     'ntk at every length is written as dynamic with an alpha'),
     ('gguf_longrope', lambda f: bool(f.gguf) and 'LONGROPE' in {each.name for each in f.gguf.ropes},
      "longrope's lists have a place in its GGUF file"),
     ('mscales', lambda f: f.rope.attention_factor == 'long_mscale', "longrope's attention factor is long_mscale"),
@@ -119,9 +120,9 @@ DOES_WORDS = {
 KNOWN = {'theta', 'refuses', 'known', 'before', 'one_block_before', 'block', 'does'}  # what engines do otherwise
 
 
-# ---- keys: the rows of export/keys.json ----
+# ---- keys: the rows of src/configs/keys.json ----
 
-KEY_ROWS = os.path.join(ROOT, 'export', 'keys.json')
+KEY_ROWS = os.path.join(ROOT, 'src', 'configs', 'keys.json')
 LIMIT = 1e12  # of numbers
 PLACES, TYPES = ('top', 'block', 'chunks'), ('any', 'number', 'whole', 'flag', 'text', 'list', 'object')
 ALL_TYPES = 'default', 'linear', 'dynamic', 'proportional', 'llama3', 'yarn', 'longrope'
@@ -354,7 +355,7 @@ def key_text(name, key):
 
 
 def key_table():
-    return ('// Made by tools/generate/family_table.py from export/keys.json, not by hand.\n'
+    return ('// Made by tools/generate/family_table.py from src/configs/keys.json, not by hand.\n'
             '// keys.c includes it after config.h.\n#pragma once\n\n'
             'static const ConfigKey config_keys[] = {\n'
             + ''.join(key_text(name, key) for name, key in KEYS.items()) + '};\n\n'
@@ -416,7 +417,7 @@ def with_lists(text):
 def main(arguments):
     status = 0
     for header, text, source in (WORD_HEADER, words(), 'its words'), (HEADER, table(), 'export/families.json'), \
-            (KEY_HEADER, key_table(), 'export/keys.json'):
+            (KEY_HEADER, key_table(), 'src/configs/keys.json'):
         path, found = os.path.join(ROOT, header), None
         if '--check' not in arguments:
             write_changed(path, text)

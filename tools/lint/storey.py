@@ -7,7 +7,7 @@ run up, and circles.
 
 An arrow leads from a file to one that it includes, or whose functions or variables it uses, such as a row of its table;
 a header, the .c of its name and its private header are one file. It runs up if it leads into a room that the file's
-room may not see (arrows.py); within a room files have no order but that of their arrows, where any circle is an arrow
+room may not see (arrows.py). Within a room files have no order but that of their arrows, where any circle is an arrow
 up. A hook is a member of Kind or FastKind that is a function.
 """
 import os

@@ -4,10 +4,11 @@
 usage: check_released.py OUT.tsv CELLS.tsv FOLDER [--scale S] [--run PROGRAM]   runs the cells that OUT.tsv lacks
        check_released.py OUT.tsv                                              prints the confusion table
 
-A cell is a line of CELLS.tsv: how, model, options, length, text. `how` is `check` (--budget 300), `window` (a budget
-that whole texts of that length do not fit in) or `truth`. FOLDER has MODEL.bin of each model and TEXT.txt of each text;
-the text `story` is the one that is built in. On a busy machine --scale S multiplies all budgets. Cells run one by one,
-and a line is written after each, so that it may be stopped.
+A cell is a line of CELLS.tsv: how, model, options, length, text. `how` is `check` (--budget 300), `check-60`, `window`
+(a budget that whole texts of that length do not fit in) or `truth`. FOLDER has MODEL.bin or MODEL.gguf of each model
+and TEXT.txt of each text; the text `story` is the one that is built in. On a busy machine --scale S multiplies all
+budgets. Cells run one by one, and a line is written after each, so that it may be stopped. A model NAME@THETA is a copy
+of NAME.bin whose full layers turn by another theta, as its file says.
 
 The truth of a setting at a length: perplexity of 1,024 tokens of its last quarter, in four places, relative to the same
 tokens after their own last 1,024 alone, read by the model's own settings. Broken is above 1.15, healthy below 1.05."""
@@ -15,6 +16,7 @@ tokens after their own last 1,024 alone, read by the model's own settings. Broke
 import math
 import os
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
@@ -23,6 +25,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUDGET, BEFORE, SCORED, PLACES, BLOCK = 300, 1024, 256, 4, 64
 HEALTHY, BROKEN = 1.05, 1.15
+THETA = 112  # its place in a header (docs/header.tsv)
 ANSWERS = {0: 'yes', 1: 'no', 2: 'trouble', 3: 'undecided', 130: 'interrupted'}
 COLUMNS = ['how', 'model', 'options', 'length', 'text', 'answer', 'ratio', 'se', 'budget', 'seconds', 'words']
 
@@ -38,7 +41,19 @@ class Runner:
         self.program, self.folder, self.scale = program, folder, scale
 
     def model(self, name):
-        return os.path.join(self.folder, name + '.bin')
+        """Its file, as exported or (tools/released.py) as published."""
+        path = os.path.join(self.folder, name + '.bin')
+        name, _, theta = name.partition('@')
+        if theta and not os.path.exists(path):
+            with open(os.path.join(self.folder, name + '.bin'), 'rb') as file:
+                data = bytearray(file.read())
+            struct.pack_into('<d', data, THETA, float(theta))
+            with open(path, 'wb') as file:
+                file.write(data)
+            tokenizer = path[:-4] + '.tokenizer.bin'
+            if not os.path.exists(tokenizer):
+                os.symlink(os.path.join(self.folder, name + '.tokenizer.bin'), tokenizer)
+        return path if os.path.exists(path) else path[:-4] + '.gguf'
 
     def run(self, *arguments):
         """The exit status and standard output."""
@@ -103,7 +118,7 @@ class Runner:
             return self.truth(model, options, length, text)
         if how == 'window':
             return self.window(model, options, length, text)
-        return self.check(model, options, length, text, BUDGET * self.scale)
+        return self.check(model, options, length, text, (60 if how == 'check-60' else BUDGET) * self.scale)
 
 
 def load(path):

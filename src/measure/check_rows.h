@@ -105,10 +105,12 @@ typedef struct {
     double logits;         // by how much more where its logits are asked for
     int chunk;             // tokens between two looks at the clock
     bool late;             // a reading was given up
+    bool is_hopeful;       // what takes up to twice the time that is left is begun, too
     char doing[40];        // what progress is shown of
     // Texts.
     int lengths[MAX_LENGTHS], n_lengths;  // rising, to -n; the first one is a short text
     int half;                             // tokens of a scored stretch of a long text
+    int before;                           // it, which the reference reads alone
     int32_t *ids;                         // (n_ids) of the text, without BOS
     size_t n_ids, n_given;  // n_given: as given; behind them come the story and plain English
     bool is_strange;        // the tokenizer was not made for the text
@@ -131,6 +133,9 @@ typedef struct {
     double max_cache;        // likewise
 } Check;
 
+// Prints a row's line under a name. For rows that print more than one.
+typedef void PrintRow(Check *check, const Row *row, const char *name);
+
 // A kind of row: what it needs, costs, reads and judges, and what it found in words.
 struct RowType {
     const char *name;  // as printed
@@ -147,8 +152,8 @@ struct RowType {
     void (*judge)(const Check *check, Row *row);
     bool ends_unknown;  // open with all units read, it says nothing about the model
     void (*describe)(const Check *check, const Row *row, char *out, size_t size);
-    void (*print)(Check *check, const Row *row);  // its lines; NULL: the usual one
-    bool is_required;                             // a length does not hold while it is open
+    void (*print)(Check *check, const Row *row, PrintRow *line);  // its lines; NULL: the usual one
+    bool is_required;     // a length does not hold while it is open
     bool is_about_model;  // it fails at any length, and nothing is said to hold
     bool is_about_time;   // its units show how fast the model reads
     // Its limit is one that may not be exceeded, or (false) that is only told.
@@ -156,20 +161,13 @@ struct RowType {
     void (*add_worth)(const Check *check, const Row *row, char *out, size_t size);  // to a yes
 };
 
-// ---- check.c: rows in order ----
-
-// The row of the type at that length, read until it is decided, or no unit of the first `units`
-// (0: all) is left, or no time. NULL with the reason.
-Row *read_row(Check *check, const RowType *type, int length, int units, Error *err);
-// NULL: nothing was read for it.
-const Row *find_row(const Check *check, const RowType *type, int length);
 // Whether nothing more can be read for the row.
 static inline bool is_settled(const Row *row) { return row->verdict != OPEN || row->lacks; }
 
-// A row's line with another name, for rows that print more than one.
-void print_row_line(Check *check, const Row *row, const char *name);
-
 // ---- check_rows.c: what rows share ----
+
+// The row of the type at that length. NULL: nothing was read for it.
+const Row *find_row(const Check *check, const RowType *type, int length);
 
 void add_sample(Samples *samples, double x);
 double standard_error(const Samples *samples);
@@ -224,7 +222,8 @@ size_t start_of(const Check *check, int u);
 bool score_stretch(Check *check, Session *s, int u, double *nll, Error *err);
 // The same by the reference, which reads each stretch once. NULL when it is too late.
 const double *reference_scores(Check *check, int u, Error *err);
-// Adds a sample for each `size` of n differences between two readings, and for what is left.
+// Adds to s the mean of each `size` of the n differences these[i] - those[i], in order, and the
+// mean of the fewer that are left at the end.
 void add_differences(Samples *s, const double *these, const double *those, int n, int size);
 
 // Adds words to those that are there.
