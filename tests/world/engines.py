@@ -26,8 +26,8 @@ SCRIPTS = {'hf5': 'run_transformers.py', 'hf4': 'run_transformers.py', 'vllm': '
            'sglang': 'run_sglang.py', 'mlx-lm': 'run_mlx.py', 'exllamav3': 'run_exllamav3.py',
            'llama.cpp': 'run_llamacpp.py'}
 LIMIT = 400  # seconds for one recipe, on a busy machine
-# What a recipe cannot make, so that its error is not the engine's. In vLLM 0.24 the class of Gemma 3 fails after its first
-# layer, which is of one kind.
+# What a recipe cannot make, so that its error is not the engine's. In vLLM 0.24 the class of Gemma 3 fails after its
+# first layer, which is of one kind.
 UNMADE = {'sglang': ('qwen35', 'Qwen 3.5, YaRN', 'Qwen 3.5, YaRN two shares'),
           'vllm@0.24': ('text_config', 'gemma3_flat', 'gemma3_nofactor', 'gemma3_r4', 'gemma3_r5', 'gemma3_yarn',
                         'Gemma 3, null block')}
@@ -133,8 +133,10 @@ def run(planted, only=(), is_written=False):
     with open(os.path.join(ROOT, 'tests', 'world.json')) as file:
         rules = json.load(file)['engines']
     installed = rules.pop('install')
+    unknown = set(only) - set(rules) - {engine_of(name) for name in rules}
+    check(not unknown, 'tests/world.json has no %s' % ', '.join(sorted(unknown)), 'expected', list(rules))
     rules = chosen(rules, only, planted)
-    check(rules, 'an engine of tests/world.json is asked for', only)
+    check(rules or unknown, 'a rule of each engine that is asked for is in PLANTED', only)
     try:
         python = packages.environment(installed)
     except Missing as reason:
@@ -160,7 +162,7 @@ def run(planted, only=(), is_written=False):
                 else:
                     check(False, '%s, %s' % (name, case_name), words)
             if planted:
-                noticed = [one for one in compare(name, found, cases, other) if one not in wrong]
+                noticed = [one for one in compare(asked, found, cases, other) if one not in wrong]
                 print('  planted %s: %d configs differ' % (PLANTED[name][1], len(noticed)), flush=True)
                 check(noticed, 'a rule that is changed is noticed', PLANTED[name])
             for key in {**truth, **found}:
