@@ -49,7 +49,7 @@ def same_list(x, y):
     return len(x) == len(y) and all(a == b or (b and abs(a / b - 1) < 1e-5) for a, b in zip(x, y))
 
 
-def write_found(found):
+def write_found(found, folder=FOLDER):
     """The inverse of read_found: engines that agree share a row, and lists that agree a number."""
     lists, rows = [], []
 
@@ -68,14 +68,14 @@ def write_found(found):
             cells = {kind: '-' if value is None else '%d %.7g' % (number(value[0]), value[1])
                      for kind, value in layers.items()}
             full, sliding = cells.get('full', cells.get('all', '')), cells.get('sliding', '')
-            error = ' '.join(one.get('error', '').split())[:100]
+            error = ' '.join(one.get('error', '').split())[:100].rstrip()
             most = one.get('max_len')
             shared.setdefault((full, sliding, error), []).append(name + ('/%d' % most if most else ''))
         rows += [[case, *key, ' '.join(names)] for key, names in shared.items()]
     for name, header, lines in (
             ('readings.tsv', ['case', 'full', 'sliding', 'error', 'engines'], rows),
             ('frequencies.tsv', ['frequencies'], [[' '.join('%.7g' % x for x in one)] for one in lists])):
-        with open(os.path.join(FOLDER, name), 'w', encoding='utf-8') as file:
+        with open(os.path.join(folder, name), 'w', encoding='utf-8') as file:
             file.write(''.join('\t'.join(line) + '\n' for line in [header] + lines))
 
 

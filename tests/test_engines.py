@@ -13,9 +13,9 @@ import re
 import sys
 import tempfile
 
-from engine_cases import differences, read_cases, read_found, says, told
+from engine_cases import differences, read_cases, read_found, says, told, write_found
 from common import (ROOT, SHARED, at_terminal, case, check, close, config, export, exports, good, in_work, lacks, main,
-                    one_line, perplexity, random_ids, random_weights, run, screen, skip, table, takes_long, tiny_model,
+                    one_line, perplexity, random_ids, random_weights, read, run, screen, skip, table, takes_long, tiny_model,
                     write, write_model, write_tokenizer)
 from folders import folder_of, meaning_of, rows as folders
 from readings import FULL, SLIDING, base, config_of, configs, meant, rows as rows_of, saved, turning
@@ -111,6 +111,15 @@ def test_difference_is_noticed():
                         ('no RoPE', {'layers': {'all': None}})):
         check(len(differences(said, dict(found, **wrong))) > 0, what + ' that differs is noticed')
     check(not differences(said, found), 'and nothing else', differences(said, found))
+
+
+def test_tables_are_written():
+    """What `python3 tests/world engines --write` writes of readings that have not changed is the same."""
+    place = in_work('tables')
+    os.makedirs(place, exist_ok=True)
+    write_found(read_found(), place)
+    for name in 'readings.tsv', 'frequencies.tsv':
+        check(read(os.path.join(place, name)) == read(os.path.join(ROOT, 'tests', 'engines', name)), name)
 
 
 def test_notes():

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """make test-world: the program held against what others publish. From anywhere:
 
-    python3 tests/world [PART ...] [--planted]      parts: tokenizers turns llama server engines
+    python3 tests/world [PART ...] [--planted]      parts: tokenizers turns llama server engines, or engines=NAME,...
     WORLD=newest python3 tests/world                today's versions in place of those of tests/world.json
 
 A part that cannot be had here is skipped, with a word. With --planted each part gets errors on purpose, and passes if
@@ -31,24 +31,30 @@ def pinned():
     common.check(versions and not wrong, 'tests/world.json: a version is three numbers', wrong)
 
 
-def part(name, planted):
+def part(name, *options):
     def test():
         began = time.time()
         print('---- %s ----' % name, flush=True)
-        __import__(name).run(planted)
+        __import__(name).run(*options)
         print('%s: %.0f s' % (name, time.time() - began), flush=True)
     return test
 
 
 def main():
     words = sys.argv[1:]
-    planted = '--planted' in words
-    asked = [word for word in words if word not in ('--planted', '--write')]
+    planted, is_written = '--planted' in words, '--write' in words
+    asked = dict(word.partition('=')[::2] for word in words if word not in ('--planted', '--write'))
     unknown = [word for word in asked if word not in PARTS]
     if unknown:
         sys.exit('tests/world: no such part: %s (expected %s)' % (unknown[0], ', '.join(PARTS)))
+    if [name for name in asked if asked[name] and name != 'engines']:
+        sys.exit('tests/world: only engines=NAME,... takes names')
+    if is_written and (planted or os.environ.get('WORLD') == 'newest'):
+        sys.exit('tests/world: --write is for the pinned packages (without --planted and WORLD=newest)')
+    only = [name for name in asked.get('engines', '').split(',') if name]
     sys.argv[1:] = []
-    parts = {'test_' + name: part(name, planted) for name in PARTS if name in asked or not asked}
+    parts = {'test_' + name: part(name, planted, *([only, is_written] if name == 'engines' else []))
+             for name in PARTS if name in asked or not asked}
     common.main({'test_pinned': pinned, **parts})
 
 

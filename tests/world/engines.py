@@ -1,12 +1,16 @@
 """--engines and --reading held against the engines' own packages: every inverse frequency, the attention factor,
 max_len, and what is refused. tests/world.json has the releases, by the names that --engines takes.
 
-    WORLD=newest python3 tests/world engines    newest packages; differences are printed: how a stale row is found
-    python3 tests/world engines --write         tests/engines/readings.tsv and frequencies.tsv anew
+    python3 tests/world engines=hf5,mlx-lm          of these alone; engines: of all
+    WORLD=newest python3 tests/world engines        newest packages; differences are printed: how a stale row is found
+    python3 tests/world engines --write             writes the tables of tests/engines, and the day of each run in
+                                                    src/engines/releases.c
+    python3 tests/world engines=mlx-lm --planted    a rule of each engine is changed, which must make a difference
 """
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,10 +26,23 @@ SCRIPTS = {'hf5': 'run_transformers.py', 'hf4': 'run_transformers.py', 'vllm': '
            'sglang': 'run_sglang.py', 'mlx-lm': 'run_mlx.py', 'exllamav3': 'run_exllamav3.py',
            'llama.cpp': 'run_llamacpp.py'}
 LIMIT = 400  # seconds for one recipe, on a busy machine
-# What a recipe cannot make, so that its error is not the engine's.
-UNMADE = {'sglang': ('qwen35', 'Qwen 3.5, YaRN', 'Qwen 3.5, YaRN two shares'), # The class of Gemma 3 fails there after its first layer, which is of one kind.
+# What a recipe cannot make, so that its error is not the engine's. In vLLM 0.24 the class of Gemma 3 fails after its
+# first layer, which is of one kind.
+UNMADE = {'sglang': ('qwen35', 'Qwen 3.5, YaRN', 'Qwen 3.5, YaRN two shares'),
           'vllm@0.24': ('text_config', 'gemma3_flat', 'gemma3_nofactor', 'gemma3_r4', 'gemma3_r5', 'gemma3_yarn',
                         'Gemma 3, null block')}
+
+
+BOUND = {'hf4': '<5'}  # of the newest package of an engine
+# A row of src/engines/releases.c, and what it is changed to.
+SOURCE = 'src/engines/releases.c'
+PLANTED = {
+    'hf5@5.24': ('{"hf5", 5.17, NEWEST, RULE_SHARE_INSIDE}', '{"hf5", 5.17, 5.18, RULE_SHARE_INSIDE}'),
+    'hf4@4.57': ('{"hf4", FIRST, 4.55, RULE_WHOLE_RAMP}', '{"hf4", FIRST, 4.58, RULE_WHOLE_RAMP}'),
+    'vllm@0.33': ('{"vllm", 0.30, NEWEST, RULE_ATTENTION_FACTOR}', '{"vllm", 0.30, 0.31, RULE_ATTENTION_FACTOR}'),
+    'sglang@0.5.23': ('{"sglang", 0.0516, NEWEST, RULE_PAIR}', '{"sglang", 0.0516, 0.0517, RULE_PAIR}'),
+    'mlx-lm@0.32': ('{"mlx-lm", FIRST, 0.32, RULE_NO_DYNAMIC}', '{"mlx-lm", FIRST, 0.33, RULE_NO_DYNAMIC}'),
+}
 
 
 def engine_of(name):
@@ -59,51 +76,82 @@ def compare(name, found, cases, program=RUN):
     return out
 
 
-def changed(source, before, after):
-    """A ./run of which one row of a file is another."""
+def changed():
+    """A ./run of which every row of PLANTED is changed."""
     folder = in_work('planted')
     os.makedirs(folder, exist_ok=True)
-    for name in 'src', 'build', 'tools', 'export', 'Makefile', 'run.c', 'rope.c', 'rope.h', 'book.txt':
+    for name in 'src', 'build', 'tools', 'export', 'tests/rare.mk', 'Makefile', 'run.c', 'rope.c', 'rope.h', 'book.txt':
         place = os.path.join(ROOT, name)
         if os.path.isdir(place):
             shutil.copytree(place, os.path.join(folder, name), ignore=shutil.ignore_patterns('world', 'work*'))
         else:
-            shutil.copy2(place, folder)
-    path = os.path.join(folder, source)
+            os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
+            shutil.copy2(place, os.path.join(folder, name))
+    path = os.path.join(folder, SOURCE)
     with open(path) as file:
         text = file.read()
-    check(text.count(before) == 1, 'the row to change is there', before)
-    write(path, text.replace(before, after))
+    for before, after in PLANTED.values():
+        check(text.count(before) == 1, 'the row to change is in ' + SOURCE, before)
+        text = text.replace(before, after)
+    write(path, text)
     subprocess.run(['make', '-s', 'run'], cwd=folder, check=True, stdout=subprocess.DEVNULL)
     return os.path.join(folder, 'run')
 
 
-PLANTED = 'src/engines/releases.c', '{"vllm", 0.30, NEWEST, RULE_ATTENTION_FACTOR}', (
-    '{"vllm", 0.30, 0.31, RULE_ATTENTION_FACTOR}')
+def write_date(name, day):
+    """Writes the day into the row of releases.c that says how a release's readings were found, if they were run. As in
+    reading_looked there, the first row that the release is in counts."""
+    engine, release = engine_of(name), re.findall(r'\d+', name.partition('@')[2])
+    number = float('%s.%s' % (release[0], ''.join(part.zfill(2) for part in release[1:]))) if release else 1e9
+    path = os.path.join(ROOT, SOURCE)
+    with open(path) as file:
+        text = file.read()
+    limits = {'FIRST': 0, 'NEWEST': 1e9}
+    for row in re.finditer(r'\{"%s", (\S+), (\S+), "(run|read) ([\d-]+)"\}' % re.escape(engine), text):
+        first, last = [limits[x] if x in limits else float(x) for x in row.groups()[:2]]
+        if first - 1e-9 < number < last + 0.01 - 1e-9 or number == last == 1e9:
+            if row.group(3) == 'run':
+                write(path, text[:row.start(4)] + day + text[row.end(4):])
+            return
 
 
-def run(planted):
+def chosen(rules, only, planted):
+    """The rules that are asked for: with WORLD=newest one of each engine, and with `planted` those of PLANTED."""
+    out, seen = {}, set()
+    for name, wanted in rules.items():
+        is_older = name.partition('@')[0] in seen
+        seen.add(name.partition('@')[0])
+        if only and not {name, engine_of(name)} & set(only):
+            continue
+        if not (NEWEST and is_older or planted and name not in PLANTED):
+            out[name] = wanted
+    return out
+
+
+def run(planted, only=(), is_written=False):
     began, cases, truth = time.time(), engine_cases.read_cases(), engine_cases.read_found()
     with open(os.path.join(ROOT, 'tests', 'world.json')) as file:
         rules = json.load(file)['engines']
+    installed = rules.pop('install')
+    unknown = set(only) - set(rules) - {engine_of(name) for name in rules}
+    check(not unknown, 'tests/world.json has no %s' % ', '.join(sorted(unknown)), 'expected', list(rules))
+    rules = chosen(rules, only, planted)
+    check(rules or unknown, 'a rule of each engine that is asked for is in PLANTED', only)
     try:
-        python = packages.environment(rules.pop('install'))
+        python = packages.environment(installed)
     except Missing as reason:
         skip('engines: ' + str(reason))
         return
+    other = changed() if planted else None
     for name, wanted in rules.items():
-        if planted and name != 'vllm@0.33':
-            continue
-        asked = engine_of(name) if NEWEST else name
+        asked = name.partition('@')[0] if NEWEST else name
         with case(name):
             try:
-                found, own = computed(python, name, packages.places(wanted, NEWEST), cases)
+                if NEWEST:
+                    wanted = packages.newest(wanted, installed, BOUND.get(engine_of(name), ''))
+                found, own = computed(python, name, packages.places(wanted), cases)
             except Missing as reason:
                 skip('engines: ' + str(reason))
-                continue
-            if planted:
-                wrong = compare(name, found, cases, changed(*PLANTED))
-                check(any('a ' in ' '.join(words) for _, words in wrong), 'a rule that is changed is noticed', wrong)
                 continue
             wrong = compare(asked, found, cases)
             print('%s: %d of %d configs alike, %s' % (own, len(found) - len(wrong), len(found),
@@ -113,8 +161,18 @@ def run(planted):
                     print('  %s, %s: %s' % (asked, case_name, '; '.join(words)))
                 else:
                     check(False, '%s, %s' % (name, case_name), words)
-            for key, value in found.items():
-                truth.setdefault(key, {})[name] = value
-    if '--write' in sys.orig_argv:
+            if planted:
+                noticed = [one for one in compare(asked, found, cases, other) if one not in wrong]
+                print('  planted %s: %d configs differ' % (PLANTED[name][1], len(noticed)), flush=True)
+                check(noticed, 'a rule that is changed is noticed', PLANTED[name])
+            for key in {**truth, **found}:
+                known = truth.setdefault(key, {})
+                if key in found:
+                    known[name] = found[key]
+                else:
+                    known.pop(name, None)
+            if is_written and not wrong:
+                write_date(name, time.strftime('%Y-%m-%d'))
+    if is_written:
         engine_cases.write_found(truth)
     print('engines: %.0f s' % (time.time() - began))

@@ -1,24 +1,28 @@
 """What Python's registry has of engines, by name and version (tests/world.json): a virtual environment with what all of
-them import, and each package unpacked into a folder of its own. Nothing of a package is built or run while it comes."""
+them import, and each package unpacked into a folder of its own, which pinned and newest runs share."""
 
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
 import zipfile
 
-from install import PLACE, Missing
+from common import ROOT
+from install import Missing
 
-FOLDER = os.path.join(PLACE, 'engines')
-READ = '.py', '.pyi', '.json', 'METADATA', 'entry_points.txt'  # of a package; one that is compiled comes whole
-WHOLE = 'mlx', 'mlx-cpu', 'tokenizers', 'pillow', 'psutil', 'dill', 'msgspec', 'httpx', 'httpcore', 'sniffio'
+FOLDER = os.path.join(ROOT, 'build', 'world', 'engines')
+READ = '.py', '.pyi', '.json', 'METADATA', 'entry_points.txt'
+PYTHON = 'transformers', 'huggingface-hub', 'vllm', 'sglang', 'mlx-lm', 'exllamav3'  # only READ of these; others whole
 # Of a source package: the files under these folders, of which the first part of the path is its own.
 SOURCES = {'llama-cpp-python': ('vendor/llama.cpp/conversion', 'vendor/llama.cpp/gguf-py')}
 PIP = [sys.executable, '-m', 'pip', '--disable-pip-version-check', '--retries', '1']
 
 
 def called(command, what, limit=900):
+    """What a command of pip prints."""
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
                               timeout=limit)
@@ -27,6 +31,7 @@ def called(command, what, limit=900):
     if done.returncode:
         lines = done.stderr.decode(errors='replace').strip().splitlines() or ['no reason given']
         raise Missing('%s cannot be had (%s)' % (what, lines[-1][:120]))
+    return done.stdout.decode()
 
 
 def environment(packages):
@@ -49,7 +54,7 @@ def unpack(path, name, folder):
     """Of a wheel the files that are read, or of a source package the folders that are named."""
     if path.endswith('.whl'):
         with zipfile.ZipFile(path) as wheel:
-            wheel.extractall(folder, [one for one in wheel.namelist() if name in WHOLE or one.endswith(READ)])
+            wheel.extractall(folder, [one for one in wheel.namelist() if name not in PYTHON or one.endswith(READ)])
         return
     with tarfile.open(path) as source:
         for one in source.getmembers():
@@ -62,9 +67,9 @@ def unpack(path, name, folder):
 
 
 def package(name, version):
-    """The folder in which a package lies; version None: the newest."""
-    what = '%s==%s' % (name, version) if version else name
-    folder = os.path.join(FOLDER, '%s-%s' % (name, version or 'newest'))
+    """The folder in which a package lies."""
+    what = '%s==%s' % (name, version)
+    folder = os.path.join(FOLDER, '%s-%s' % (name, version))
     if os.path.exists(os.path.join(folder, 'complete')):
         return folder
     shutil.rmtree(folder, ignore_errors=True)
@@ -79,14 +84,54 @@ def package(name, version):
     return folder
 
 
-def places(packages, newest):
+def published(name, specifier):
+    """The newest release that a specifier such as `>=5.16.1,<5.21` takes, and the requirements of that release."""
+    what = name + specifier
+    if name in SOURCES:  # to ask a source package for its requirements is to run it
+        return re.search(r'\((.+?)\)', called([*PIP, 'index', 'versions', name], what, 120)).group(1), []
+    text = called([*PIP, 'install', '-q', '--dry-run', '--no-deps', '--ignore-installed', '--only-binary', ':all:',
+                   '--report', '-', what], what)
+    metadata = json.loads(text)['install'][0]['metadata']
+    return metadata['version'], metadata.get('requires_dist', [])
+
+
+def newest(wanted, installed, bound=''):
+    """{package: version}: the newest release within `bound` of the engine's own package, the first that is wanted; the
+    newest transformers that it takes; and the others as they are pinned, or the newest that it takes where it does not
+    take the pinned one. torch and numpy stay."""
+    try:
+        from pip._vendor.packaging.requirements import Requirement
+        from pip._vendor.packaging.specifiers import SpecifierSet
+    except ImportError:
+        raise Missing('this pip has no reader of requirements')
+    first = next(iter(wanted))
+    known = {name.lower(): version for name, version in {**installed, **wanted}.items()}
+    known = {name: version for name, version in known.items() if name not in ('torch', 'numpy')}
+    asked, taken, waiting = {first: SpecifierSet(bound)}, {}, [first]
+    while waiting:
+        name = waiting.pop(0)
+        taken[name], requirements = published(name, str(asked[name]))
+        for one in map(Requirement, requirements):
+            other = one.name.lower().replace('_', '-')
+            is_here = not one.marker or any(one.marker.evaluate({'extra': extra}) for extra in ('', 'cpu'))
+            if not is_here or other not in known:
+                continue
+            asked[other] = asked.get(other, SpecifierSet()) & one.specifier
+            is_due = other == 'transformers' and other not in taken
+            if other not in waiting and (is_due or not asked[other].contains(taken.get(other, known[other]))):
+                waiting.append(other)
+    return {**wanted, **taken}
+
+
+def places(wanted):
     """The folders of packages, in the order in which they are imported from."""
+    folders = {name: package(name, version) for name, version in wanted.items()}
+    if 'mlx-cpu' in folders:  # mlx looks for it inside its own folder
+        library = os.path.join(folders['mlx'], 'mlx', 'lib')
+        if not os.path.exists(library):
+            os.symlink(os.path.join('..', '..', os.path.basename(folders['mlx-cpu']), 'mlx', 'lib'), library)
     out = []
-    if 'mlx-cpu' in packages and not newest:  # its library belongs into the folder of the other
-        shutil.copytree(package('mlx-cpu', packages['mlx-cpu']), package('mlx', packages['mlx']), dirs_exist_ok=True)
-    for name, version in packages.items():
-        folder = package(name, None if newest and name not in ('transformers', 'tokenizers', 'huggingface-hub',
-                                                               'httpx', 'httpcore', 'sniffio') else version)
+    for name, folder in folders.items():
         inner = [os.path.join(folder, part.rpartition('/')[0]) for part in SOURCES.get(name, ())[:1]]
         out += inner + [os.path.join(folder, part) for part in SOURCES.get(name, ())[1:]] or [folder]
     return out
