@@ -78,7 +78,7 @@ class Rope:
                               # rope_parameters is not read; full: that, too, is of the full ones; refused
     lists: bool = False       # thetas and shares may be lists, of a number a layer
     none: bool = False        # the class has no RoPE
-    only_key: str = ''        # layers turn if this key says `rope`
+    only_key: str = ''        # layers turn if this key says `rope`; rope_theta: unless that of the block is null
     axes: bool = False        # blocks have sections of three axes, which are one in a text
     attention_factor: str = ''  # long_mscale: longrope's is that; one: YaRN's is 1 unless the block says one
     partial: bool = False     # partial_rotary_factor may be below 1

@@ -40,12 +40,14 @@ typedef struct {
     double local_theta;               // of sliding layers, with FAMILY_BY_TYPE
     const char *theta_keys[N_KINDS];  // NULL: rope_theta of the full ones, none of the sliding ones
     const char *rotary_key;           // of how many elements of a head turn; NULL: none
-    const char *only_key;             // layers turn if this key says rope; NULL: always
+    // Layers turn if this key says rope, or if it is rope_theta unless it is null; NULL: always.
+    const char *only_key;
     const char *block_names[N_KINDS];  // of the kinds' blocks; NULL: kind_keys
     int window;                        // W of sliding layers
     int period;               // in each period of layers one is full; 0: all layers are alike
     const char *period_key;   // its key; NULL: none
     const char *zeros_key;    // of a list with a 0 for each layer that is not full; NULL: none
+    const char *thetas_key;   // of a list of thetas, 0 for layers without RoPE; NULL: none
     const char *indexes_key;  // of a list of the full layers; NULL: none
     const char *full_words;   // in layer_types for full layers, besides full_attention; NULL: none
     const char

@@ -143,11 +143,15 @@ void config_turn(const Config *c, int head_dim) {
     c->rope->rotary_dim = is_whole ? head_dim : part;
 }
 
+static bool has_null_theta(const Config *c) {
+    const Json *theta = json_member(json_member(c->config, "rope_parameters"), "rope_theta");
+    return theta && theta->kind == 'n';
+}
+
 const ConfigKey *config_says_still(const Config *c) {
     static const char *const shares[] = {"partial_rotary_factor", "rotary_dim"};
-    const Json *theta = json_member(json_member(c->config, "rope_parameters"), "rope_theta");
     if (!c->is_any) return NULL;
-    if (theta && theta->kind == 'n') return config_key("rope_theta");
+    if (has_null_theta(c)) return config_key("rope_theta");
     for (int i = 0; i < 2; i++) {  // a share of nothing
         Word room;
         double x;
@@ -164,7 +168,9 @@ const ConfigKey *config_says_still(const Config *c) {
 
 bool config_is_still(const Config *c) {
     const char *key = c->family ? c->family->only_key : NULL;
-    bool is_said = key && json_is(json_member(c->config, key), "rope");
+    const bool is_theta = key && strcmp(key, "rope_theta") == 0;
+    const bool is_said =
+        is_theta ? !has_null_theta(c) : key && json_is(json_member(c->config, key), "rope");
     return config_is_of(c, FAMILY_STILL) || (key && !is_said) || config_says_still(c);
 }
 
@@ -296,6 +302,16 @@ static bool has_theta(const Config *c) {
     return !is_own || c->block == json_member(typed, family_block_name(c->family, KIND_FULL));
 }
 
+// The theta of the layers that turn, where the family has a list of one for each layer.
+static double theta_of_list(const Config *c, double theta) {
+    const char *key = c->family ? c->family->thetas_key : NULL;
+    for (const Json *v = key ? json_items(json_member(c->config, key)) : NULL; v; v = v->next) {
+        double x;
+        if (json_number(v, &x) && x > 1) return x;
+    }
+    return theta;
+}
+
 void config_find_theta(Config *c) {
     static const char key[] = "rope_theta";
     const Json *object = config_object_with(c, key);
@@ -307,7 +323,7 @@ void config_find_theta(Config *c) {
     double missing = c->theta > 0 ? c->theta : REQUIRED;
     if (!(c->theta > 0) && !c->says_theta && config_fills(c, FILLED_THETA))
         missing = c->file->instead.theta;
-    c->rope->theta = config_number(c, object, key, missing);
+    c->rope->theta = theta_of_list(c, config_number(c, object, key, missing));
 }
 
 // ---- fields ----

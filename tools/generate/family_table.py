@@ -265,11 +265,13 @@ def family_text(family):
         'partial': default('partial_rotary_factor', 0), 'slides_with': family.gguf.slides_with if family.gguf else 0}
     block = default('rope_parameters')
     zeros = [key for key, meant in layers.zeros.items() if meant != 'without_rope']
+    # Where full layers never turn, such a list says nothing new.
+    thetas = '' if layers.without_rope else layers.thetas
     listed = family.states.listed if family.states and layers.others == 'linear' else ''
     linear = family.states.words if family.states else ('linear_attention',)
     others = ' '.join(linear) if layers.others == 'linear' else ''
     texts = {'rotary_key': rope.rotary_key, 'only_key': rope.only_key, 'period_key': layers.period_key,
-             'zeros_key': ' '.join(zeros), 'indexes_key': listed, 'other_words': others,
+             'zeros_key': ' '.join(zeros), 'thetas_key': thetas, 'indexes_key': listed, 'other_words': others,
              'full_words': ' '.join(layers.full_words), 'layer_keys': ' '.join(family.keys.by_layer)}
     members = [quoted(family.model_type), quoted(family.architecture)]
     members += ['.%s = %s' % (name, number(value)) for name, value in numbers.items() if value]
