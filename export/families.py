@@ -112,6 +112,7 @@ class KeysOf:
     # hidden_dim of a dense feed-forward layer, norm_eps, after_norm_eps of norms of what a layer adds, attention_gate
     # (see GATES), per_layer_dim of each layer's own embedding of a token, shared_classifier before the usual one
     unread: Tuple[str, ...] = ()     # keys that the class does not look at, which is worth a word
+    head: str = ''                   # another name of head_dim, which counts before it
     null_head: bool = False          # a head_dim of null is the model's width by its heads, not the class's number
     quantization: str = ''           # the quant_method that is read
     also: Dict[str, str] = field(default_factory=dict)  # other spellings of keys, which count before the usual ones

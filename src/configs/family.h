@@ -39,6 +39,7 @@ typedef struct {
     double theta;
     double local_theta;               // of sliding layers, with FAMILY_BY_TYPE
     const char *theta_keys[N_KINDS];  // NULL: rope_theta of the full ones, none of the sliding ones
+    const char *head_key;             // another name of head_dim, which counts before it; NULL: none
     const char *rotary_key;           // of how many elements of a head turn; NULL: none
     // Layers turn if this key says rope, or if it is rope_theta unless it is null; NULL: always.
     const char *only_key;

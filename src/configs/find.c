@@ -84,7 +84,9 @@ static const Json *heads_by_layer(Config *c) {
 // A head of all layers, or of the full ones under a key of their own.
 static void find_one_head(Config *c, bool is_global, const Json *said) {
     const RopeFamily *f = c->family;
-    const char *key = is_global ? "global_head_dim" : "head_dim";
+    const bool has_other = !is_global && f->head_key && json_member(c->config, f->head_key);
+    const char *key = is_global ? "global_head_dim" : has_other ? f->head_key : "head_dim";
+    if (has_other) said = json_member(c->config, key);
     double own = is_global ? f->global_head_dim : f->head_dim;
     bool is_null = said && said->kind == 'n';
     if (config_is_of(c, FAMILY_NULL_HEAD) && is_null) own = 0;
