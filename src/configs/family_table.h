@@ -618,6 +618,13 @@ static const RopeFamily families[] = {
         .layer_keys = "layer_types",
         .block = "{\"rope_type\": \"proportional\", \"partial_rotary_factor\": 0.5}",
         .flags = FAMILY_NEW | FAMILY_LINEAR | FAMILY_PARTIAL | FAMILY_BY_TYPE | FAMILY_NO_SCALING},
+    {"k2_horizon", "K2HorizonForCausalLM", .theta = 1000000, .rotary_key = "rope_head_dim",
+        .block = "{\"rope_type\": \"yarn\", \"factor\": 16.0, \"original_max_position_embeddings\": 8192, "
+            "\"beta_fast\": 128.0, \"beta_slow\": 4.0}",
+        .flags = FAMILY_NEW | FAMILY_PARTIAL},
+    {"zamba2", "Zamba2ForCausalLM", .max_positions = 4096, .head_times = 2, .long_positions = 16384,
+        .theta = 10000, .longer_key = "use_long_context", .only_key = "use_mem_rope",
+        .layer_keys = "layer_types"},
     {"inkling_text", "InklingForCausalLM", .max_positions = 131072, .theta = 10000,
         .layer_keys = "layer_types", .flags = FAMILY_NEW | FAMILY_STILL},
     {"glm5_next_text", "Glm5NextForConditionalGeneration", .max_positions = 1048576, .theta = 10000,

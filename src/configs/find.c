@@ -28,6 +28,9 @@ void config_find_most(Config *c) {
     int missing = is_row ? c->family->max_positions : c->file ? c->file->max_positions : 0;
     c->trained = config_length(c, c->config, "max_position_embeddings", missing, 1);
     if (!c->trained) c->trained = missing;
+    const char *longer = c->family ? c->family->longer_key : NULL;
+    if (longer && config_is_something(json_member(c->config, longer)))
+        c->trained = c->family->long_positions;
 }
 
 // ---- the head ----
@@ -94,7 +97,8 @@ static void find_one_head(Config *c, bool is_global, const Json *said) {
         config_is_of(c, FAMILY_WIDTH_BY_HEADS) || (own == 0 && !is_global && (!said || is_null));
     if (said && config_is_of(c, FAMILY_WIDTH_BY_HEADS))
         config_remark(c, "%s means nothing to model_type %s and is not used", key, f->model_type);
-    if (by_width) c->head_dim = head_of_width(c);
+    if (f->head_times) c->head_dim = f->head_times * head_of_width(c);
+    else if (by_width) c->head_dim = head_of_width(c);
     else c->head_dim = own == 0 && is_null ? 0 : config_number(c, c->config, key, own);
     if (c->head_dim == 0 && !is_global && !by_width) c->head_dim = head_of_width(c);
 }
@@ -170,9 +174,10 @@ const ConfigKey *config_says_still(const Config *c) {
 
 bool config_is_still(const Config *c) {
     const char *key = c->family ? c->family->only_key : NULL;
+    const Json *v = key ? json_member(c->config, key) : NULL;
     const bool is_theta = key && strcmp(key, "rope_theta") == 0;
     const bool is_said =
-        is_theta ? !has_null_theta(c) : key && json_is(json_member(c->config, key), "rope");
+        is_theta ? !has_null_theta(c) : v && (json_is(v, "rope") || v->kind == 't');
     return config_is_of(c, FAMILY_STILL) || (key && !is_said) || config_says_still(c);
 }
 
