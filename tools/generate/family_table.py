@@ -271,8 +271,9 @@ def family_text(family):
     listed = family.states.listed if family.states and layers.others == 'linear' else ''
     linear = family.states.words if family.states else ('linear_attention',)
     others = ' '.join(linear) if layers.others == 'linear' else ''
-    texts = {'longer_key': family.keys.longer, 'head_key': family.keys.head, 'rotary_key': rope.rotary_key, 'only_key': rope.only_key, 'period_key': layers.period_key,
-             'zeros_key': ' '.join(zeros), 'thetas_key': thetas, 'indexes_key': listed, 'other_words': others,
+    texts = {'longer_key': family.keys.longer, 'head_key': family.keys.head, 'thetas_key': thetas,
+             'rotary_key': rope.rotary_key, 'only_key': rope.only_key, 'period_key': layers.period_key,
+             'zeros_key': ' '.join(zeros), 'indexes_key': listed, 'other_words': others,
              'full_words': ' '.join(layers.full_words), 'layer_keys': ' '.join(family.keys.by_layer)}
     members = [quoted(family.model_type), quoted(family.architecture)]
     members += ['.%s = %s' % (name, number(value)) for name, value in numbers.items() if value]
