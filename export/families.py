@@ -78,7 +78,8 @@ class Rope:
                               # rope_parameters is not read; full: that, too, is of the full ones; refused
     lists: bool = False       # thetas and shares may be lists, of a number a layer
     none: bool = False        # the class has no RoPE
-    only_key: str = ''        # layers turn if this key says `rope`
+    only_key: str = ''        # layers turn if this key says `rope` or true; rope_theta: unless that of
+                              # the block is null
     axes: bool = False        # blocks have sections of three axes, which are one in a text
     attention_factor: str = ''  # long_mscale: longrope's is that; one: YaRN's is 1 unless the block says one
     partial: bool = False     # partial_rotary_factor may be below 1
@@ -112,6 +113,8 @@ class KeysOf:
     # hidden_dim of a dense feed-forward layer, norm_eps, after_norm_eps of norms of what a layer adds, attention_gate
     # (see GATES), per_layer_dim of each layer's own embedding of a token, shared_classifier before the usual one
     unread: Tuple[str, ...] = ()     # keys that the class does not look at, which is worth a word
+    head: str = ''                   # another name of head_dim, which counts before it
+    longer: str = ''                 # of the flag by which there are as many positions as long_positions
     null_head: bool = False          # a head_dim of null is the model's width by its heads, not the class's number
     quantization: str = ''           # the quant_method that is read
     also: Dict[str, str] = field(default_factory=dict)  # other spellings of keys, which count before the usual ones

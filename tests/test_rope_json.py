@@ -31,7 +31,7 @@ BESIDE = re.compile(r'beside the block: (.*?)(?:;|$)')
 def config_of(name, family, block):
     values = {'model_type': name, 'hidden_size': 1024, 'num_attention_heads': 8, 'num_hidden_layers': 8,
               'rope_theta': 12345.678901234}
-    if family.rope.only_key:
+    if family.rope.only_key not in ('', 'rope_theta'):
         values[family.rope.only_key] = 'rope'
     if family.rope.grows:
         block = {**(block or {'rope_type': 'yarn', 'factor': 16.0}), 'llama_4_scaling_beta': 0.1, **LENGTH}

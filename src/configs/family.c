@@ -242,7 +242,8 @@ static bool layer_number(const LayerReader *r, const char *key, int *found) {
 
 // Whether layers of the family may slide: they have a window, and are not of another kind.
 static bool may_slide(const LayerReader *r) {
-    return !r->family->other_words && (r->out->window > 0 || !r->family->window);
+    const RopeFamily *f = r->family;
+    return (!f->other_words || f->window) && (r->out->window > 0 || !f->window);
 }
 
 // The kind of layer that a word of layer_types names; -1: none.
@@ -260,7 +261,7 @@ static bool fault_in_types(const LayerReader *r) {
     out += snprintf(out, (size_t)(end - out), "%s", kind_keys[KIND_FULL]);
     for (const char *at = f->other_words; at && *at; at += strcspn(at, " "), at += *at == ' ')
         out += snprintf(out, (size_t)(end - out), " or %.*s", (int)strcspn(at, " "), at);
-    if (!f->other_words)
+    if (!f->other_words || may_slide(r))
         out += snprintf(out, (size_t)(end - out), "%s",
                         may_slide(r) ? " or sliding_attention" : ", since there is no window,");
     snprintf(out, (size_t)(end - out), " for each layer");

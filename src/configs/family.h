@@ -32,20 +32,26 @@ typedef struct {
     const char *model_type, *architecture;
     // Defaults. A head_dim of 0 is hidden_size / num_attention_heads.
     int max_positions, head_dim;
-    int hidden, heads;    // of a text model inside another that does not say them; 0: it must
-    int original;         // of original_max_position_embeddings; 0: none
-    int global_head_dim;  // of full layers; 0: as head_dim
-    int still, turning;   // of a head, with FAMILY_LATENT
+    int head_times;          // that is multiplied by this, whatever a config says; 0: it is not
+    int long_positions;      // in place of any other number of positions, with longer_key
+    const char *longer_key;  // of the flag that says so; NULL: none
+    int hidden, heads;       // of a text model inside another that does not say them; 0: it must
+    int original;            // of original_max_position_embeddings; 0: none
+    int global_head_dim;     // of full layers; 0: as head_dim
+    int still, turning;      // of a head, with FAMILY_LATENT
     double theta;
     double local_theta;               // of sliding layers, with FAMILY_BY_TYPE
     const char *theta_keys[N_KINDS];  // NULL: rope_theta of the full ones, none of the sliding ones
-    const char *rotary_key;           // of how many elements of a head turn; NULL: none
-    const char *only_key;             // layers turn if this key says rope; NULL: always
+    const char *head_key;    // another name of head_dim, which counts before it; NULL: none
+    const char *rotary_key;  // of how many elements of a head turn; NULL: none
+    // Layers turn if this key says rope or true, or if it is rope_theta unless it is null; NULL: always.
+    const char *only_key;
     const char *block_names[N_KINDS];  // of the kinds' blocks; NULL: kind_keys
     int window;                        // W of sliding layers
     int period;               // in each period of layers one is full; 0: all layers are alike
     const char *period_key;   // its key; NULL: none
     const char *zeros_key;    // of a list with a 0 for each layer that is not full; NULL: none
+    const char *thetas_key;   // of a list of thetas, 0 for layers without RoPE; NULL: none
     const char *indexes_key;  // of a list of the full layers; NULL: none
     const char *full_words;   // in layer_types for full layers, besides full_attention; NULL: none
     const char

@@ -28,6 +28,9 @@ void config_find_most(Config *c) {
     int missing = is_row ? c->family->max_positions : c->file ? c->file->max_positions : 0;
     c->trained = config_length(c, c->config, "max_position_embeddings", missing, 1);
     if (!c->trained) c->trained = missing;
+    const char *longer = c->family ? c->family->longer_key : NULL;
+    if (longer && config_is_something(json_member(c->config, longer)))
+        c->trained = c->family->long_positions;
 }
 
 // ---- the head ----
@@ -84,7 +87,9 @@ static const Json *heads_by_layer(Config *c) {
 // A head of all layers, or of the full ones under a key of their own.
 static void find_one_head(Config *c, bool is_global, const Json *said) {
     const RopeFamily *f = c->family;
-    const char *key = is_global ? "global_head_dim" : "head_dim";
+    const bool has_other = !is_global && f->head_key && json_member(c->config, f->head_key);
+    const char *key = is_global ? "global_head_dim" : has_other ? f->head_key : "head_dim";
+    if (has_other) said = json_member(c->config, key);
     double own = is_global ? f->global_head_dim : f->head_dim;
     bool is_null = said && said->kind == 'n';
     if (config_is_of(c, FAMILY_NULL_HEAD) && is_null) own = 0;
@@ -92,7 +97,8 @@ static void find_one_head(Config *c, bool is_global, const Json *said) {
         config_is_of(c, FAMILY_WIDTH_BY_HEADS) || (own == 0 && !is_global && (!said || is_null));
     if (said && config_is_of(c, FAMILY_WIDTH_BY_HEADS))
         config_remark(c, "%s means nothing to model_type %s and is not used", key, f->model_type);
-    if (by_width) c->head_dim = head_of_width(c);
+    if (f->head_times) c->head_dim = f->head_times * head_of_width(c);
+    else if (by_width) c->head_dim = head_of_width(c);
     else c->head_dim = own == 0 && is_null ? 0 : config_number(c, c->config, key, own);
     if (c->head_dim == 0 && !is_global && !by_width) c->head_dim = head_of_width(c);
 }
@@ -143,11 +149,15 @@ void config_turn(const Config *c, int head_dim) {
     c->rope->rotary_dim = is_whole ? head_dim : part;
 }
 
+static bool has_null_theta(const Config *c) {
+    const Json *theta = json_member(json_member(c->config, "rope_parameters"), "rope_theta");
+    return theta && theta->kind == 'n';
+}
+
 const ConfigKey *config_says_still(const Config *c) {
     static const char *const shares[] = {"partial_rotary_factor", "rotary_dim"};
-    const Json *theta = json_member(json_member(c->config, "rope_parameters"), "rope_theta");
     if (!c->is_any) return NULL;
-    if (theta && theta->kind == 'n') return config_key("rope_theta");
+    if (has_null_theta(c)) return config_key("rope_theta");
     for (int i = 0; i < 2; i++) {  // a share of nothing
         Word room;
         double x;
@@ -164,7 +174,10 @@ const ConfigKey *config_says_still(const Config *c) {
 
 bool config_is_still(const Config *c) {
     const char *key = c->family ? c->family->only_key : NULL;
-    bool is_said = key && json_is(json_member(c->config, key), "rope");
+    const Json *v = key ? json_member(c->config, key) : NULL;
+    const bool is_theta = key && strcmp(key, "rope_theta") == 0;
+    const bool is_said =
+        is_theta ? !has_null_theta(c) : v && (json_is(v, "rope") || v->kind == 't');
     return config_is_of(c, FAMILY_STILL) || (key && !is_said) || config_says_still(c);
 }
 
@@ -296,6 +309,16 @@ static bool has_theta(const Config *c) {
     return !is_own || c->block == json_member(typed, family_block_name(c->family, KIND_FULL));
 }
 
+// The theta of the layers that turn, where the family has a list of one for each layer.
+static double theta_of_list(const Config *c, double theta) {
+    const char *key = c->family ? c->family->thetas_key : NULL;
+    for (const Json *v = key ? json_items(json_member(c->config, key)) : NULL; v; v = v->next) {
+        double x;
+        if (json_number(v, &x) && x > 1) return x;
+    }
+    return theta;
+}
+
 void config_find_theta(Config *c) {
     static const char key[] = "rope_theta";
     const Json *object = config_object_with(c, key);
@@ -307,7 +330,7 @@ void config_find_theta(Config *c) {
     double missing = c->theta > 0 ? c->theta : REQUIRED;
     if (!(c->theta > 0) && !c->says_theta && config_fills(c, FILLED_THETA))
         missing = c->file->instead.theta;
-    c->rope->theta = config_number(c, object, key, missing);
+    c->rope->theta = theta_of_list(c, config_number(c, object, key, missing));
 }
 
 // ---- fields ----

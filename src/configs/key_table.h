@@ -29,6 +29,7 @@ static const ConfigKey config_keys[] = {
     {"qk_nope_head_dim", .at = KEY_AT_TOP, .type = KEY_WHOLE, .low = 1, .high = 1024},
     {"qk_rope_head_dim", .at = KEY_AT_TOP, .type = KEY_WHOLE, .low = 1, .high = 1024},
     {"rotary_dim", .at = KEY_AT_TOP, .type = KEY_WHOLE, .low = 1, .high = 1024},
+    {"rope_head_dim", .at = KEY_AT_TOP, .type = KEY_WHOLE, .low = 1, .high = 1024},
     {"hidden_size", .at = KEY_AT_TOP, .type = KEY_WHOLE, .low = 1, .high = 1048576,
         .also = "n_embd d_model"},
     {"num_attention_heads", .at = KEY_AT_TOP, .type = KEY_WHOLE, .low = 1, .high = 16384,

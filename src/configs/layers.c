@@ -74,6 +74,24 @@ static void read_still_list(Config *c, LayersAtRest *out, const Json *list, int 
                       n_layers);
 }
 
+// By a list of thetas, which has a 0 for each layer without RoPE.
+static void read_thetas(Config *c, LayersAtRest *out) {
+    const char *key = c->family->thetas_key;
+    const Json *list = json_member(c->config, key);
+    if (!config_is_something(list)) return;
+    const int n_layers = whole(c, "num_hidden_layers", 0);
+    double theta = 0, x;
+    int i = 0;
+    for (const Json *v = json_items(list); v && i < n_layers; v = v->next, i++) {
+        if (!json_number(v, &x) || (x != 0 && theta > 0 && x != theta)) break;
+        if (x == 0) out->layers[out->n++] = (short)i;
+        else theta = x;
+    }
+    if (i < n_layers)
+        config_reject(c, c->config, key, "one theta, or 0 (no RoPE), for each of %d layers",
+                      n_layers);
+}
+
 // Layers without RoPE have a temperature, if the flag that the row names says so.
 static void read_temperature(Config *c, LayersAtRest *out) {
     const RopeFamily *f = c->family;
@@ -91,6 +109,7 @@ static void read_still(Config *c) {
     const RopeFamily *f = c->family;
     LayersAtRest *out = &c->file->at_rest;
     *out = (LayersAtRest){.n = 0};
+    if (f && f->thetas_key) read_thetas(c, out);
     if (!f || !f->still_each) return;
     int n_layers = whole(c, "num_hidden_layers", 0);
     const Json *list = json_member(c->config, "no_rope_layers");

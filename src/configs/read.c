@@ -118,8 +118,9 @@ static void lose_share(Config *c, const Json *where) {
     static const char key[] = "partial_rotary_factor";
     if (c->type != TYPE_PLAIN) config_reject(c, where, key, "1");
     config_block_get(c, key);
-    config_remark(c, "%s%s is not used: under rope_type default, model_type %s turns all of a head",
-                  where == c->config ? "" : c->called.inside, key, c->family->model_type);
+    config_remark(c, "%s%s is not used: under rope_type default, model_type %s turns all of %s",
+                  where == c->config ? "" : c->called.inside, key, c->family->model_type,
+                  config_is_of(c, FAMILY_LATENT) ? "qk_rope_head_dim" : "a head");
     c->partial = 1;
 }
 
@@ -137,7 +138,9 @@ static void read_dims(Config *c) {
     bool is_share = c->turning && config_is_of(c, FAMILY_LATENT) &&
                     fabs(c->partial * c->head_dim - c->turning) < 1e-6;
     if (c->turning && config_is_of(c, FAMILY_LATENT)) {
-        if (c->partial != 1 && !is_share)
+        // Where other layers are linear, the share is theirs.
+        if (c->partial != 1 && !is_share && config_is_of(c, FAMILY_LINEAR)) lose_share(c, where);
+        else if (c->partial != 1 && !is_share)
             config_reject(c, where, key, "1, or what makes %d of head_dim %.0f", c->turning,
                           c->head_dim);
     } else if (c->partial > 1) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """make test-world: the program held against what others publish. From anywhere:
 
-    python3 tests/world [PART ...] [--planted]      parts: tokenizers turns llama server engines, or engines=NAME,...
+    python3 tests/world [PART ...] [--planted]      parts: tokenizers turns llama server defaults engines, or engines=NAME,...
     WORLD=newest python3 tests/world                today's versions in place of those of tests/world.json
 
 A part that cannot be had here is skipped, with a word. With --planted each part gets errors on purpose, and passes if
@@ -19,7 +19,7 @@ sys.path[:0] = [FOLDER, os.path.dirname(FOLDER), os.path.dirname(os.path.dirname
 sys.dont_write_bytecode = True
 import common  # noqa: E402
 
-PARTS = 'tokenizers', 'turns', 'llama', 'server', 'engines'
+PARTS = 'tokenizers', 'turns', 'llama', 'server', 'engines', 'defaults'
 
 
 def pinned():

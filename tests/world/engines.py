@@ -49,13 +49,15 @@ def engine_of(name):
     return name.replace('@', ':').split(':')[0]
 
 
-def computed(python, name, folders, cases):
-    """{case: what the package computed}, and its own name for itself. Missing, where the recipe fails as a whole."""
+def computed(python, name, folders, cases, script=None):
+    """{case: what the package computed}, and its own name for itself. Missing, where the recipe fails as a whole.
+    `script` is another recipe than the engine's own."""
     path = write(in_work('cases.json'), json.dumps(cases))
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join([RECIPES, *folders]), PYTHONDONTWRITEBYTECODE='1',
                        OMP_NUM_THREADS='1')
     try:
-        done = subprocess.run([python, os.path.join(RECIPES, SCRIPTS[engine_of(name)]), path], env=environment,
+        recipe = os.path.join(RECIPES, script or SCRIPTS[engine_of(name)])
+        done = subprocess.run([python, recipe, path], env=environment,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=LIMIT)
         found = json.loads(done.stdout)
     except (subprocess.TimeoutExpired, ValueError):

@@ -256,7 +256,8 @@ def family_text(family):
         'max_positions': default('max_position_embeddings', 0),
         'original': default('original_max_position_embeddings', 0),
         'hidden': family.sizes.get('hidden_size', 0), 'heads': family.sizes.get('num_attention_heads', 0),
-        'head_dim': default('head_dim', 0), 'global_head_dim': default('global_head_dim', 0),
+        'head_dim': default('head_dim', 0), 'head_times': default('head_times', 0),
+        'long_positions': default('long_positions', 0), 'global_head_dim': default('global_head_dim', 0),
         'still': default('qk_nope_head_dim', 0), 'turning': default('qk_rope_head_dim', 0),
         'theta': default('rope_theta', 1e4), 'local_theta': rope.local_theta if rope.by_kind else 0,
         'window': default('sliding_window', 0) if is_periodic else 0, 'period': family.period,
@@ -265,10 +266,13 @@ def family_text(family):
         'partial': default('partial_rotary_factor', 0), 'slides_with': family.gguf.slides_with if family.gguf else 0}
     block = default('rope_parameters')
     zeros = [key for key, meant in layers.zeros.items() if meant != 'without_rope']
+    # Where full layers never turn, such a list says nothing new.
+    thetas = '' if layers.without_rope else layers.thetas
     listed = family.states.listed if family.states and layers.others == 'linear' else ''
     linear = family.states.words if family.states else ('linear_attention',)
     others = ' '.join(linear) if layers.others == 'linear' else ''
-    texts = {'rotary_key': rope.rotary_key, 'only_key': rope.only_key, 'period_key': layers.period_key,
+    texts = {'longer_key': family.keys.longer, 'head_key': family.keys.head, 'thetas_key': thetas,
+             'rotary_key': rope.rotary_key, 'only_key': rope.only_key, 'period_key': layers.period_key,
              'zeros_key': ' '.join(zeros), 'indexes_key': listed, 'other_words': others,
              'full_words': ' '.join(layers.full_words), 'layer_keys': ' '.join(family.keys.by_layer)}
     members = [quoted(family.model_type), quoted(family.architecture)]
