@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "../kinds/latent.h"
 
@@ -81,7 +82,10 @@ void warn_of_unread(const char *path, const RopeFile *said) { print_remarks(path
 // Fails with the word for a GGUF file or a model.bin where a config was expected and could not be read.
 static bool is_model_file(const char *path, Error *err) {
     char magic[4] = "";
-    FILE *in = strcmp(path, "-") ? fopen(path, "rb") : NULL;
+    struct stat info;
+    // Only a file can be opened again: a pipe would be waited for.
+    const bool is_file = strcmp(path, "-") && stat(path, &info) == 0 && S_ISREG(info.st_mode);
+    FILE *in = is_file ? fopen(path, "rb") : NULL;
     size_t n = in ? fread(magic, 1, sizeof magic, in) : 0;
     if (in) fclose(in);
     if (n == sizeof magic && memcmp(magic, "GGUF", 4) == 0)
