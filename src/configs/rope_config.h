@@ -40,7 +40,7 @@ typedef struct {
     // An original length in the block, or beside it, of a method that has no use for it but that its
     // factor counts from there; 0: none.
     int named_original;
-    bool has_type;       // its block has a rope_type
+    bool has_type;  // its block has a rope_type
     // Pairs of a head that turn by time, height and width, of models that see pictures, and whether
     // they lie in turns; zeros: the file says none. In a text all three are the position.
     int axes[3];

@@ -46,10 +46,10 @@ typedef struct {
     int32_t *tokens;  // (context) what was read; NULL: the method has no two lists
     int read_at;      // the length in positions of the last read
     int times_anew;   // how often a text was read anew since session_new
-    Arena arena;    // where all arrays lie
-    int n_logits;   // rows of x that session_logits can use
-    float *x;       // (chunk, dim) the residual stream
-    float *logits;  // (LOGIT_ROWS, vocab_size)
+    Arena arena;      // where all arrays lie
+    int n_logits;     // rows of x that session_logits can use
+    float *x;         // (chunk, dim) the residual stream
+    float *logits;    // (LOGIT_ROWS, vocab_size)
     struct Transformer *fast;
     struct Plain *plain;  // used instead when config.plain
 } Session;
