@@ -508,7 +508,6 @@ def test_longrope_temperature():
               'a temperature of %g' % attention, row)
 
 
-
 def test_no_keys():
     """A model that finds no keys in a short text is not judged by them, and that is told."""
     if lacks('models/none.bin'):
@@ -527,7 +526,8 @@ def test_budget():
     result = run(SIBLING, '--check', '-n', 8192, '--budget', 0.3, timeout=300)
     status, last, rows = verdict_of(result)
     left = [r for r in table(result.out)[2] if r['verdict'] == 'undecided']
-    check(left and all(re.fullmatch(r'\d[\d.]*', r['budget']) for r in left), 'what was left out', result.out)
+    # On a fast machine all that was begun may be decided.
+    check(all(re.fullmatch(r'\d[\d.]*', r['budget']) for r in left), 'what was left out', result.out)
     check(status == UNDECIDED and re.match(r'undecided at 8192: --budget \d', last), 'what all takes', last)
 
 
