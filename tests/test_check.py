@@ -148,9 +148,15 @@ def test_values():
     check(abs(float(rows['perplexity', '64']['value']) / ratio - 1) < 2e-3, 'perplexity', (rows, ratio))
 
 
+def alike(a, b, tolerance):
+    """Whether two cells are the same, or numbers that are nearly so."""
+    return a == b or '-' not in (a, b) and math.isclose(float(a), float(b), rel_tol=tolerance)
+
+
 @takes_long
 def test_more_time_decides_more():
-    """Whatever the budget and the machine's speed: what is decided is decided alike, with the same numbers."""
+    """Whatever the budget and the machine's speed: what is decided is decided alike, by the same numbers to 1 %: a row
+    may be judged before all of its stretches are read."""
     program = made_up_clock()
     long, short = (3, 8, 20, 45, 110), (3, 12, 40)
     for model, budgets, options in ((MODEL, long, ('--rope', 'none', '-n', 2048)),
@@ -167,7 +173,9 @@ def test_more_time_decides_more():
                 if row['verdict'] == 'undecided':
                     continue
                 what = row.pop('check'), row.pop('length')
-                check(decided.setdefault(what, row) == row, '%s at %s is decided once' % what, (decided[what], row))
+                first = decided.setdefault(what, row)
+                check(first['verdict'] == row['verdict'] and alike(first['value'], row['value'], 0.01),
+                      '%s at %s is decided once' % what, (first, row))
         known = [status for status in answers if status != UNDECIDED]
         check(known and len(set(known)) == 1 and answers[-len(known):] == known, 'one answer', (options, answers))
 

@@ -71,6 +71,8 @@ def with_tools(*tools):
         write(os.path.join(tree, 'page', name), '{}')
     write(os.path.join(tree, 'run.c'), 'int main(void) { return 0; }\n')
     write(os.path.join(tree, 'rope.c'), 'int rope;\n')
+    os.makedirs(os.path.join(tree, 'src'), exist_ok=True)
+    write(os.path.join(tree, 'src', 'rope_settings.c'), 'int rope_settings;\n')
     for name in 'cc', 'echo', 'grep', 'mkdir', 'cmp', 'ps', 'nproc', 'getconf', 'touch', 'as', 'ld':
         if shutil.which(name):
             os.symlink(shutil.which(name), os.path.join(path, name))
