@@ -458,18 +458,24 @@ static void print_config(FILE *out, const Publication *p, const RopePlan *plan, 
     fputc('}', out);
 }
 
+// A stream into *text, which the caller frees; `still` is why a model without RoPE has no such text
+// (NULL: it has). NULL with the reason where other programs have no words for the settings.
+static FILE *open_published(const Publication *p, const RopePlan *plan, const char *still,
+                            char **text, size_t *size, Error *err) {
+    const char *why = p->said->still ? still
+                      : p->by_layer  ? why_not_layered(p, plan)
+                                     : why_ours_alone(&plan->rope);
+    FILE *out = why ? NULL : open_memstream(text, size);
+    if (!out) fail(err, "rope %s: %s", plan->name, why ? why : "no memory for a config");
+    return out;
+}
+
 char *publish_config(const Publication *p, bool may_be_bare, Error *err) {
     const RopePlan plan = published_form(p->plan);
-    const char *why = p->said->still ? "its family has no RoPE"
-                      : p->by_layer  ? why_not_layered(p, &plan)
-                                     : why_ours_alone(&plan.rope);
     char *text = NULL;
     size_t size;
-    FILE *out = why ? NULL : open_memstream(&text, &size);
-    if (!out) {
-        fail(err, "rope %s: %s", plan.name, why ? why : "no memory for a config");
-        return NULL;
-    }
+    FILE *out = open_published(p, &plan, "its family has no RoPE", &text, &size, err);
+    if (!out) return NULL;
     if (p->by_layer) print_layered(out, p, &plan);
     else print_config(out, p, &plan, may_be_bare);
     fclose(out);
@@ -517,16 +523,10 @@ static void print_rope_keys(FILE *out, const Publication *p, const RopePlan *pla
 
 char *publish_keys(const Publication *p, Error *err) {
     const RopePlan plan = published_form(p->plan);
-    const char *why = p->said->still ? NULL
-                      : p->by_layer  ? why_not_layered(p, &plan)
-                                     : why_ours_alone(&plan.rope);
     char *text = NULL;
     size_t size;
-    FILE *out = why ? NULL : open_memstream(&text, &size);
-    if (!out) {
-        fail(err, "rope %s: %s", plan.name, why ? why : "no memory for a config");
-        return NULL;
-    }
+    FILE *out = open_published(p, &plan, NULL, &text, &size, err);
+    if (!out) return NULL;
     const RopeConfig *own = &p->plan->rope;
     const bool is_ntk = own->method == ROPE_NTK && !own->dynamic;
     if (is_ntk && published_family(p)->flags & FAMILY_ALPHA) print_alpha_keys(out, p);
