@@ -23,6 +23,7 @@ from export.families import WRAPPERS, named  # noqa: E402
 NAMES = 'default', 'linear4', 'dynamic2', 'yarn4', 'llama3'
 FULL, SLIDING = 'full_attention', 'sliding_attention'
 TOLERANCE = 1e-4
+BETAS = 144  # where a model.bin holds beta_fast and beta_slow
 
 
 # ---- the folders ----
@@ -248,6 +249,12 @@ def out_and_in(each, out):
     return None
 
 
+def with_betas(data):
+    """A model.bin whose betas are said: a folder says them, where a file can leave them to their default."""
+    said = [found or default for found, default in zip(struct.unpack_from('<2d', data, BETAS), (32, 1))]
+    return data[:BETAS] + struct.pack('<2d', *said) + data[BETAS + 16:]
+
+
 @takes_long
 def test_the_same_file():
     """What went out as a folder comes in as the same file."""
@@ -255,7 +262,7 @@ def test_the_same_file():
         with case(each.name):
             again = each.model() and out_and_in(each, in_work(each.name + '_out') + '/')
             if again:
-                check(read(again) == read(each.model()), '%s: the same file' % each.name)
+                check(with_betas(read(again)) == with_betas(read(each.model())), '%s: the same file' % each.name)
 
 
 def test_there_and_back():

@@ -124,7 +124,6 @@ static void test_cache(void) {
                                .scratch = scratch,
                                .rope = &rope,
                                .spread = &in_place,
-                               .layer = 1,
                                .n_heads = 4,
                                .scale = 1,
                                .window = WINDOW};
