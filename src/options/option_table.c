@@ -39,7 +39,7 @@ const Option option_table[] = {
      .is_common = true,
      .needs = A_SEED},
     {.value = {"-n", "N",
-               "positions with the prompt: 256 for text, 4 times --train-ctx for measurements; 0: "
+               "positions with the prompt: 256 for text, 4 times --train-ctx for tables; 0: "
                "the model's context, as in a chat and --check; 8k is 8,192",
                WHOLE, OF_OPTIONS(steps), 0, MOST},
      .is_common = true,
@@ -158,8 +158,8 @@ const Option option_table[] = {
      .about_rope = true,
      .jobs = ON_PPL | ON_CHECK | ON_NEXT},
     {.value = {"--check", "[FILE]",
-               "does the model hold to N positions? On a text of yours, or the built-in story",
-               TEXT, OF_OPTIONS(check.text_path)},
+               "does the model hold to N positions? Reads FILE, or the built-in story", TEXT,
+               OF_OPTIONS(check.text_path)},
      .is_common = true,
      .job = JOB_CHECK},
     {.value = {"--like", "FILE",
@@ -259,10 +259,9 @@ const Option option_table[] = {
      .is_common = true,
      .job = JOB_ENGINES,
      .about_rope = true},
-    {.value =
-         {"--search", "FILE",
-          "LongRoPE's search: a divisor for each pair, for windows of N positions of this text",
-          TEXT, OF_OPTIONS(text_path)},
+    {.value = {"--search", "FILE",
+               "LongRoPE's search: a divisor for each pair, for N positions of this text", TEXT,
+               OF_OPTIONS(text_path)},
      .is_common = true,
      .job = JOB_SEARCH,
      .about_rope = true},
