@@ -7,16 +7,16 @@
 #include "options.h"
 
 enum {
-    COLUMNS = 100,
+    SCREEN_COLUMNS = 100,
     TEXT_COLUMN = 25,  // where the texts of all lines begin
 };
 
 // Prints words from column `used` on, and continues in the next line at TEXT_COLUMN where one would
-// pass COLUMNS. Returns the column that it ends in.
+// pass SCREEN_COLUMNS. Returns the column that it ends in.
 static int print_folded(const char *text, int used) {
     while (*text) {
         int length = (int)strcspn(text, " ");
-        if (used + 1 + length > COLUMNS) used = printf("\n%*s", TEXT_COLUMN - 1, "") - 1;
+        if (used + 1 + length > SCREEN_COLUMNS) used = printf("\n%*s", TEXT_COLUMN - 1, "") - 1;
         used += printf(" %.*s", length, text);
         text += length;
         text += strspn(text, " ");
