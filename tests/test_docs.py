@@ -23,7 +23,7 @@ DOCUMENTS = ['README.md', 'docs/manual.md', 'docs/lesson.md', 'docs/model.md', '
 SHORTER = [(r'-n (131072|32768|8192|8k|4096|2048|1024|60000)\b', '-n 600'), (r'--samples \d+', '--samples 2'),
            (r'--trials \d+', '--trials 1'), (r'--budget [1-9]\d*', '--budget 2'), (r'--search-windows \d+', ''),
            (r'--search (?=\w+\.txt)', '--search-windows 1 --reads 3 --search ')]
-COMMAND = r'(?:    )?(?:make && )?((?:\./run|python3 model_export\.py) .*)'
+COMMAND = r'(?:    )?(?:make && )?((?:head -c \d+ \S+ \| )?(?:\./run|python3 model_export\.py) .*)'
 OWN = {'block.json', 'config.json', 'path/to/checkpoint/config.json', 'books.txt', 'long_prompt.txt', 'mymodel.bin',
        'original.bin', 'mymodel-q8.bin', 'found.json', 'check.json', 'OUT.gguf'}
 RELEASED = 'smollm2.gguf', 'gemma3.gguf', 'qwen.gguf'  # what make test-real has: commands of these are its own
@@ -69,6 +69,15 @@ def desk(folder, program):
     os.symlink('mymodel.tokenizer.bin', os.path.join(folder, 'original.tokenizer.bin'))
 
 
+def piped(command):
+    """(the bytes that `head -c N FILE |` pipes into a command, or None; the command after it)."""
+    head, _, rest = command.rpartition(' | ')
+    if not head:
+        return None, command
+    _, _, size, name = head.split()
+    return document(name).encode()[:int(size)], rest
+
+
 def shorter(command):
     for pattern, replacement in SHORTER:
         command = re.sub(pattern, replacement, command)
@@ -81,6 +90,7 @@ def shorter(command):
 
 
 def run_command(folder, command, name=''):
+    given, command = piped(command)
     words = shlex.split(command) if name == AS_WRITTEN else shorter(command)
     shutil.rmtree(os.path.join(folder, 'OUT_FOLDER'), ignore_errors=True)  # a new folder each time
     at = words.index('>') if '>' in words else None
@@ -88,7 +98,7 @@ def run_command(folder, command, name=''):
     if at:
         del words[at:at + 2]
     words[:1] = [sys.executable] if words[0] == 'python3' else words[:1]
-    done = subprocess.run(words, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    done = subprocess.run(words, cwd=folder, input=given or b'', stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           env=dict(os.environ, OMP_NUM_THREADS='1'), timeout=None if name == AS_WRITTEN else 300)
     if out:
         write(os.path.join(folder, out), done.stdout)
@@ -155,7 +165,7 @@ def shown(released=False):
             command = match.group(1)
             found[command] = []
         elif line.startswith('    ') and command and not line.startswith('    make'):
-            found[command].append(line[4:])
+            found[command] += [line[4:]] if line.strip() != '...' else []
         elif line.strip():
             command = None
     return {command: lines for command, lines in found.items()
@@ -181,11 +191,13 @@ def test_readme_output():
     found = shown()
     check(found, 'the README shows what commands print')
     for command, lines in found.items():
+        given, rest = piped(command)
         words = [os.path.join(ROOT, word) if os.path.exists(os.path.join(ROOT, word)) else word
-                 for word in shlex.split(command)[1:]]
+                 for word in shlex.split(rest)[1:]]
+        if given:  # the test's terminal has no pipe
+            words[words.index('-')] = write(in_work('piped.txt'), given)
         seen = screen(at_terminal(words, 100, NO_COLOR='1'))
-        places = [next((i for i, line in enumerate(seen) if alike(line, shown_line)), None) for shown_line in lines
-                  if shown_line.strip() != '...']
+        places = [next((i for i, line in enumerate(seen) if alike(line, shown_line)), None) for shown_line in lines]
         check(None not in places and places == sorted(places), command, (places, seen))
     check(alike('none 103.2 0.80 # x', 'none 104.1 0.90 # x') and not alike('none 103.2', 'none 110.0')
           and not alike('none 1', 'yarn 1') and not alike('none 1', 'none 1 2') and not alike('1.3', '1.25')
