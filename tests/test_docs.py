@@ -8,10 +8,12 @@ import os
 import re
 import shlex
 import shutil
+import struct
 import subprocess
 import sys
 
-from common import ROOT, at_terminal, check, good, help_all, in_work, lacks, main, run, screen, skip, table, takes_long, write
+from common import (FIELDS, ROOT, at_terminal, check, good, help_all, in_work, lacks, main, read, run, screen, skip, table,
+                    takes_long, write)
 
 sys.path.insert(0, os.path.join(ROOT, 'tools', 'generate'))
 import manpage  # noqa: E402
@@ -202,6 +204,98 @@ def test_readme_output():
     check(alike('none 103.2 0.80 # x', 'none 104.1 0.90 # x') and not alike('none 103.2', 'none 110.0')
           and not alike('none 1', 'yarn 1') and not alike('none 1', 'none 1 2') and not alike('1.3', '1.25')
           and not alike('0.80', '0.60'), 'what is alike')
+
+
+# ---- docs/check.md ----
+
+def check_rows():
+    """(error, words of the command, {field: value} of the copy it runs on, {row: (value or None, length or None)}) of the
+    table "What it finds", but those of models that are not here."""
+    section = document('docs/check.md').split('\n## What it finds')[1]
+    for line in section.split('\n'):
+        cells = [cell.strip() for cell in line.strip('|').split('|')]
+        if len(cells) != 3 or 'model' not in cells[1]:
+            continue
+        fields = {name: float(value) for name, value in re.findall(r'`(\w+)` (\d+)', cells[1])}
+        words = ['copy.bin'] if fields else shlex.split(cells[1].strip('`'))
+        rows = re.findall(r'`([\w-]+)`(?: ([\d.]+))?(?: at ([\d,]+))?', cells[2])
+        if fields or words[0] in ('model.bin', 'model-8k.bin'):
+            yield cells[0], words, fields, {name: (float(value) if value else None, length.replace(',', ''))
+                                            for name, value, length in rows}
+
+
+def judged(words, fields, *more):
+    """The rows of --check by a command of the table: {(row, length): row}, and the status."""
+    path = os.path.join(ROOT, words[0])
+    if fields:
+        data = bytearray(read(os.path.join(ROOT, 'model.bin')))
+        for field, offset, kind, _ in FIELDS:
+            if field in fields:
+                struct.pack_into('<' + kind, data, offset, fields[field] if kind in 'fd' else int(fields[field]))
+        path = write(in_work('copy.bin'), bytes(data))
+    result = run(path, '--check', '-z', os.path.join(ROOT, 'tokenizer.bin'), *words[1:], *more, timeout=600)
+    return {(row['check'], row['length']): row for row in table(result.out)[2]}, result.status
+
+
+OF_SETTINGS = {'method', 'factor', 'reach', 'theta', 'train_ctx'}
+
+
+def finds(error, found, expected):
+    rows, status = found
+    for name, (value, length) in expected.items():
+        fails = [row for (check_name, at), row in rows.items()
+                 if check_name == name and row['verdict'] == 'fail' and length in ('', at)]
+        check(status == 1 and fails, 'docs/check.md: %s is found by %s' % (error, name), status, rows)
+        for row in fails[:1]:
+            check(value is None or abs(float(row['value']) - value) <= 0.06 * value,
+                  'docs/check.md: %s, the value of %s' % (error, name), row['value'], value)
+
+
+def test_check_finds():
+    """The rows of "What it finds" that judge settings."""
+    rows = [row for row in check_rows() if set(row[3]) <= OF_SETTINGS]
+    check(len(rows) >= 5, 'docs/check.md has a table of what --check finds', rows)
+    for error, words, fields, expected in rows:
+        finds(error, judged(words, fields, '--settings'), expected)
+
+
+@takes_long
+def test_check_finds_by_reading():
+    rows = [row for row in check_rows() if not set(row[3]) <= OF_SETTINGS]
+    check(len(rows) >= 5, 'docs/check.md has a table of what --check finds', rows)
+    for error, words, fields, expected in rows:
+        finds(error, judged(words, fields, '--budget', 500), expected)
+
+
+def check_job():
+    """[(name of a step, its lines for bash)] of the job in docs/check.md."""
+    job = re.search(r'```yaml\n(.*?)```', document('docs/check.md'), re.S).group(1)
+    for name, text in re.findall(r'- name: (.*)\n +run: (\|\n(?: {10}.*\n)+|.*\n)', job):
+        yield name, '\n'.join(line.strip() for line in text.lstrip('|').strip().split('\n'))
+
+
+@takes_long
+def test_check_job():
+    """The job runs as it is written, on a folder and the folder it was made from, and passes on where it is undecided."""
+    place = in_work('job')
+    desk(os.path.join(place, 'rope.c'), os.path.join(ROOT, 'run'))
+    for name in 'model', 'original':
+        subprocess.run([sys.executable, os.path.join(ROOT, 'model_export.py'), os.path.join(ROOT, 'model-8k.bin'),
+                        os.path.join(place, name) + '/'], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    steps = dict(check_job())
+    check(list(steps) == ['build', 'judge the settings, without weights', 'import', 'check'], 'its steps', steps)
+    statuses = []
+    for name, text in steps.items():
+        for budget in (500, 1) if name == 'check' else (500,):
+            lines = re.sub(r'--budget \d+', '--budget %d' % budget, re.sub('^make .*', 'true', text))
+            done = subprocess.run(['bash', '-e', '-c', lines], cwd=place, env=dict(os.environ, LENGTH='1k'),
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            check(done.returncode == 0, 'docs/check.md, the job: %s' % name, done.stdout[-300:], done.stderr[-300:])
+            if name == 'check':
+                with open(os.path.join(place, 'check.json'), encoding='utf-8') as file:
+                    statuses.append(json.load(file)['status'])
+                check((b'::warning::' in done.stdout) == (statuses[-1] == 3), 'a warning', done.stdout)
+    check(statuses == [0, 3], 'decided, and undecided', statuses)
 
 
 # ---- counts ----
