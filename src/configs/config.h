@@ -312,7 +312,7 @@ static inline bool config_type_has(const Config *c, unsigned type_flag) {
 
 static inline bool config_is_strict(const Config *c) { return c->flags & STRICT; }
 
-static inline bool config_is_of(const Config *c, unsigned family_flag) {
+static inline bool config_is_of(const Config *c, FamilyWords family_flag) {
     return c->family && c->family->flags & family_flag;
 }
 

@@ -164,21 +164,21 @@ const RopeFamily *family_any(const Json *text) {
     return has_head ? &any_family : NULL;
 }
 
-const RopeFamily *family_with(unsigned flags) {
+const RopeFamily *family_with(FamilyWords flags) {
     const RopeFamily *f = families;
     while (f < families + N_FAMILIES && (f->flags & flags) != flags) f++;
     return f < families + N_FAMILIES ? f : NULL;
 }
 
-const RopeFamily *family_nearest(unsigned features, bool has_kinds) {
+const RopeFamily *family_nearest(FamilyWords features, bool has_kinds) {
     const RopeFamily *nearest = NULL;
-    unsigned least = 0;
+    FamilyWords least = 0;
     for (const RopeFamily *f = families; f < families + N_FAMILIES; f++) {
         const bool can_slide = f->period > 0 && !f->other_words;
         bool can_be = f->flags & FAMILY_RUNS && (has_kinds ? can_slide : f->period == 0);
         bool has_sign = !f->sign || f->sign & features;
         if (!can_be || !has_sign || f->always & ~features) continue;
-        unsigned strange = features & ~(f->always | f->sign | f->may);
+        FamilyWords strange = features & ~(f->always | f->sign | f->may);
         if (nearest && strange >= least) continue;
         nearest = f;
         least = strange;

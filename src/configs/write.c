@@ -223,12 +223,12 @@ static const char *why_ours_alone(const RopeConfig *c) {
 // ---- whose model it is ----
 
 // What sets the model apart from a Llama.
-static unsigned features_of(const Publication *p) {
+static FamilyWords features_of(const Publication *p) {
     const ModelConfig *c = &p->model->config;
     const RopeConfig *r = &p->plan->rope;
     const struct {
         bool there;
-        unsigned feature;
+        FamilyWords feature;
     } all[] = {
         {c->extra->attention.window > 0 && !p->by_layer, FEATURE_WINDOW},
         {c->extra->attention.qkv_bias && !c->extra->attention.o_bias, FEATURE_QKV_BIAS},
@@ -246,7 +246,7 @@ static unsigned features_of(const Publication *p) {
         {r->temperature_beta != 0, FEATURE_TEMPERATURE},
         {r->rotary_dim < p->plan->head_dim, FEATURE_PARTIAL},
     };
-    unsigned found = 0;
+    FamilyWords found = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].there) found |= all[i].feature;
     return found;

@@ -44,7 +44,7 @@ void reading_multiply_by(Config *c, double a) {
     c->rope->mscale = c->rope->mscale_all_dim = 0;
 }
 
-bool reading_does(const Config *c, unsigned quirk) {
+bool reading_does(const Config *c, FamilyWords quirk) {
     return c->as->own && c->as->own->does & quirk;
 }
 

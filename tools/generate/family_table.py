@@ -26,6 +26,7 @@ LISTS = os.path.join(ROOT, 'docs', 'checkpoints.md')
 KEY_HEADER = os.path.join('src', 'configs', 'key_table.h')
 WORD_HEADER = os.path.join('src', 'configs', 'family_words.h')
 COLUMNS = 100
+WORD_BITS = 64  # of a FamilyWords
 FIRST = ('// Made by tools/generate/family_table.py from export/families.json, not by hand.\n'
          '// family.c includes it after family.h.\n')
 
@@ -321,22 +322,26 @@ def table():
 # ---- words ----
 
 def enumerated(prefix, words):
-    """An enum with a bit for each word, and what it means."""
-    if len(words) > 31:  # the last bit is the sign
-        raise ValueError('%s: %d words, and an int has 31 bits for them' % (prefix, len(words)))
+    """A bit for each word, and what it means: constants of 64 bits, which an enum of C cannot have. C keeps them in a
+    FamilyWords. The last word has the highest bit: code which keeps words in a narrower integer loses them, and a test
+    fails, before there are more of them than that has bits."""
+    if len(words) > WORD_BITS:
+        raise ValueError('%s: %d words, and FamilyWords has %d bits for them' % (prefix, len(words), WORD_BITS))
     lines = []
-    for bit, (word, meaning) in enumerate(words):
-        line = '    %s_%s = 1 << %d,' % (prefix, word.upper(), bit)
+    for bit, (word, meaning) in enumerate(words, WORD_BITS - len(words)):
+        line = '#define %s_%s ((FamilyWords)1 << %d)' % (prefix, word.upper(), bit)
         above = bool(meaning) and len(line) + len(meaning) + 5 > COLUMNS
-        lines += ['    // ' + part for part in (textwrap.wrap(meaning, COLUMNS - 7) if above else ())]
+        lines += ['// ' + part for part in (textwrap.wrap(meaning, COLUMNS - 3) if above else ())]
         lines.append(line + ('  // ' + meaning if meaning and not above else ''))
-    return 'enum {\n%s\n};\n' % '\n'.join(lines)
+    return ''.join(line + '\n' for line in lines)
 
 
 def words():
     return ('// Made by tools/generate/family_table.py, where the words stand with what they mean, not by hand.\n'
-            '#pragma once\n\n'
-            '// What is peculiar to a family.\n'
+            '#pragma once\n\n#include <stdint.h>\n\n'
+            '// Some of the words below: what is peculiar to a family, what it has, what engines do.\n'
+            'typedef uint%d_t FamilyWords;\n\n'
+            '// What is peculiar to a family.\n' % WORD_BITS
             + enumerated('FAMILY', [(word, meaning) for word, _, meaning in FAMILY_WORDS])
             + '\n// What sets a family apart from a Llama and can be seen in a model. Where no family has all that a\n'
             '// model has, what comes further down matters more.\n'
