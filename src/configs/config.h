@@ -87,6 +87,8 @@ extern const TypeRow type_rows[TYPE_UNKNOWN + 1];
 
 // The type of a name. TYPE_UNKNOWN: none has it (NULL: TYPE_PLAIN).
 RopeType type_named(const Json *name);
+// What a type is that this program has no row for, and somebody else has. NULL: nothing is known of it.
+const char *type_elsewhere(const Json *name);
 
 // ---- keys.c: what a key is ----
 
