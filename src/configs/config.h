@@ -392,5 +392,7 @@ void config_remark_contradictions(Config *c);
 void config_remark_absent(Config *c);
 void config_remark_lost(Config *c);
 void config_remark_any(Config *c);
-// Warns of a block that scales, where no layer turns.
+// Warns of a block that scales, where no layer turns; and of a missing theta, where a null would say
+// that none does.
 void config_remark_still(Config *c);
+void config_remark_no_theta(Config *c);

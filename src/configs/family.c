@@ -277,12 +277,27 @@ static bool fault_in_length(const LayerReader *r, int n) {
     return fault(r, "layer_types", out);
 }
 
+int family_layers_named(const Json *text, const RopeFamily *family) {
+    const Json *list = json_member(text, "layer_types");
+    double n_layers;
+    const bool is_counted = json_number(json_member(text, "num_hidden_layers"), &n_layers);
+    const bool is_free = family->flags & (FAMILY_ANY | FAMILY_CUTS_LISTS);
+    int n = 0;
+    for (const Json *v = list && list->kind == '[' ? json_items(list) : NULL; v; v = v->next) n++;
+    return is_free || !is_counted || !n || n == n_layers ? 0 : n;
+}
+
+// Whether a list of another length than the model is taken: this program has to run by it only the
+// families that it runs.
+static bool takes_length(const LayerReader *r) {
+    return r->family->flags & (FAMILY_ANY | FAMILY_CUTS_LISTS) || !(r->family->flags & FAMILY_RUNS);
+}
+
 // Of a family whose layers are alike: whether the list (NULL: none) has a word for each of them.
 static bool types_are_alike(const LayerReader *r, const Json *list) {
-    const bool is_free = r->family->flags & (FAMILY_ANY | FAMILY_CUTS_LISTS);
     int n = 0;
     for (const Json *v = json_items(list); v; v = v->next) n++;
-    return !list || is_free || !r->out->n || r->out->n == n || fault_in_length(r, n);
+    return !list || takes_length(r) || !r->out->n || r->out->n == n || fault_in_length(r, n);
 }
 
 static bool named_layers(const LayerReader *r, const Json *list) {
@@ -294,9 +309,8 @@ static bool named_layers(const LayerReader *r, const Json *list) {
         if (kind < 0) return fault_in_types(r);
         out->kinds[n] = (unsigned char)kind;
     }
-    bool is_cut = r->family->flags & FAMILY_CUTS_LISTS && out->n && n > out->n;
-    if (out->n && out->n != n && !is_cut) return fault_in_length(r, n);
-    if (!is_cut) out->n = n;
+    if (out->n && out->n != n && !takes_length(r)) return fault_in_length(r, n);
+    if (!out->n || n < out->n) out->n = n;
     return true;
 }
 

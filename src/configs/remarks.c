@@ -200,6 +200,15 @@ void config_remark_any(Config *c) {
     remark_unread(c);
 }
 
+void config_remark_no_theta(Config *c) {
+    const char *key = c->family ? c->family->only_key : NULL;
+    if (key && strcmp(key, "rope_theta") == 0 && !c->says_theta)
+        config_remark(c,
+                      "no key says theta, by which transformers turns by %.12g: in models that "
+                      "do not turn rope_theta is null",
+                      c->rope->theta);
+}
+
 void config_remark_still(Config *c) {
     static const char *const blocks[] = {"rope_scaling", "rope_parameters"};
     for (int i = 0; i < 2; i++) {
