@@ -125,6 +125,29 @@ def test_llama_cpp_options():
         check(bool(words) == ('no option' in shown.out or 'context_length' in shown.out), 'and no more', shown.out)
 
 
+def test_full_layers_at_rest():
+    """Where full layers do not turn, a config's one block is of the sliding ones. So a method for the full ones, which has
+    no effect, is not printed, and one for the sliding ones is."""
+    asked = 0
+    for name, family in FAMILIES.items():
+        if not family.layers.without_rope.startswith('full') or family.rope.by_kind or family.rope.none:
+            continue
+        asked += 1
+        values = config_of(name, family, BLOCKS['linear'])
+        rows = explained(values)[2]
+        path = in_work('config.json')
+        for options, expected in ((), 'linear'), (('--rope', 'yarn', '--factor', 4), 'linear'), (
+                ('--rope-sliding', 'yarn:factor=4'), 'yarn'):
+            said = run('--rope-json', *options, '--rope-config', path)
+            block = json.loads(said.out.splitlines()[-1])
+            check(block['rope_type'] == expected and 'of the sliding layers' in said.out, name, (options, said))
+            check('has no effect' in said.err or '--rope' not in options, 'and said: ' + name, said.err)
+            back = explained(pasted(values, said.out))[2]
+            check((back == rows) == (expected == 'linear') and back, 'read back: ' + name, (options, back[-1:], rows[-1:]))
+            write(path, json.dumps(values))
+    check(asked > 4, 'families whose full layers do not turn', asked)
+
+
 def test_sections():
     """A block for a model that sees pictures keeps the sections of its axes."""
     for name, sections in ('qwen2.5-vl-7b', '[16, 24, 24]'), ('qwen3-vl-8b', '[24, 20, 20], "mrope_interleaved": true'):

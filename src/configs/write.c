@@ -225,7 +225,7 @@ static const char *why_ours_alone(const RopeConfig *c) {
 // What sets the model apart from a Llama.
 static FamilyWords features_of(const Publication *p) {
     const ModelConfig *c = &p->model->config;
-    const RopeConfig *r = &p->plan->rope;
+    const RopeConfig *r = &p->plan.rope;
     const struct {
         bool there;
         FamilyWords feature;
@@ -244,7 +244,7 @@ static FamilyWords features_of(const Publication *p) {
         {model_has_experts(p->model), FEATURE_EXPERTS},
         {c->extra->attention.sinks, FEATURE_SINKS},
         {r->temperature_beta != 0, FEATURE_TEMPERATURE},
-        {r->rotary_dim < p->plan->head_dim, FEATURE_PARTIAL},
+        {r->rotary_dim < p->plan.head_dim, FEATURE_PARTIAL},
     };
     FamilyWords found = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -261,7 +261,7 @@ static bool is_latent(const Publication *p) {
 // The family that a file named, or that is nearest to the model. NULL: with layers of two kinds,
 // none has what the model has.
 static const RopeFamily *published_family(const Publication *p) {
-    bool grows = p->plan->rope.temperature_beta != 0;
+    bool grows = p->plan.rope.temperature_beta != 0;
     if (p->said->model_type) return family_named(p->said->model_type);
     if (is_latent(p)) return family_with(FAMILY_LATENT | FAMILY_RUNS | (grows ? FAMILY_GROWS : 0));
     return family_nearest(features_of(p), p->by_layer);
@@ -280,9 +280,9 @@ typedef enum {
 } LayerForm;
 
 static RopePlan of_sliding(const Publication *p) {
-    RopePlan other = *p->plan;
+    RopePlan other = p->plan;
     int own_head = p->said->sliding_head_dim;
-    other.rope = p->plan->sliding;
+    other.rope = p->plan.sliding;
     if (own_head) other.head_dim = own_head;
     return published_form(&other);
 }
@@ -290,9 +290,9 @@ static RopePlan of_sliding(const Publication *p) {
 // Whether both kinds of layers turn alike, but for what they see.
 static bool turn_alike(const Publication *p) {
     RopeFreqs full, sliding;
-    int length = 2 * p->plan->rope.train_ctx;
-    rope_frequencies(&p->plan->rope, length, &full);
-    rope_frequencies(&p->plan->sliding, length, &sliding);
+    int length = 2 * p->plan.rope.train_ctx;
+    rope_frequencies(&p->plan.rope, length, &full);
+    rope_frequencies(&p->plan.sliding, length, &sliding);
     size_t n = (size_t)full.n_pairs * sizeof *full.inv_freq;
     return full.n_pairs == sliding.n_pairs && full.attention_factor == sliding.attention_factor &&
            memcmp(full.inv_freq, sliding.inv_freq, n) == 0;
@@ -366,7 +366,7 @@ static void print_full(FILE *out, const Publication *p, const RopePlan *full, Bl
 static void print_blocks(FILE *out, const Publication *p, LayerForm form) {
     const RopeFamily *family = p->said->model_type ? family_named(p->said->model_type) : NULL;
     const bool is_whole = family && family->flags & FAMILY_PARTIAL;
-    const RopePlan full = published_form(p->plan), sliding = of_sliding(p);
+    const RopePlan full = published_form(&p->plan), sliding = of_sliding(p);
     if (block_has_chunks(&full.rope)) {
         fprintf(out, "{\"max_position_embeddings\": %d", most_positions(p, &full.rope));
         put_json_number(out, "rope_theta", full.rope.theta);
@@ -471,7 +471,7 @@ static FILE *open_published(const Publication *p, const RopePlan *plan, const ch
 }
 
 char *publish_config(const Publication *p, bool may_be_bare, Error *err) {
-    const RopePlan plan = published_form(p->plan);
+    const RopePlan plan = published_form(&p->plan);
     char *text = NULL;
     size_t size;
     FILE *out = open_published(p, &plan, "its family has no RoPE", &text, &size, err);
@@ -484,7 +484,7 @@ char *publish_config(const Publication *p, bool may_be_bare, Error *err) {
 
 // Hunyuan's ntk by a factor at every length.
 static void print_alpha_keys(FILE *out, const Publication *p) {
-    const RopeConfig *c = &p->plan->rope;
+    const RopeConfig *c = &p->plan.rope;
     fprintf(out, "{\"max_position_embeddings\": %d", p->context);
     put_json_number(out, "rope_theta", c->theta);
     fputs(", \"rope_scaling\": {\"type\": \"dynamic\"", out);
@@ -522,12 +522,12 @@ static void print_rope_keys(FILE *out, const Publication *p, const RopePlan *pla
 }
 
 char *publish_keys(const Publication *p, Error *err) {
-    const RopePlan plan = published_form(p->plan);
+    const RopePlan plan = published_form(&p->plan);
     char *text = NULL;
     size_t size;
     FILE *out = open_published(p, &plan, NULL, &text, &size, err);
     if (!out) return NULL;
-    const RopeConfig *own = &p->plan->rope;
+    const RopeConfig *own = &p->plan.rope;
     const bool is_ntk = own->method == ROPE_NTK && !own->dynamic;
     if (is_ntk && published_family(p)->flags & FAMILY_ALPHA) print_alpha_keys(out, p);
     else print_rope_keys(out, p, &plan);
@@ -571,7 +571,7 @@ static void print_llama_cpp(const RopeConfig *c) {
 
 // Prints what has to be beside the block, or where the blocks of kinds of layers belong.
 static void print_beside(const Publication *p, LayerForm form) {
-    const RopeConfig *c = &p->plan->rope;
+    const RopeConfig *c = &p->plan.rope;
     if (form >= FORM_TYPES || block_has_chunks(c)) {
         printf(block_has_chunks(c)
                    ? "# these belong into config.json, beside a rope_scaling of null"
@@ -581,17 +581,18 @@ static void print_beside(const Publication *p, LayerForm form) {
     printf("# beside the block: rope_theta");
     const RopeFamily *family = published_family(p);
     if (form == FORM_OLD && family->theta_keys[KIND_SLIDING])
-        printf(", %s %.9g", family->theta_keys[KIND_SLIDING], p->plan->sliding.theta);
-    if (c->rotary_dim < p->plan->head_dim && !is_latent(p))
-        printf(", partial_rotary_factor %.12g", share_of(c->rotary_dim, p->plan->head_dim));
+        printf(", %s %.9g", family->theta_keys[KIND_SLIDING], p->plan.sliding.theta);
+    if (c->rotary_dim < p->plan.head_dim && !is_latent(p))
+        printf(", partial_rotary_factor %.12g", share_of(c->rotary_dim, p->plan.head_dim));
     if (block_has_original(c))
         printf(", original_max_position_embeddings %d, max_position_embeddings %d", c->train_ctx,
                most_positions(p, c));
 }
 
 void publish_options(const Publication *p) {
-    const RopeConfig *c = &p->plan->rope;
-    const RopePlan published = published_form(p->plan);
+    const RopeConfig *c = &p->plan.rope;
+    const RopePlan published = published_form(&p->plan);
+    if (p->bare_full) printf("# of the sliding layers: the full ones do not turn\n");
     print_llama_cpp(&published.rope);
     if (c->window > 0 && !p->by_layer)
         printf("# window %d is not a rope setting: Hugging Face has sliding_window\n", c->window);
