@@ -31,14 +31,22 @@ BESIDE = re.compile(r'beside the block: (.*?)(?:;|$)')
 def config_of(name, family, block):
     values = {'model_type': name, 'hidden_size': 1024, 'num_attention_heads': 8, 'num_hidden_layers': 8,
               'rope_theta': 12345.678901234}
+    values.update({key: theta for key, theta in ((family.rope.theta_keys.get('full'), 23456.789), (
+        family.rope.theta_keys.get('sliding'), 9876.5)) if key and not family.rope.lists})
+    if family.rope.lists:
+        values['rope_theta'] = [12345.678901234, *[9876.5] * 7]
+        values['layer_types'] = ['full_attention', *['sliding_attention'] * 7]
+    if 'compress_rope_theta' in values:
+        values['compress_ratios'] = [0, *[4] * 7]
     if family.rope.only_key not in ('', 'rope_theta'):
         values[family.rope.only_key] = 'rope'
     if family.rope.grows:
         block = {**(block or {'rope_type': 'yarn', 'factor': 16.0}), 'llama_4_scaling_beta': 0.1, **LENGTH}
     if family.rope.one_block == 'refused':
+        names = family.rope.blocks
         return {**values, 'rope_parameters': {
-            'full_attention': {'rope_type': 'default', 'rope_theta': 54321.5, **block},
-            'sliding_attention': {'rope_type': 'default', 'rope_theta': 10000.0}}}
+            names.get('full', 'full_attention'): {'rope_type': 'default', 'rope_theta': 54321.5, **block},
+            names.get('sliding', 'sliding_attention'): {'rope_type': 'default', 'rope_theta': 10000.0}}}
     return {**values, **({'rope_scaling': block} if block else {})}
 
 
@@ -52,13 +60,14 @@ def pasted(values, said):
     """The config with what --rope-json wrote in the place of its settings, and beside it what it says."""
     lines = said.splitlines()
     block, notes = json.loads(lines[-1]), ' '.join(lines[:-1])
-    back = {key: value for key, value in values.items() if key not in ('rope_scaling', 'rope_parameters', 'rope_theta')}
+    back = {key: value for key, value in values.items() if key not in (
+        'rope_scaling', 'rope_parameters') and 'theta' not in key}
     if 'belong into rope_parameters' in notes:
         return {**back, 'rope_parameters': block}
     for item in BESIDE.search(notes).group(1).split(', '):
         key, _, value = item.partition(' ')
         back.update({key: json.loads(value)} if value else {})
-    return {**back, 'rope_scaling': block, 'rope_theta': block['rope_theta']}
+    return {'rope_theta': block['rope_theta'], **back, 'rope_scaling': block}
 
 
 def hold(name, family, kind):

@@ -249,9 +249,12 @@ static bool may_slide(const LayerReader *r) {
 // The kind of layer that a word of layer_types names; -1: none.
 static int kind_named(const LayerReader *r, const Json *quoted) {
     const RopeFamily *f = r->family;
-    if (json_is(quoted, kind_keys[KIND_FULL]) || json_is_one_of(quoted, f->full_words))
-        return KIND_FULL;
-    if (json_is(quoted, kind_keys[KIND_SLIDING]) && may_slide(r)) return KIND_SLIDING;
+    for (int kind = 0; kind < N_KINDS; kind++) {
+        const bool is_named =
+            json_is(quoted, kind_keys[kind]) || json_is(quoted, family_block_name(f, kind));
+        if (is_named && (kind == KIND_FULL || may_slide(r))) return kind;
+    }
+    if (json_is_one_of(quoted, f->full_words)) return KIND_FULL;
     return json_is_one_of(quoted, f->other_words) ? KIND_OTHER : -1;
 }
 

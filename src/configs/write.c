@@ -314,6 +314,18 @@ static LayerForm form_of_one(const Publication *p) {
     return family && family->flags & FAMILY_NO_SCALING ? FORM_FULL : FORM_ONE;
 }
 
+// The key of the theta beside a block, which is that of the full layers.
+static const char *theta_key(const RopeFamily *family) {
+    const char *own = family ? family->theta_keys[KIND_FULL] : NULL;
+    return own ? own : "rope_theta";
+}
+
+// That of the sliding ones in the older layout, which may be the same key: then a block says the
+// theta of full layers. NULL: the older layout is another, or has none.
+static const char *sliding_theta_key(const RopeFamily *family, LayerForm form) {
+    return form == FORM_OLD ? family->theta_keys[KIND_SLIDING] : NULL;
+}
+
 static void print_layer_types(FILE *out, const Publication *p) {
     int n = p->model->layers ? (int)p->model->config.n_layers : p->said->layers.n;
     fprintf(out, ", \"sliding_window\": %d", p->window);
@@ -380,10 +392,10 @@ static void print_blocks(FILE *out, const Publication *p, LayerForm form) {
         print_full(out, p, &full, (BlockForm){.is_bare = false});
         return;
     }
-    fprintf(out, "{\"%s\": ", kind_keys[KIND_FULL]);
+    fprintf(out, "{\"%s\": ", family_block_name(family, KIND_FULL));
     print_full(out, p, &full, (BlockForm){.is_bare = false});
     if (form == FORM_TYPES) {
-        fprintf(out, ", \"%s\": ", kind_keys[KIND_SLIDING]);
+        fprintf(out, ", \"%s\": ", family_block_name(family, KIND_SLIDING));
         block_put(out, &sliding, (BlockForm){.has_share = !is_latent(p), .is_whole = is_whole});
     }
     fputc('}', out);
@@ -413,9 +425,10 @@ static void print_layered(FILE *out, const Publication *p, const RopePlan *full)
                block_has_original(c) ? most_positions(p, c) : c->train_ctx);
     if (own_head) fprintf(out, ", \"global_head_dim\": %d", full->head_dim);
     print_layer_types(out, p);
-    if (form != FORM_TYPES) put_json_number(out, "rope_theta", c->theta);
-    if (form == FORM_OLD && family->theta_keys[KIND_SLIDING])
-        put_json_number(out, family->theta_keys[KIND_SLIDING], of_sliding(p).rope.theta);
+    const char *of_sliding_ones = sliding_theta_key(family, form);
+    const bool is_one = of_sliding_ones && strcmp(of_sliding_ones, theta_key(family)) == 0;
+    if (form != FORM_TYPES && !is_one) put_json_number(out, theta_key(family), c->theta);
+    if (of_sliding_ones) put_json_number(out, of_sliding_ones, of_sliding(p).rope.theta);
     // Without a block some families have their class's, as gpt-oss has.
     if (form == FORM_TYPES || c->method != ROPE_NONE || family->block) {
         fprintf(out, ", \"%s\": ", form == FORM_TYPES ? "rope_parameters" : "rope_scaling");
@@ -442,7 +455,7 @@ static void print_config(FILE *out, const Publication *p, const RopePlan *plan, 
     if (is_latent(p))
         fprintf(out, ", \"qk_nope_head_dim\": %d, \"qk_rope_head_dim\": %d",
                 plan->head_dim - c->rotary_dim, c->rotary_dim);
-    put_json_number(out, "rope_theta", c->theta);
+    put_json_number(out, theta_key(family), c->theta);
     if (!is_latent(p)) block_put_share(out, plan);
     if (block_has_chunks(c)) fputs(", ", out);
     if (block_has_chunks(c)) block_put_chunks(out, c);
@@ -502,11 +515,11 @@ static void print_rope_keys(FILE *out, const Publication *p, const RopePlan *pla
     const bool is_reached = block_has_original(c) || block_has_chunks(c) || c->dynamic;
     fprintf(out, "{\"max_position_embeddings\": %d",
             is_reached ? most_positions(p, c) : p->context);
-    if (!is_typed && !grows) put_json_number(out, "rope_theta", c->theta);
+    if (!is_typed && !grows) put_json_number(out, theta_key(family), c->theta);
     if (!is_typed && !is_latent(p) && family->flags & FAMILY_PARTIAL)
         put_json_number(out, "partial_rotary_factor", share_of(c->rotary_dim, plan->head_dim));
-    if (form == FORM_OLD && family->theta_keys[KIND_SLIDING])
-        put_json_number(out, family->theta_keys[KIND_SLIDING], of_sliding(p).rope.theta);
+    if (sliding_theta_key(family, form))
+        put_json_number(out, sliding_theta_key(family, form), of_sliding(p).rope.theta);
     if (block_has_original(c) && !is_typed && !grows)
         fprintf(out, ", \"original_max_position_embeddings\": %d", c->train_ctx);
     const bool has_block =
@@ -578,10 +591,15 @@ static void print_beside(const Publication *p, LayerForm form) {
                    : "# the blocks belong into rope_parameters");
         return;
     }
-    printf("# beside the block: rope_theta");
     const RopeFamily *family = published_family(p);
-    if (form == FORM_OLD && family->theta_keys[KIND_SLIDING])
-        printf(", %s %.9g", family->theta_keys[KIND_SLIDING], p->plan.sliding.theta);
+    const char *key = theta_key(family), *of_sliding_ones = sliding_theta_key(family, form);
+    const bool is_one = of_sliding_ones && strcmp(of_sliding_ones, key) == 0;
+    printf("# beside the block: ");
+    if (!is_one) printf("%s", key);
+    if (strcmp(key, "rope_theta") != 0)
+        printf(" %.12g", c->theta);  // that of the block is not read
+    if (of_sliding_ones)
+        printf("%s%s %.12g", is_one ? "" : ", ", of_sliding_ones, p->plan.sliding.theta);
     if (c->rotary_dim < p->plan.head_dim && !is_latent(p))
         printf(", partial_rotary_factor %.12g", share_of(c->rotary_dim, p->plan.head_dim));
     if (block_has_original(c))
