@@ -122,6 +122,7 @@ typedef struct {
     unsigned types, needed, null, absent_in;
     bool zero, by_layer, misplaced;
     bool saved;                                 // the library writes it itself, and nobody reads it
+    bool of_some;                               // some families alone read it
     const char *absent, *read_by, *misspelled;  // NULL: nothing
     // In families that nobody looked at: other names of it, and the values with which layers turn;
     // NULL: none, and it says nothing of that.
@@ -392,6 +393,8 @@ void config_remark_contradictions(Config *c);
 void config_remark_absent(Config *c);
 void config_remark_lost(Config *c);
 void config_remark_any(Config *c);
+// Warns of keys that speak of positions and mean nothing to the family.
+void config_remark_unread(Config *c);
 // Warns of a block that scales, where no layer turns; and of a missing theta, where a null would say
 // that none does.
 void config_remark_still(Config *c);

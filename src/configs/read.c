@@ -447,6 +447,7 @@ static void read_all(Config *c) {
     if (file->still) c->good = c->good && settle_still(c);
     else read_blocks(c);
     if (c->is_any && c->good) config_remark_any(c);
+    if (c->good && (c->is_any || !file->still)) config_remark_unread(c);
     if (c->good && !file->still) config_remark_no_theta(c);
     if (c->good) config_remark_lost(c);
     check_sizes(c);
