@@ -326,7 +326,8 @@ static const char *sliding_theta_key(const RopeFamily *family, LayerForm form) {
     return form == FORM_OLD ? family->theta_keys[KIND_SLIDING] : NULL;
 }
 
-static void print_layer_types(FILE *out, const Publication *p) {
+static void print_layer_types(FILE *out, const Publication *p, const RopeFamily *family) {
+    const char *other = family->other_words ? family->other_words : "";
     int n = p->model->layers ? (int)p->model->config.n_layers : p->said->layers.n;
     fprintf(out, ", \"sliding_window\": %d", p->window);
     if (n > 0) fprintf(out, ", \"num_hidden_layers\": %d, \"layer_types\": [", n);
@@ -335,7 +336,9 @@ static void print_layer_types(FILE *out, const Publication *p) {
         int kind = !layer                                ? p->said->layers.kinds[l]
                    : layer->extra->flags & LAYER_SLIDING ? KIND_SLIDING
                                                          : KIND_FULL;
-        fprintf(out, "%s\"%s\"", l ? ", " : "", kind_keys[kind]);
+        if (l) fputs(", ", out);
+        if (kind == KIND_OTHER) fprintf(out, "\"%.*s\"", (int)strcspn(other, " "), other);
+        else fprintf(out, "\"%s\"", kind_keys[kind]);
     }
     if (n > 0) fputc(']', out);
 }
@@ -424,7 +427,7 @@ static void print_layered(FILE *out, const Publication *p, const RopePlan *full)
     print_head(out, family, own_head ? own_head : full->head_dim,
                block_has_original(c) ? most_positions(p, c) : c->train_ctx);
     if (own_head) fprintf(out, ", \"global_head_dim\": %d", full->head_dim);
-    print_layer_types(out, p);
+    print_layer_types(out, p, family);
     const char *of_sliding_ones = sliding_theta_key(family, form);
     const bool is_one = of_sliding_ones && strcmp(of_sliding_ones, theta_key(family)) == 0;
     if (form != FORM_TYPES && !is_one) put_json_number(out, theta_key(family), c->theta);
