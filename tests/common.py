@@ -481,15 +481,15 @@ def read(path):
 F32, F16, BF16, Q8, Q4 = range(5)
 Q4_GROUP, PACK = 32, 64
 PACKED_TYPE = 128  # more than the type of a matrix whose rows lie side by side
-METHODS = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3', 'longrope', 'proportional']
 
-
-def n_methods():
-    """How many rows rope.c has: these methods, and any that somebody has added."""
+def methods():
+    """The names of rope.c's methods, in the order of its table: a header stores the place."""
     with open(os.path.join(ROOT, 'rope.c'), encoding='utf-8') as file:
         rows = re.search(r'rope_methods\[\] = \{\n(.*?)\n\};', file.read(), re.S)[1]
-    return len(re.findall(r'^    \{"', rows, re.M))
+    return re.findall(r'^    \{"([^"]+)"', rows, re.M)
 
+
+METHODS = methods()
 
 # The header of versions 3 to 5, field by field: name, offset, type, value unless said.
 FIELDS = [

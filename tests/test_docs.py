@@ -409,7 +409,9 @@ def test_method_of_your_own():
     table = source.index('const RopeMethod rope_methods[]')
     end = source.index('};', table)
     above = source.rindex('\n\n', 0, table)
-    write(os.path.join(tree, 'rope.c'), source[:above] + '\n\n' + function + source[above:end] + row + source[end:])
+    if row not in source:  # a reader may have pasted it
+        source = source[:above] + '\n\n' + function + source[above:end] + row + source[end:]
+    write(os.path.join(tree, 'rope.c'), source)
     built = subprocess.run(['make', '-s', 'run'], cwd=tree, stdout=subprocess.PIPE,
                            stderr=subprocess.STDOUT)
     if not check(built.returncode == 0, 'it builds', built.stdout[-300:]):
