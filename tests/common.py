@@ -571,7 +571,7 @@ def config(**changes):
 
 def least_version(fields):
     newest = max([at for name, at, _, _ in FIELDS if fields[name]])
-    by_value = fields['qk_norm'] == 2 or METHODS[fields['rope_method']] == 'proportional'
+    by_value = fields['qk_norm'] == 2 or fields['rope_method'] >= METHODS.index('proportional')
     older = ('qk_norm', 2), ('norm_place', 2), ('activation', 2), ('router', 1)
     if newest >= 512 or any(fields[name] > most for name, most in older):
         return 6
