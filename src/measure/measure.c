@@ -238,6 +238,7 @@ bool measure_methods(const Job *job, const MethodsTable *methods, Error *err) {
     }
     print_heading(job, &table, methods->what);
     if (methods->samples) table_note(&table, "samples", "%d", methods->samples);
+    if (methods->note) methods->note(methods->whose, &table);
     table_columns(&table, methods->columns);
     fflush(stdout);
     bool ok = true;

@@ -34,6 +34,16 @@ typedef struct {
     bool per_token;  // a row for each position
 } PerplexityOptions;
 
+// Of key tokens, see src/measure/key_tokens.h.
+typedef struct {
+    bool asked;
+    const char *given;       // "T,STEP,GAIN,LOSS" or the first of these; NULL: the usual ones
+    int trim, step;          // tokens before a trimmed text's first scored one; scored in each
+    double gain, loss;       // nats that the whole text takes off, at least; that are left, at most
+    const char *judge_name;  // of --judge, as in --rope; NULL: the model's own settings
+    RopeSettings judge;
+} KeyOptions;
+
 typedef struct {
     // of tasks, between commas; NULL: passkey, in a table without the task's name
     const char *list;
@@ -76,6 +86,7 @@ typedef struct {
     SessionOptions sessions;
     TextOptions text;
     PerplexityOptions ppl;
+    KeyOptions keys;  // of --ppl and --search
     TasksOptions tasks;
     CheckOptions check;
     SearchOptions search;
