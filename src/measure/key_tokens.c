@@ -19,16 +19,16 @@ bool keys_fit(const KeyOptions *o, int n, Error *err) {
                 o->trim, n, o->trim);
 }
 
-static Session *open_reader(const Job *job, const Judge *judge, int context, Error *err) {
+static Session *open_reader(const Job *job, const KeyJudge *judge, int context, Error *err) {
     SessionConfig config = session_config(job, &judge->plan, context);
     if (config.kv != KV_F32) config.kv = KV_F16;
     return session_new(job->model, &config, err);
 }
 
-bool judge_open(Judge *judge, const Job *job, int n, Error *err) {
+bool judge_open(KeyJudge *judge, const Job *job, int n, Error *err) {
     const KeyOptions *o = &job->options->keys;
     const int piece = o->trim + o->step;
-    *judge = (Judge){.o = o, .n = n, .bos = tokenizer_bos(job->tokenizer)};
+    *judge = (KeyJudge){.o = o, .n = n, .bos = tokenizer_bos(job->tokenizer)};
     if (!keys_fit(o, n, err)) return false;
     if (!(o->judge_name ? plan_for_job(job, &o->judge, &job->said->rope, &judge->plan, err)
                         : reference_plan(job, false, 1, &judge->plan, err)))
@@ -40,14 +40,15 @@ bool judge_open(Judge *judge, const Job *job, int n, Error *err) {
     return judge->trimmed;
 }
 
-void judge_close(Judge *judge) {
+void judge_close(KeyJudge *judge) {
     session_free(judge->whole);
     session_free(judge->trimmed);
     free(judge->piece);
 }
 
 // The first piece is read whole already.
-bool judge_read(Judge *judge, const int32_t *window, double *whole, double *trimmed, Error *err) {
+bool judge_read(KeyJudge *judge, const int32_t *window, double *whole, double *trimmed,
+                Error *err) {
     const int trim = judge->o->trim;
     const int n = judge->n;
     session_rewind(judge->whole, 0);

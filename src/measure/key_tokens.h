@@ -16,17 +16,17 @@ typedef struct {
     Session *whole;    // for n tokens
     Session *trimmed;  // for o->trim + o->step
     int32_t *piece;    // (trim + step) the text of a trimmed reading
-} Judge;
+} KeyJudge;
 
 // Opens a judge for windows of `n` ids: --judge, or the model's own settings. Its cache is float16 or
 // float32, whatever --kv says, so that all runs choose the same tokens. False with the reason;
 // judge_close may be called all the same.
-bool judge_open(Judge *judge, const Job *job, int n, Error *err);
-void judge_close(Judge *judge);
+bool judge_open(KeyJudge *judge, const Job *job, int n, Error *err);
+void judge_close(KeyJudge *judge);
 
 // Reads a window (n) both ways. whole and trimmed (n) become -ln p of each token from o->trim on; the
 // places before have no value. False with the reason.
-bool judge_read(Judge *judge, const int32_t *window, double *whole, double *trimmed, Error *err);
+bool judge_read(KeyJudge *judge, const int32_t *window, double *whole, double *trimmed, Error *err);
 
 // Whether -ln p of a token falls by more than o->gain with the whole text, to less than o->loss.
 bool is_key_token(const KeyOptions *o, double whole, double trimmed);

@@ -243,5 +243,6 @@ bool measure_methods(const Job *job, const MethodsTable *methods, Error *err) {
     fflush(stdout);
     bool ok = true;
     for (int i = 0; ok && i < job->n_plans; i++) ok = measure_one(job, methods, &table, i, err);
+    if (ok && methods->end) methods->end(methods->whose, &table);
     return ok;
 }

@@ -35,15 +35,15 @@ typedef struct {
 typedef struct {
     int from, to;
     bool of_keys;
-} Part;
+} TokenRange;
 
-static bool is_in(const Perplexity *all, Part part, int64_t i) {
+static bool is_in(const Perplexity *all, TokenRange part, int64_t i) {
     return !part.of_keys || is_key_token(all->keys, all->whole[i], all->trimmed[i]);
 }
 
 // The sum over a window's blocks of the squares of how far the scores of a part are from the mean.
 // `start` is the place of the window in all->scores. Adds the number of blocks to *k.
-static double block_squares(const Perplexity *all, Part part, int64_t start, double mean,
+static double block_squares(const Perplexity *all, TokenRange part, int64_t start, double mean,
                             double *k) {
     double squares = 0;
     for (int p = part.from; p < part.to;) {
@@ -64,7 +64,7 @@ static double block_squares(const Perplexity *all, Part part, int64_t start, dou
 
 // The standard error is that of a ratio of sums over k blocks (Cochran, Sampling Techniques, 2.11):
 // se^2 = k / (k - 1) / N^2 * sum of (s_b - mean n_b)^2.
-static Mean mean_of(const Perplexity *all, Part part) {
+static Mean mean_over(const Perplexity *all, TokenRange part) {
     const int64_t end = (int64_t)all->o->samples * all->length;
     Mean m = {.tokens = 0};
     double squares = 0;
@@ -93,7 +93,7 @@ static void print_mean(Table *t, const Mean *m, bool is_known) {
 
 // Prints the row of tokens [from, to).
 static void print_bucket(const Perplexity *all, const Method *method, int from, int to) {
-    const Mean m = mean_of(all, (Part){from, to, false});
+    const Mean m = mean_over(all, (TokenRange){from, to, false});
     table_words(method->table, method->plan->name);
     table_number(method->table, "%.0f", session_place(method->session, from));
     table_number(method->table, "%.0f", session_place(method->session, to - 1) + 1);
@@ -103,10 +103,10 @@ static void print_bucket(const Perplexity *all, const Method *method, int from, 
 }
 
 // Prints the row of key tokens, beside all tokens that could have been chosen.
-static void print_keys(Perplexity *all, const Method *method) {
-    const Part part = {all->keys->trim, all->length, false};
-    const Mean m = mean_of(all, part);
-    const Mean of_keys = mean_of(all, (Part){part.from, part.to, true});
+static void print_key_row(Perplexity *all, const Method *method) {
+    const TokenRange part = {all->keys->trim, all->length, false};
+    const Mean m = mean_over(all, part);
+    const Mean of_keys = mean_over(all, (TokenRange){part.from, part.to, true});
     all->too_few = of_keys.tokens < FEWEST_KEYS;
     table_words(method->table, method->plan->name);
     table_number(method->table, "%.0f", m.tokens);
@@ -128,7 +128,7 @@ static void print_tokens(const Perplexity *all, Method *method, int sample) {
         if (of_keys) {
             table_number(method->table, "%.6f", all->whole[start + p]);
             table_number(method->table, "%.6f", all->trimmed[start + p]);
-            table_number(method->table, "%.0f", is_in(all, (Part){0, 0, true}, start + p));
+            table_number(method->table, "%.0f", is_in(all, (TokenRange){0, 0, true}, start + p));
         }
         table_end_row(method->table);
     }
@@ -166,7 +166,7 @@ static bool run_method(void *whose, Method *method, Error *err) {
     }
     if (o->per_token) return true;
     if (all->keys->asked) {
-        print_keys(all, method);
+        print_key_row(all, method);
         return true;
     }
     for (int from = 1, to; from < n; from = to) {
@@ -182,7 +182,7 @@ static bool judge_windows(Perplexity *all, const Job *job, Error *err) {
     const int n = all->length;
     const int samples = all->o->samples;
     Table table = table_open(job->form);  // which shows progress
-    Judge judge;
+    KeyJudge judge;
     bool ok = judge_open(&judge, job, n, err);
     for (int64_t sample = 0; ok && sample < samples; sample++) {
         table_progress(&table, "judge", (double)sample / samples);
@@ -208,7 +208,7 @@ static void note_keys(void *whose, Table *t) {
 
 // What is said where key tokens are too few to tell: the answer is UNDECIDED.
 static void say_too_few(const Perplexity *all, Job *job) {
-    const Mean m = mean_of(all, (Part){all->keys->trim, all->length, true});
+    const Mean m = mean_over(all, (TokenRange){all->keys->trim, all->length, true});
     char words[200];
     snprintf(words, sizeof words,
              "%.0f key tokens are too few to tell (at least %d expected: a longer text, more "

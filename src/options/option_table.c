@@ -227,6 +227,11 @@ const Option option_table[] = {
                "exit with status 1 when a method's accuracy in a task at a length is below A [0]",
                NUMBER, OF_OPTIONS(tasks.min_accuracy), 0, 1},
      .jobs = ON_TASKS},
+    {.value = {"--effective", "SHARE",
+               "the effective length at the end of --tasks is the longest up to which a method "
+               "keeps SHARE of its score in texts of 512 to 1,024 tokens [0.85]",
+               NUMBER, OF_OPTIONS(tasks.effective), 0.01, 1},
+     .jobs = ON_TASKS},
     {.value = {"--attn", "LAYER.HEAD",
                "scores and weights that the prompt's last query gives each key, by distance", PAIR,
                OF_OPTIONS(attn)},
@@ -323,7 +328,7 @@ const Options options_unsaid = {
     .text = {.sampling = {.temperature = 1, .top_p = 0.9}},
     .ppl = {.samples = 1},
     .keys = {.trim = 512, .step = 128, .gain = 2, .loss = 2},
-    .tasks = {.trials = 10},
+    .tasks = {.trials = 10, .effective = 0.85},
     .check = {.budget = 60, .max_cache = -1},
     .search = {.reads = 400, .windows = 8},
 };

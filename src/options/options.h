@@ -49,6 +49,7 @@ typedef struct {
     const char *list;
     int trials;           // at each length and depth
     double min_accuracy;  // below which the answer is NO
+    double effective;     // share of the score in short texts that an effective length keeps
 } TasksOptions;
 
 typedef struct {
