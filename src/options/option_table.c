@@ -145,6 +145,20 @@ const Option option_table[] = {
     {.value = {"--samples", "K", "--ppl averages K windows spread evenly over the text [1]", WHOLE,
                OF_OPTIONS(ppl.samples), 1, MOST_COUNT},
      .jobs = ON_PPL},
+    {.value = {"--keys", "[T,STEP,GAIN,LOSS]",
+               "--ppl and --search count key tokens alone: those that the whole text, instead of "
+               "the last T tokens (read in steps of STEP), makes likelier by GAIN nats, to LOSS or "
+               "less [512,128,2,2]",
+               TEXT, OF_OPTIONS(keys.given)},
+     .not_with = "--spread",
+     .jobs = ON_PPL | ON_SEARCH},
+    {.value = {"--judge", "NAME",
+               "method that chooses the tokens of --keys, with its settings (yarn:factor=8) "
+               "[the model's own settings]",
+               TEXT, OF_OPTIONS(keys.judge_name)},
+     .with = {"--keys"},
+     .about_rope = true,
+     .jobs = ON_PPL | ON_SEARCH},
     {.value = {"--stepwise", NULL,
                "--ppl and --next read token by token, as generation does (slow)", FLAG,
                OF_OPTIONS(sessions.stepwise)},
@@ -210,6 +224,11 @@ const Option option_table[] = {
     {.value = {"--min-accuracy", "A",
                "exit with status 1 when a method's accuracy in a task at a length is below A [0]",
                NUMBER, OF_OPTIONS(tasks.min_accuracy), 0, 1},
+     .jobs = ON_TASKS},
+    {.value = {"--effective", "SHARE",
+               "the effective length at the end of --tasks is the longest up to which a method "
+               "keeps SHARE of its score in texts of 512 to 1,024 tokens [0.85]",
+               NUMBER, OF_OPTIONS(tasks.effective), 0.01, 1},
      .jobs = ON_TASKS},
     {.value = {"--attn", "LAYER.HEAD",
                "scores and weights that the prompt's last query gives each key, by distance", PAIR,
@@ -306,7 +325,8 @@ const Options options_unsaid = {
     .steps = -1,
     .text = {.sampling = {.temperature = 1, .top_p = 0.9}},
     .ppl = {.samples = 1},
-    .tasks = {.trials = 10},
+    .keys = {.trim = 512, .step = 128, .gain = 2, .loss = 2},
+    .tasks = {.trials = 10, .effective = 0.85},
     .check = {.budget = 60, .max_cache = -1},
     .search = {.reads = 400, .windows = 8},
 };
