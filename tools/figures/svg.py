@@ -142,8 +142,7 @@ def keys():
             picture.text(x0 - 8, top + k * high + 17, '%d %%' % round(100 * depth), 12, GREY, 'end')
     bottom = top + len(depths) * high + 38
     picture.text(left, bottom, 'right: length of the text, tokens; down: depth of the key, from its start', 12.5)
-    picture.text(left, bottom + 20, 'The window has the lowest perplexity of the four, and forgets what is outside it.', 12.5,
-                 GREY)
+    picture.text(left, bottom + 20, 'The window has the lowest perplexity, and forgets what is outside it.', 12.5, GREY)
     return picture
 
 
