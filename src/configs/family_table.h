@@ -166,7 +166,7 @@ static const FamilyEngine engines_of_qwen3_moe[] = {
 static const FamilyEngine engines_of_gpt_oss[] = {
     {.name = "hf5", .does = DOES_TELLS_BLOCK},
     {.name = "hf4", .since = 4.57, .does = DOES_NULL_BLOCK_UNSEEN},
-    {.name = "vllm", .since = 0.24, .does = DOES_NEEDS_BETAS},
+    {.name = "vllm", .since = 0.24, .does = DOES_FOUR_KEYS},
     {.name = "sglang"},
     {.name = "llama.cpp", .since = 2026.08, .does = DOES_NULL_BLOCK_UNSEEN},
     {.name = "ik_llama.cpp", .does = DOES_NULL_BLOCK_UNSEEN},

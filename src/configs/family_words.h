@@ -92,7 +92,8 @@ typedef uint64_t FamilyWords;
 #define DOES_THREE_KEYS ((FamilyWords)1 << 43)
 // longrope's long list and `type` beside it, else it stops
 #define DOES_NEEDS_LONG_LIST ((FamilyWords)1 << 44)
-#define DOES_NEEDS_BETAS ((FamilyWords)1 << 45)  // yarn's, in the block
+// of yarn's block the factor, L and both betas are read, which must be there, and truncate
+#define DOES_FOUR_KEYS ((FamilyWords)1 << 45)
 #define DOES_NEEDS_THETA ((FamilyWords)1 << 46)  // at the top level
 #define DOES_LINEAR_ALONE ((FamilyWords)1 << 47)  // nobody looked at types but linear
 #define DOES_PROPORTIONAL ((FamilyWords)1 << 48)  // it knows the rope_type proportional

@@ -95,7 +95,7 @@ DOES_WORDS = {
     'tells_block': "a config without a block gets the class's, and a note says so",
     'three_keys': "a block has `type` and longrope's lists, and no more",
     'needs_long_list': "longrope's long list and `type` beside it, else it stops",
-    'needs_betas': "yarn's, in the block",
+    'four_keys': "of yarn's block the factor, L and both betas are read, which must be there, and truncate",
     'needs_theta': 'at the top level',
     # Methods.
     'linear_alone': 'nobody looked at types but linear',
