@@ -522,6 +522,7 @@ static void sglang_layers(Config *c) {
     bool is_pasted = reading_does(c, DOES_PASTED_TURNS_ALL) &&
                      reading_is_on(json_member(c->config, "rope_scaling"));
     if (!reading_does(c, DOES_SCALING_ALONE)) refuse_by_classes(c);
+    reading_lose_block(c);
     if (reading_does(c, DOES_FULL_PLAIN) && is_full && !c->stopped)
         reading_switch_off(c, true, "full layers get no block");
     if (is_pasted && is_full) {
@@ -544,7 +545,7 @@ static void limit_sglang(Config *c) {
     if (by_kind && flat && !json_member(flat, key_of_original)) {
         const double factor = reading_number(c, flat, "factor", 1);
         c->as->out->max_len = (int)fmin(fmax(c->trained * factor, 1), MOST);
-    } else if (!by_kind && is_multiplied && !c->inside) {
+    } else if ((!by_kind || reading_does(c, DOES_SCALING_ALONE)) && is_multiplied && !c->inside) {
         limit_by_factor(c, c->trained);
     }
 }
