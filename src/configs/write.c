@@ -212,6 +212,8 @@ static const char *why_ours_alone(const RopeConfig *c) {
     if (c->map && !block_has_chunks(c))
         return "distance maps have no key in other programs (without +MAP the frequencies have)";
     if (c->method > ROPE_PROPORTIONAL) return "no other program has this method";
+    if (c->temperature_floor > 0 && c->temperature_beta != 0)
+        return "only Inkling's class has a temperature with a floor, without RoPE";
     if (c->dynamic && c->method != ROPE_NTK) return "no other program has this dynamic method";
     if (m->flags & ROPE_USES_BETAS && c->ramp == ROPE_RAMP_TURNS)
         return "no other program has the turns ramp (--ramp dims is theirs)";
