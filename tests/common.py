@@ -272,6 +272,11 @@ def good(*arguments, **options):
     return result
 
 
+def help_all():
+    """What --help all prints, with each option, method and map in one line: what was folded is joined."""
+    return re.sub(r'\n {20,}', ' ', good('--help', 'all').out)
+
+
 def at_terminal(arguments, columns=80, **environment):
     """What ./run writes to a terminal of the test's own, standard output and standard error together."""
     child, terminal = pty.fork()
