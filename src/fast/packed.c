@@ -31,7 +31,7 @@ ALWAYS_INLINE vb prefetch_part(WeightType type, Band band, int run, int i, vb x)
     return x;
 }
 
-// So many words add up in 16 bits: of numbers up to 15, 31 and 127. Q6_K's are between -32 and
+// So many words add up in 16 bits: of numbers up to 15, 31 and 128. Q6_K's are between -32 and
 // 31, as its sums begin at what the zero takes off; only the last one of four need fit.
 ALWAYS_INLINE int shorts_of(WeightType type) {
     int bits = layouts[type].bits;
@@ -43,25 +43,26 @@ ALWAYS_INLINE int shorts_of(WeightType type) {
 typedef struct {
     vi scaled[2], whole[2][2];
     vs shorts[2];
-    vb nibbles;  // of the word, both halves
+    vb word;  // all of its halves
 } RunSums;
 
-// Adds half w % 2 of word w / 2 of a run to its part's sums.
-ALWAYS_INLINE void add_word(WeightType type, Band band, int run, int w, const int8_t *x,
+// Adds a half of word i of a run to its part's sums.
+ALWAYS_INLINE void add_word(WeightType type, Band band, int run, int i, int upper, const int8_t *x,
                             const InLanes *lanes, const PackedScales *s, RunSums *to) {
     bool by_halves = layouts[type].columns == 16;
-    int column = run_column(type, run, w % 2, w / 2);
+    int column = run_column(type, run, upper, i);
     int p = column / PART;
     int half = by_halves ? column % PART / 16 : 0;
-    int part = is_nibbles(type) ? 0 : w % 2;
-    int count = is_nibbles(type) ? w : w / 2;  // what came before it
+    int part = parts_of_run(type) == 1 ? 0 : upper;
+    int halves = halves_of_word(type) / parts_of_run(type);  // of a word, that are of one part
+    int count = halves == 2 ? halves * i + upper : i;        // what came before it
     int most = shorts_of(type);
     Columns columns = load_columns(packed_dot(type), x, column);
-    if (w % 2 == 0) {
-        vb nibbles = in_register(nibbles_of_rows(type, band, run, w / 2));
-        to->nibbles = prefetch_part(type, band, run, w / 2, nibbles);
+    if (upper == 0) {
+        vb word = in_register(numbers_of_rows(type, band, run, i));
+        to->word = prefetch_part(type, band, run, i, word);
     }
-    vb q = packed_numbers(type, band, run, w % 2, w / 2, to->nibbles);
+    vb q = packed_numbers(type, band, run, upper, i, to->word);
     if (!SUMS_OF_PAIRS) {
         if (type == WEIGHT_IQ5_K) q += packed_shift(s, 2 * p + half);
         to->whole[part][half] = dot_rows(packed_dot(type), to->whole[part][half], q, columns);
@@ -111,9 +112,9 @@ ALWAYS_INLINE vf part_sums(WeightType type, const RunSums *of, int part, int p, 
     return sums;
 }
 
-// What a super-block adds up to, for s->d and s->dm.
+// What a super-block adds up to: for s->d and s->dm, unless its runs have their own scales.
 typedef struct {
-    vf products, minima;
+    vf products, offsets;
 } BlockSums;
 
 ALWAYS_INLINE void add_run(WeightType type, Band band, int run, const Rounded *x,
@@ -121,13 +122,16 @@ ALWAYS_INLINE void add_run(WeightType type, Band band, int run, const Rounded *x
     const int8_t *values = IN_PAIRS ? x->values + SUPER_BLOCK : x->values;
     RunSums of = {0};
     UNROLLED (i, words_of_run(type))
-        UNROLLED (upper, 2) add_word(type, band, run, 2 * i + upper, values, lanes, s, &of);
+        UNROLLED (upper, halves_of_word(type))
+            add_word(type, band, run, i, upper, values, lanes, s, &of);
     UNROLLED (part, parts_of_run(type)) {
         int p = run_column(type, run, part, 0) / PART;
         vf sums = part_sums(type, &of, part, p, x, lanes, s);
         if (is_run_a_block(type)) sums *= run_scales(type, band, run);
         to->products += sums * x->scales[p];
-        if (layouts[type].has_offset) to->minima += packed_minimum(s, p) * x->sums[p];
+        if (!layouts[type].has_offset) continue;
+        if (is_run_a_block(type)) to->offsets += run_offsets(type, band, run) * x->sums[p];
+        else to->offsets -= packed_minimum(s, p) * x->sums[p];
     }
 }
 
@@ -140,8 +144,10 @@ ALWAYS_INLINE vf add_packed(WeightType type, Band band, int left, const Rounded 
     if (left == 0)
         UNROLLED (run, runs_of(type)) add_run(type, band, run, x, lanes, &s, &of);
     if (IN_PAIRS) of.products *= 1.0f / PAIRS_UNIT;
-    sum += is_run_a_block(type) ? of.products : of.products * s.d;
-    return layouts[type].has_offset ? sum - of.minima * s.dm : sum;
+    bool has_own = is_run_a_block(type);
+    sum += has_own ? of.products : of.products * s.d;
+    if (layouts[type].has_offset) sum += has_own ? of.offsets : of.offsets * s.dm;
+    return sum;
 }
 
 typedef struct {
@@ -194,9 +200,9 @@ typedef struct {
 ALWAYS_INLINE void unpack_values(WeightType type, Band band, int run, const PackedScales *s,
                                  PanelShare to) {
     UNROLLED (i, words_of_run(type))
-        UNROLLED (half, 2) {
-            vb nibbles = nibbles_of_rows(type, band, run, i);
-            vb q = packed_numbers(type, band, run, half, i, nibbles);
+        UNROLLED (half, halves_of_word(type)) {
+            vb numbers = numbers_of_rows(type, band, run, i);
+            vb q = packed_numbers(type, band, run, half, i, numbers);
             int word = run_column(type, run, half, i) / 4;
             if (type == WEIGHT_IQ5_K) q += packed_shift(s, word / 4);
             if (packed_dot(type) != PAIRS) {
@@ -221,7 +227,10 @@ ALWAYS_INLINE void unpack_panel(WeightType type, const void *given) {
             vf scale = is_run_a_block(type) ? run_scales(type, g->band, k)
                                             : to_float(packed_scale(type, &s, k, false)) * s.d;
             store(g->to.scales[k], scale * unit);
-            if (layout->has_offset) store(g->to.offsets[k], packed_minimum(&s, k) * -s.dm);
+            if (!layout->has_offset) continue;
+            vf offset = is_run_a_block(type) ? run_offsets(type, g->band, k)
+                                             : packed_minimum(&s, k) * -s.dm;
+            store(g->to.offsets[k], offset);
         }
     }
 }
@@ -235,6 +244,7 @@ void unpack_packed_rows(const Matrix *m, int64_t row, int64_t index, PanelShare 
     for (int i = columns < SUPER_BLOCK ? 0 : words; i < words; i++) {
         store(to.values[i], (vf){0});
         if (i < PARTS) store(to.scales[i], (vf){0});
+        if (i < PARTS) store(to.offsets[i], (vf){0});
     }
     PackedPanel given = {band, columns / PART / parts_of_run(m->type), to};
     for_packed_type(m->type, unpack_panel, &given);

@@ -20,16 +20,24 @@ ALWAYS_INLINE int group_bytes(WeightType type) {
     return SUPER_BLOCK / layouts[type].values * layouts[type].bytes * PACKED_ROWS;
 }
 
-// Nibbles lie in words. Those of a run of words are columns of the same parts: the lower halves of
-// eight words are a part, and the upper halves another one; or both halves of four words are one.
-ALWAYS_INLINE int words_of_run(WeightType type) { return is_nibbles(type) ? 4 : 8; }
-ALWAYS_INLINE int parts_of_run(WeightType type) { return is_nibbles(type) ? 1 : 2; }
+// Whether a run is a block, with a scale of its own.
+ALWAYS_INLINE bool is_run_a_block(WeightType type) { return layouts[type].values == PART; }
+
+// Numbers lie in words, four to a word, or eight: nibbles, of which the lower halves are four columns
+// and the upper halves four others. The words of a run are columns of the same parts: eight words whose
+// halves are two parts; or four words, or eight of Q8_0, that are one part.
+ALWAYS_INLINE int halves_of_word(WeightType type) { return type == WEIGHT_Q8_0 ? 1 : 2; }
+ALWAYS_INLINE int parts_of_run(WeightType type) {
+    return is_run_a_block(type) || type == WEIGHT_IQ4_XS ? 1 : 2;
+}
+ALWAYS_INLINE int words_of_run(WeightType type) {
+    return parts_of_run(type) * PART / 4 / halves_of_word(type);
+}
 ALWAYS_INLINE int runs_of(WeightType type) { return PARTS / parts_of_run(type); }
 
-// The first column of a half of word i of a run: a part's, unless nibbles of a byte are of one
-// part.
+// The first column of a half of word i of a run: a part's, unless both halves are of one part.
 ALWAYS_INLINE int run_column(WeightType type, int run, int half, int i) {
-    if (is_nibbles(type)) return run * PART + half * 16 + i * 4;
+    if (parts_of_run(type) == 1) return run * PART + half * 16 + i * 4;
     if (type == WEIGHT_Q6_K) return run / 2 * 128 + half * 64 + run % 2 * PART + i * 4;
     return run * 64 + half * PART + i * 4;
 }
@@ -50,37 +58,51 @@ ALWAYS_INLINE vb move_bits(vb x, int from, int to, int mask) {
     return (vb)moved & (uint8_t)mask;
 }
 
-// Word i of a run: nibbles of both of its halves.
-ALWAYS_INLINE vb nibbles_of_rows(WeightType type, Band band, int run, int i) {
+// The band from a byte on of a run that is a block.
+ALWAYS_INLINE Band in_block(WeightType type, Band band, int run, int byte) {
+    band.at += run * group_bytes(type) / PARTS + byte * PACKED_ROWS;
+    return band;
+}
+
+// Word i of a run: both of its halves.
+ALWAYS_INLINE vb numbers_of_rows(WeightType type, Band band, int run, int i) {
     switch (type) {
     case WEIGHT_Q4_K: return word_of_rows(band, 4 + 8 * run + i);
     case WEIGHT_Q5_K: return word_of_rows(band, 12 + 8 * run + i);
     case WEIGHT_Q6_K: return word_of_rows(band, 8 * run + i);
     case WEIGHT_IQ4_XS: return word_of_rows(band, 2 + 4 * run + i);
     case WEIGHT_IQ5_K: return word_of_rows(band, 4 + 8 * run + i);
-    default: break;  // whose blocks are runs
+    case WEIGHT_Q8_0: return word_of_rows(in_block(type, band, run, 2), i);
+    default: return word_of_rows(in_block(type, band, run, layouts[type].nibbles), i);
     }
-    band.at += run * group_bytes(type) / PARTS + layouts[type].nibbles * PACKED_ROWS;
-    return word_of_rows(band, i);
 }
 
-// Whether a run is a block, with a scale of its own.
-ALWAYS_INLINE bool is_run_a_block(WeightType type) { return layouts[type].values == PART; }
-
-// The rows' scales of such a run: their float16, or in MXFP4 half of 2^(e - 127), see mxfp4_scales.
+// The rows' scales of a run that is a block: their float16, or in MXFP4 half of 2^(e - 127), see
+// mxfp4_scales.
 ALWAYS_INLINE vf run_scales(WeightType type, Band band, int run) {
-    band.at += run * group_bytes(type) / PARTS;
+    band = in_block(type, band, run, 0);
     if (type != WEIGHT_MXFP4) return halves_of_rows(band, 0);
     vi e = load_row_bytes(band.at + row_in(band), band.next);
     vi ends = (e == 0) | (e == 255);
     return (vf)(e << 23 | (ends & 1 << 22)) * 0.5f;
 }
 
-// The numbers q (see Layout) of a half of word i of a run, for each row. Those of IQ5_K are shifted
-// elsewhere.
-ALWAYS_INLINE vb packed_numbers(WeightType type, Band band, int run, int half, int i, vb nibbles) {
-    vb lower = move_bits(nibbles, 4 * half, 0, 15);
+// The offsets of such a run, which Q4_1 and Q5_1 have.
+ALWAYS_INLINE vf run_offsets(WeightType type, Band band, int run) {
+    return halves_of_rows(in_block(type, band, run, 2), 0);
+}
+
+// The numbers q (see Layout) of a half of `word`, number i of a run, for each row. Those of IQ5_K are
+// shifted elsewhere.
+ALWAYS_INLINE vb packed_numbers(WeightType type, Band band, int run, int half, int i, vb word) {
+    if (type == WEIGHT_Q8_0) return word ^ INT8_OFFSET;
+    vb lower = move_bits(word, 4 * half, 0, 15);
     switch (type) {
+    case WEIGHT_Q5_0:
+    case WEIGHT_Q5_1: {  // in the order of src/weights/packed.c
+        vb fifths = word_of_rows(in_block(type, band, run, layouts[type].fifths), 0);
+        return lower | move_bits(fifths, 4 * half + i, 4, 16);
+    }
     case WEIGHT_Q5_K: return lower | move_bits(word_of_rows(band, 4 + i), 2 * run + half, 4, 16);
     case WEIGHT_Q6_K: {
         int two = 2 * (run % 2 + 2 * half);
@@ -176,6 +198,10 @@ ALWAYS_INLINE void for_packed_type(WeightType type,
                                    const void *given) {
     switch (type) {
     case WEIGHT_Q4_0: work(WEIGHT_Q4_0, given); break;
+    case WEIGHT_Q4_1: work(WEIGHT_Q4_1, given); break;
+    case WEIGHT_Q5_0: work(WEIGHT_Q5_0, given); break;
+    case WEIGHT_Q5_1: work(WEIGHT_Q5_1, given); break;
+    case WEIGHT_Q8_0: work(WEIGHT_Q8_0, given); break;
     case WEIGHT_Q4_K: work(WEIGHT_Q4_K, given); break;
     case WEIGHT_Q5_K: work(WEIGHT_Q5_K, given); break;
     case WEIGHT_Q6_K: work(WEIGHT_Q6_K, given); break;

@@ -35,17 +35,16 @@ ALWAYS_INLINE vi load_row_bytes(const uint8_t *p, int64_t next) {
     return x;
 }
 
-// int8 weights, none of which is -128, and activations for a product of bytes without and with
-// signs: one of the two loses its signs, which the other takes.
+// int8 weights and activations for a product of bytes without and with signs: weights lose their
+// signs, which activations take, none of which is -128.
 ALWAYS_INLINE void without_signs(vb *weights, vb *x) {
 #if defined SIMD_AVX512
     __mmask64 negative = _mm512_movepi8_mask((vx)*weights);
     *x = (vb)_mm512_mask_sub_epi8((vx)*x, negative, _mm512_setzero_si512(), (vx)*x);
     *weights = (vb)_mm512_abs_epi8((vx)*weights);
 #elif defined SIMD_AVX2
-    vb signs = (vb)_mm256_sign_epi8((vx)*weights, (vx)*x);
-    *weights = (vb)_mm256_abs_epi8((vx)*x);
-    *x = signs;
+    *x = (vb)_mm256_sign_epi8((vx)*x, (vx)*weights);
+    *weights = (vb)_mm256_abs_epi8((vx)*weights);
 #endif
 }
 
@@ -74,7 +73,6 @@ ALWAYS_INLINE vi dot_rows(Dot how, vi sum, vb weights, Columns x) {
 }
 
 // Two sums of two products in each lane, which are added to earlier ones unless they are the first.
-// int8 weights may not be -128.
 ALWAYS_INLINE vs short_sums(vs sums, vb weights, vb x, bool is_signed, bool are_first) {
 #ifdef SIMD_WIDE
     if (is_signed) without_signs(&weights, &x);

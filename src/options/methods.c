@@ -201,12 +201,16 @@ bool settings_advice(const RopeSettings *s, const RopePlan *plan, int context, E
     int chunk = map & ROPE_MAP_CHUNK ? (int)fmin(r->chunk, r->train_ctx - r->chunk) : 0;
     int kept = map & ROPE_MAP_NEAR ? r->near : chunk;  // distances below this one do not change
     double times = (double)context / r->train_ctx;
+    int most = r->train_ctx + r->near - r->local;  // positions of a text that string is for
+    if (map & ROPE_MAP_LOCAL && context > most)
+        return fail(advice, "%d positions are more than the %d that rope %s with L %d reaches",
+                    context, most, plan->name, r->train_ctx);
     bool reaches =
         r->dynamic || r->map || times <= 1 || (r->window > 0 && r->window <= r->train_ctx);
-    reaches =
-        reaches ||
-        flags & ROPE_USES_FREQ_FACTORS ||  // Llama 3.1 itself reaches 16 times L with a factor of 8
-        settings_have_no_factor(r);        // how far it reaches only reading can tell
+    // How far some reach only reading can tell, and Llama 3.1 itself reaches 16 times L with a
+    // factor of 8.
+    reaches = reaches || flags & (ROPE_USES_FREQ_FACTORS | ROPE_USES_TURNING) ||
+              settings_have_no_factor(r);
     if (s->rope.window > 0 && s->rope.window <= kept)
         return fail(advice,
                     "--window %d hides all that rope %s changes: its distances below %d are plain",
