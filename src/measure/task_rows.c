@@ -40,7 +40,7 @@ const Task all_tasks[N_TASKS] = {
     {"ordinal", "There are some numbers", "them", "one of the numbers", " A number of the @ is #.",
      NULL, " What is the ^ number of the @? Answer with one number. The ^ number of the @ is", "#",
      3, 1, ORDINALS},
-    {"latent", "There are some people", "them", "one of the people",
+    {"latent", "There are some people", "where they live", "one of them",
      " The @ has a house next to the %.", NULL,
      " Which one of them lives in ~? Answer with one word. The one who lives in ~ is the", "@", 2,
      1, LANDMARKS},

@@ -13,10 +13,11 @@ enum {
 // is a landmark and ~ its city, ^ an ordinal. A question takes those of the first.
 typedef struct {
     const char *name;
-    const char *what, *them, *asked;  // what is hidden, and what of it will be asked
-    const char *first, *others;       // the sentences that are hidden; NULL: all like the first
-    const char *question, *answer;    // of each sentence that is asked for
-    int n_hidden, n_asked;            // 0: a page is copied
+    // What is hidden, what of it is to be memorized, and what will be asked.
+    const char *what, *them, *asked;
+    const char *first, *others;     // the sentences that are hidden; NULL: all like the first
+    const char *question, *answer;  // of each sentence that is asked for
+    int n_hidden, n_asked;          // 0: a page is copied
     // Each of a chain is about the one before it. Updates are of one name, and the first sentence
     // is the last update. Of links each first one says where the other one's value is to be sought.
     // Ordinals are of one name, too, and the first sentence has the place in their order that is

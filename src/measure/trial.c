@@ -136,12 +136,12 @@ static int sentence_at(const Trial *t, int j) {
     return j < t->ordinal ? j + 1 : 0;
 }
 
-// Number i of a list of words, of which each third one, on average, is the same. The others are the
+// Number i of a list of words, of which every other one, on average, is the same. The others are the
 // same in all trials of a length.
 static char *write_word(char *end, const Trial *t, int i) {
     const uint64_t bits = mix((t->seed + (uint64_t)t->length) * 0x9e3779b97f4a7c15u + (uint64_t)i);
     end = stpcpy(end, i > 0 ? ", " : " ");
-    return stpcpy(end, bits % 3 == 0 ? t->names[0] : list_word(bits >> 8));
+    return stpcpy(end, bits % 2 == 0 ? t->names[0] : list_word(bits >> 8));
 }
 
 enum { LIST_WORD_BYTES = 16 };  // of a word of a list, at most
@@ -183,8 +183,8 @@ bool trial_prompt(const Trial *t, Prompt *p, Error *err) {
     if (!p->text) return false;
     if (task->names == WORDS) end = stpcpy(end, list_opening);
     else
-        end +=
-            snprintf(end, PROMPT_BYTES, opening, task->what, task->them, task->them, task->asked);
+        end += snprintf(end, PROMPT_BYTES, opening, task->what,
+                        task->names == LANDMARKS ? "them" : task->them, task->them, task->asked);
     for (int i = 0; i <= t->pieces; i++) {
         end = write_piece(end, t, i);
         const int message = p->n_messages + 1;
