@@ -116,6 +116,16 @@ static double proportional(const RopePair *p) {
     return turns ? p->plain / p->scale : 0;
 }
 
+// CoPE: the last n hands are slowed to a stop along half a cosine wave, from full speed to none. They
+// are those that reach unseen angles past L. A hard cut instead, as in `proportional`, lets scores
+// ripple over distances. The authors clip 20 of 64 hands and train on. arXiv 2602.05258.
+static double cope(const RopePair *p) {
+    int n = p->config->clip;
+    int k = p->index - (p->config->rotary_dim / 2 - n);  // 0 for the first of the last n
+    double left = k <= 0 ? 1 : 0.5 * (1 + cos(PI * k / (n - 1)));
+    return p->plain * left;
+}
+
 // To add a method, write its formula above and give it a row at the end: model files store the
 // row's number.
 const RopeMethod rope_methods[] = {
@@ -134,6 +144,8 @@ const RopeMethod rope_methods[] = {
      "the model's own short and long divisor lists", "arXiv 2402.13753"},
     {"proportional", proportional, NULL, ROPE_USES_FACTOR | ROPE_USES_TURNING,
      "the first pairs turn, the slow ones stand still", "Hugging Face proportional"},
+    {"cope", cope, NULL, ROPE_USES_CLIP, "the last --clip pairs slowed to a stop, smoothly",
+     "arXiv 2602.05258"},
 };
 const int rope_n_methods = sizeof rope_methods / sizeof rope_methods[0];
 
@@ -193,6 +205,13 @@ static RopeParts lm_infinite(const RopeConfig *c, int p) {
     return (RopeParts){c->window, c->window, 0};
 }
 
+// STRING: D = d - S + W from S on. Texts as long as the trained ones have few far distances, so that
+// models know these badly. The nearer ones take their place: at S, a third of L, the distances begin
+// anew from W. A text may be S - W longer than L. arXiv 2410.18745.
+static RopeParts string_map(const RopeConfig *c, int p) {
+    return (RopeParts){c->near, p - c->near + c->local, p};
+}
+
 // To add a map, write its formula above and give it a row here. rope.h says what attention relies
 // on; the program checks it before it reads a text.
 const RopeMap rope_maps[] = {
@@ -208,6 +227,8 @@ const RopeMap rope_maps[] = {
      "StreamingLLM: a window, and the first keys as if right before it", "arXiv 2309.17453"},
     {"lm-infinite", lm_infinite, NULL, ROPE_MAP_WINDOW, 10,
      "LM-Infinite: a window, and the first keys at its far end", "arXiv 2308.16137"},
+    {"string", string_map, NULL, ROPE_MAP_NEAR | ROPE_MAP_LOCAL, 0,
+     "distances from --near on begin anew at --local", "arXiv 2410.18745"},
 };
 const int rope_n_maps = sizeof rope_maps / sizeof rope_maps[0];
 
@@ -234,6 +255,8 @@ double rope_logn(const RopeConfig *c, int position) {
 }
 
 double query_temperature(const RopeConfig *c, int position) {
+    if (c->temperature_floor > 0)
+        return 1 + c->temperature_beta * log(fmax(1, (position + 1.0) / c->temperature_floor));
     int length = c->temperature_length ? c->temperature_length : c->train_ctx;
     int count = position + c->temperature_early + c->temperature_unturned;
     return 1 + c->temperature_beta * log(1 + count / length);

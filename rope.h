@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 enum { ROPE_MAX_HEAD_DIM = 1024, ROPE_MAX_PAIRS = ROPE_MAX_HEAD_DIM / 2 };
-// The rows of rope_methods.
+// The rows of rope_methods that a model file can have.
 enum {
     ROPE_NONE,
     ROPE_LINEAR,
@@ -43,17 +43,20 @@ typedef struct {
     const double *long_factors;   // and past L
     int unscaled_positions;       // longrope: this many first positions turn as in plain RoPE
     int turning;                  // proportional: this many first pairs turn; 0: not given
+    int clip;                     // cope: this many last pairs are slowed to a stop; 0: not given
     const struct RopeMap *map;    // row of rope_maps; NULL: distances as they are
-    int near;    // w: rerope, leaky-rerope and self-extend keep distances below it; 0: not given
-    int group;   // G of self-extend: far positions that share an angle; 0: not given
-    int chunk;   // c of dca: positions in a chunk; 0: not given
-    double k;    // leaky-rerope: far distances count k times less; 0: not given
-    int window;  // W: a query sees the last W positions, its own included; 0: all
-    int sinks;   // K: and the first K positions
-    bool logn;   // see rope_logn
+    int near;                   // w: maps with ROPE_MAP_NEAR keep distances below it; 0: not given
+    int local;                  // string: the first far distance becomes this one; 0: not given
+    int group;                  // G of self-extend: far positions that share an angle; 0: not given
+    int chunk;                  // c of dca: positions in a chunk; 0: not given
+    double k;                   // leaky-rerope: far distances count k times less; 0: not given
+    int window;                 // W: a query sees the last W positions, its own included; 0: all
+    int sinks;                  // K: and the first K positions
+    bool logn;                  // see rope_logn
     bool all_slide;             // the window is for layers that see all positions, too
     double temperature_beta;    // see query_temperature; 0: queries do not grow
     int temperature_length;     // positions after which they grow; 0: L
+    int temperature_floor;      // the length from which they grow smoothly; 0: they grow in steps
     int temperature_early;      // they grow this many positions early, as in ik_llama.cpp
     bool temperature_unturned;  // they count positions from 1, in layers without RoPE alone
     bool mscale_in_scores;      // mscale_all_dim scales the scores, see score_growth
@@ -77,6 +80,7 @@ enum {
     ROPE_USES_LISTS = 16,        // short_factors, long_factors
     ROPE_CAN_BE_DYNAMIC = 32,    // the scale may follow the length
     ROPE_USES_TURNING = 64,      // turning
+    ROPE_USES_CLIP = 128,        // clip
 };
 
 typedef struct {
@@ -110,6 +114,7 @@ enum {
     ROPE_MAP_K = 8,
     ROPE_MAP_WINDOW = 16,        // window and sinks: a query sees no other keys
     ROPE_MAP_SINKS_INSIDE = 32,  // window and sinks together fill the trained context
+    ROPE_MAP_LOCAL = 64,         // near is a third of L unless given
 };
 
 typedef struct RopeMap {
@@ -139,9 +144,11 @@ bool rope_sees(const RopeConfig *config, int i, int j);
 // so that attention over more keys than in training stays as sharp. kexue.fm 8823.
 double rope_logn(const RopeConfig *config, int position);
 
-// The factor of the query at `position`: 1 + temperature_beta ln(1 + floor(position / L)), which is
-// 1 up to L. Scores grow in steps of L positions, so that attention over more keys than in training
-// stays as sharp. Llama 4 and Ministral 3 were trained with it (beta 0.1).
+// The factor of the query at `position`, p: 1 + temperature_beta ln(1 + floor(p / L)), which is 1 up
+// to L. Scores grow in steps of L positions, so that attention over more keys than in training stays
+// as sharp. Llama 4 and Ministral 3 were trained with it (beta 0.1). With a temperature_floor it is
+//     1 + temperature_beta ln(max(1, (p + 1) / temperature_floor))
+// instead, which grows smoothly, as in Inkling (Hugging Face's inkling_text: beta 0.1, floor 128,000).
 double query_temperature(const RopeConfig *config, int position);
 
 // The factor of all scores: with mscale_in_scores and yarn (0.1 mscale_all_dim ln s + 1)^2, as in

@@ -24,7 +24,8 @@ const Setting rope_settings[N_ROPE_SETTINGS] = {
     [SET_THETA] = {"--theta", "B", "base of the inverse frequencies", NUMBER, IN(theta), 1 + 1e-9,
                    1e18, .key = "rope_theta"},
     [SET_FACTOR] = {"--factor", "S",
-                    "scale: how many times longer than trained [N / L; 1 for dynamic methods]",
+                    "scale: how many times longer than trained [N / L; 1 for dynamic methods and "
+                    "proportional]",
                     NUMBER, IN(factor), 1, 1e6, .key = "factor", .methods = ROPE_USES_FACTOR},
     [SET_TRAIN_CTX] = {"--train-ctx", "L", "trained context", WHOLE, IN(train_ctx), 1, MOST,
                        .key = "original_max_position_embeddings"},
@@ -51,15 +52,21 @@ const Setting rope_settings[N_ROPE_SETTINGS] = {
                             .high = 1e6,
                             .methods = ROPE_USES_BETAS},
     [SET_LOW_FREQ] = {"--low-freq-factor", "F",
-                      "llama3: pairs with a wavelength above L / F turn s times slower [1]", NUMBER,
-                      IN(low_freq_factor), 1e-6, 1e9, .key = "low_freq_factor", .missing = 1,
-                      .methods = ROPE_USES_FREQ_FACTORS},
-    [SET_HIGH_FREQ] = {"--high-freq-factor", "F",
-                       "llama3: pairs with a wavelength below L / F are kept [4]", NUMBER,
-                       IN(high_freq_factor), 1e-6, 1e9, .key = "high_freq_factor", .missing = 4,
-                       .methods = ROPE_USES_FREQ_FACTORS},
+                      "llama3: pairs with a wavelength above L / F turn s times slower; a larger F "
+                      "slows more [1]",
+                      NUMBER, IN(low_freq_factor), 1e-6, 1e9, .key = "low_freq_factor",
+                      .missing = 1, .methods = ROPE_USES_FREQ_FACTORS},
+    [SET_HIGH_FREQ] =
+        {"--high-freq-factor", "F",
+         "llama3: pairs with a wavelength below L / F are kept; a larger F keeps fewer "
+         "[4]",
+         NUMBER, IN(high_freq_factor), 1e-6, 1e9, .key = "high_freq_factor", .missing = 4,
+         .methods = ROPE_USES_FREQ_FACTORS},
     [SET_TURNING] = {"--turning", "K", "proportional: the first K pairs turn [a quarter of them]",
                      WHOLE, IN(turning), 1, ROPE_MAX_PAIRS, .methods = ROPE_USES_TURNING},
+    [SET_CLIP] = {"--clip", "K",
+                  "cope: the last K pairs are slowed to a stop [those of fewer than 2 turns in L]",
+                  WHOLE, IN(clip), 1, ROPE_MAX_PAIRS, .methods = ROPE_USES_CLIP},
     [SET_UNSCALED] = {.key = "unscaled_positions",
                       .type = WHOLE,
                       IN(unscaled_positions),
@@ -70,8 +77,13 @@ const Setting rope_settings[N_ROPE_SETTINGS] = {
     [SET_SINKS] = {"--sinks", "K",
                    "attend to the first K positions, too [0; streaming 4, lm-infinite 10]", WHOLE,
                    IN(sinks), 0, MOST},
-    [SET_NEAR] = {"--near", "W", "distances that rerope, leaky-rerope and self-extend keep [L / 2]",
-                  WHOLE, IN(near), 1, MOST, .maps = ROPE_MAP_NEAR},
+    [SET_NEAR] =
+        {"--near", "W",
+         "distances that rerope, leaky-rerope, self-extend [L / 2] and string [L / 3] keep", WHOLE,
+         IN(near), 1, MOST, .maps = ROPE_MAP_NEAR},
+    [SET_LOCAL] = {"--local", "W",
+                   "string: the distance that --near becomes [128, or half of --near]", WHOLE,
+                   IN(local), 1, MOST, .maps = ROPE_MAP_LOCAL},
     [SET_K] = {"--k", "K",
                "leaky-rerope: far distances grow K times slower [so that N - 1 becomes L - 1]",
                NUMBER, IN(k), 1, 1e9, .maps = ROPE_MAP_K},
@@ -86,6 +98,10 @@ const Setting rope_settings[N_ROPE_SETTINGS] = {
         {"--temperature-beta", "B",
          "multiply the query at position p by 1 + B ln(1 + floor(p / L)); 0: off", NUMBER,
          IN(temperature_beta), 0, 1e6},
+    [SET_TEMPERATURE_FLOOR] =
+        {"--temperature-floor", "F",
+         "multiply the query at position p by 1 + B ln((p + 1) / F) instead, past F [B 0.1]", WHOLE,
+         IN(temperature_floor), 1, MOST},
 };
 _Static_assert(N_ROPE_SETTINGS <= 32, "settings that were said are bits");
 
@@ -238,12 +254,24 @@ bool settings_turn(RopeConfig *r, const char *field, int turning, int head_dim, 
     return true;
 }
 
+// How many pairs make fewer than two turns within L; at least 1.
+static int pairs_below_two_turns(const RopeConfig *c) {
+    const double two_turns = 4 * 3.14159265358979323846;
+    int n = 0;
+    for (int i = 0; i < c->rotary_dim / 2; i++) n += c->train_ctx * rope_plain(c, i) < two_turns;
+    return n > 1 ? n : 1;
+}
+
 void settings_fill_defaults(RopeConfig *c, int context) {
-    if (c->factor == 0) c->factor = c->dynamic ? 1 : fmax(1, (double)context / c->train_ctx);
+    bool is_kept = c->dynamic || rope_methods[c->method].flags & ROPE_USES_TURNING;
+    if (c->factor == 0) c->factor = is_kept ? 1 : fmax(1, (double)context / c->train_ctx);
     for (const Setting *f = rope_settings; f < rope_settings + N_ROPE_SETTINGS; f++)
         if (f->missing != 0 && setting_value(c, f) == 0) setting_put(c, f, f->missing);
     if (c->turning == 0) c->turning = (c->rotary_dim + 7) / 8;  // a quarter of the pairs
-    if (c->near == 0) c->near = c->train_ctx / 2;
+    if (c->clip == 0) c->clip = pairs_below_two_turns(c);
+    bool has_local = c->map && c->map->flags & ROPE_MAP_LOCAL;
+    if (c->near == 0) c->near = has_local ? (int)fmax(1, c->train_ctx / 3) : c->train_ctx / 2;
+    if (c->local == 0) c->local = (int)fmax(1, fmin(128, c->near / 2));
     if (c->chunk == 0) c->chunk = (int)(c->train_ctx * 3L / 4);
     // From w on, the longest distance, N-1, has to come down to L-1. Where w is L-1, all are one
     // group.
@@ -291,6 +319,8 @@ static bool check_map(const RopeConfig *c, Error *err) {
     if (flags & (ROPE_MAP_NEAR | ROPE_MAP_CHUNK) && (found < 1 || found > most))
         return fail(err, "%s is %d (expected 1 to %d, below the trained context of %d)",
                     has_chunk ? "chunk" : "near", found, most, c->train_ctx);
+    if (flags & ROPE_MAP_LOCAL && c->local > c->near)
+        return fail(err, "local is %d (expected 1 to %d, the distance near)", c->local, c->near);
     if (flags & ROPE_MAP_WINDOW && c->window < 1)
         return fail(err, "the window is %d (expected at least 1; %d sinks, trained context %d)",
                     c->window, c->sinks, c->train_ctx);
@@ -328,6 +358,9 @@ static bool check_method(const RopeConfig *c, Error *err) {
         return fail(err, "attention_factor must be a number above 0");
     if (flags & ROPE_USES_TURNING && (c->turning < 1 || c->turning > c->rotary_dim / 2))
         return fail(err, "turning is %d (expected 1 to %d, the pairs of a head)", c->turning,
+                    c->rotary_dim / 2);
+    if (flags & ROPE_USES_CLIP && (c->clip < 1 || c->clip > c->rotary_dim / 2))
+        return fail(err, "clip is %d (expected 1 to %d, the pairs of a head)", c->clip,
                     c->rotary_dim / 2);
     return !(flags & ROPE_USES_LISTS) || check_lists(c, err);
 }
@@ -372,6 +405,9 @@ bool settings_resolve(const RopeSettings *s, const RopeConfig *start, int window
         r->map = s->rope.map;
     }
     take_fields(s, r);
+    // Inkling's, where only the floor is given.
+    bool has_beta = r->temperature_beta != 0 || is_said(s, SET_TEMPERATURE_BETA);
+    if (r->temperature_floor > 0 && !has_beta) r->temperature_beta = 0.1;
     settings_fill_defaults(r, context);
     resolve_window(s, window, r);
     snprintf(plan->name, sizeof plan->name, "%s",

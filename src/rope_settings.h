@@ -39,15 +39,18 @@ enum {
     SET_LOW_FREQ,
     SET_HIGH_FREQ,
     SET_TURNING,
+    SET_CLIP,
     SET_UNSCALED,
     SET_WINDOW,
     SET_SINKS,
     SET_NEAR,
+    SET_LOCAL,
     SET_K,
     SET_GROUP,
     SET_CHUNK,
     SET_LOGN,
     SET_TEMPERATURE_BETA,
+    SET_TEMPERATURE_FLOOR,
     N_ROPE_SETTINGS
 };
 enum { SAID_WITHOUT_ROPE = 1 << SET_WINDOW | 1 << SET_SINKS };  // these work without RoPE
@@ -101,14 +104,14 @@ MethodName settings_method_name(const RopeConfig *config);
 int settings_turning(const RopeConfig *config);
 bool settings_turn(RopeConfig *config, const char *field, int turning, int head_dim, Error *err);
 
-// Fills in what was not given, but for window and sinks. factor becomes 1 if dynamic, else max(1,
-// context / L).
+// Fills in what was not given, but for window and sinks. factor becomes 1 if dynamic or of
+// `proportional`, else max(1, context / L).
 void settings_fill_defaults(RopeConfig *config, int context);
 // Whether longrope's two lists are the same. Unscaled positions need that, since cached keys are
 // rotated in blocks.
 bool settings_has_one_list(const RopeConfig *config);
 // Whether the method changes frequencies by a rule of its own, without a factor that says how far
-// it reaches. None that ships does.
+// it reaches, as cope does.
 bool settings_have_no_factor(const RopeConfig *config);
 // Whether longrope reads a text of `before` positions by one list, and one of `now` by the other.
 // Hugging Face then drops the cache, and reads the whole text anew

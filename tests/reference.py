@@ -59,7 +59,7 @@ def temperature(s, m=1.0):
 def rope(c, length):
     """The inverse frequencies and the attention factor for a text of `length` positions."""
     d, theta, L, s = turning(c), c['theta'], c['train_ctx'], scale_at(c, length)
-    method = METHODS[c['rope_method']]
+    method = 'cope' if c.get('clip') else METHODS[c['rope_method']]  # which no file has
     f, a = [theta ** (-2 * i / d) for i in range(d // 2)], 1.0
     if c['rope_dynamic'] and length <= L:
         return f, a
@@ -84,21 +84,32 @@ def rope(c, length):
         f = scaled
     elif method == 'proportional':  # speeds of a whole head, for the part of it that turns
         f = [theta ** (-2 * i / c['head_dim']) / s for i in range(d // 2)]
+    elif method == 'cope':  # the last n pairs by a half cosine, whose last value is 0; one alone keeps its speed
+        n = c['clip']
+        f = f[:-n] + [x * (1 + math.cos(math.pi * k / max(1, n - 1))) / 2 for k, x in enumerate(f[-n:])]
     elif method == 'longrope':
         f = [x / e for x, e in zip(f, c['long_factors'] if length > L else c['short_factors'])]
         a = math.sqrt(1 + math.log(s) / math.log(L)) if s > 1 else 1.0
     return f, c['attention_factor'] or a
 
 
+def slow_pairs(c):
+    """How many pairs do not make two turns within L: those that cope slows unless it is told otherwise."""
+    d = turning(c)
+    return max(1, sum(c['train_ctx'] * c['theta'] ** (-2 * i / d) < 4 * math.pi for i in range(d // 2)))
+
+
 # ---- distance maps ----
 
-MAPS = ['rerope', 'leaky-rerope', 'self-extend', 'dca', 'streaming', 'lm-infinite']
+MAPS = ['rerope', 'leaky-rerope', 'self-extend', 'dca', 'streaming', 'lm-infinite', 'string']
 
 
 def distance_map(name, L, length, **said):
     """A map with its settings, those said and the others as they follow from L and the length asked for."""
     m = dict(name=name, L=L, near=L // 2, chunk=3 * L // 4, sinks=4 if name == 'streaming' else 10)
-    m.update(said)
+    m.update(dict(near=max(1, L // 3)) if name == 'string' else {}, **said)
+    if name == 'string':
+        m.setdefault('local', max(1, min(128, m['near'] // 2)))
     far, room = length - 1 - m['near'], L - 1 - m['near']
     stretch = max(1, far / room) if room else length
     m.setdefault('k', stretch)
@@ -124,6 +135,8 @@ def distance(m, i, j):
         return d if d < W else min(i, W + K - 1) - j
     if m['name'] == 'lm-infinite':
         return min(d, W)
+    if m['name'] == 'string':
+        return d if d < w else d - w + m['local']
     raise ValueError('no published formula for the map %s; add one here (distance, tests/reference.py)' % m['name'])
 
 
@@ -166,6 +179,8 @@ def growth(c, i, turned, logn=False):
     """What a query at i is multiplied with, in a layer that turns or not: logn, and a temperature by position."""
     grown = max(1.0, math.log(i + 1) / math.log(c['train_ctx'])) if logn else 1.0
     unturned = c['temperature_unturned']  # counts from 1, and not in layers that turn
+    if c.get('temperature_floor'):
+        return grown * (1 + c['temperature_beta'] * max(0, math.log((i + 1) / c['temperature_floor'])))
     steps = 0 if unturned and turned else (i + unturned) // (c['temperature_length'] or c['train_ctx'])
     return grown * (1 + c['temperature_beta'] * math.log(1 + steps))
 

@@ -20,6 +20,7 @@ SHAPES = {
     '15 heads on 5': dict(dim=20, n_heads=15, n_kv_heads=5, head_dim=4, hidden_dim=17, vocab_size=33, n_layers=2),
     '14 heads on 1': dict(dim=20, n_heads=14, n_kv_heads=1, head_dim=2, hidden_dim=17, vocab_size=33, n_layers=2),
 }
+WINDOWED = ['streaming', 'lm-infinite']
 CASES = [('rerope', dict(near=7)), ('rerope', dict(near=23)), ('rerope', dict(near=1)),
          ('leaky-rerope', dict(near=5)), ('leaky-rerope', dict(near=9, k=3.7)), ('leaky-rerope', dict(k=1.0)),
          ('self-extend', dict(near=5)), ('self-extend', dict(near=9, group=4)), ('self-extend', dict(near=22, group=1)),
@@ -27,7 +28,8 @@ CASES = [('rerope', dict(near=7)), ('rerope', dict(near=23)), ('rerope', dict(ne
          ('self-extend', dict(near=23)), ('leaky-rerope', dict(near=23)),
          ('dca', dict(chunk=1)), ('dca', dict(chunk=5)), ('dca', dict(chunk=16)), ('dca', dict(chunk=23)),
          ('streaming', dict(sinks=0)), ('streaming', dict(sinks=1, window=2)), ('streaming', dict(sinks=9, window=15)),
-         ('lm-infinite', dict(sinks=0)), ('lm-infinite', dict(sinks=3, window=5)), ('lm-infinite', dict(window=70))]
+         ('lm-infinite', dict(sinks=0)), ('lm-infinite', dict(sinks=3, window=5)), ('lm-infinite', dict(window=70)),
+         ('string', dict(near=9)), ('string', dict(near=9, local=2)), ('string', dict(near=23, local=23))]
 
 
 def spelled(name, settings):
@@ -67,6 +69,7 @@ def test_settings():
     for options, name, settings in ((('--near', 6, '--k', 2.5), 'leaky-rerope', dict(near=6, k=2.5)),
                                     (('--near', 6, '--group', 3), 'self-extend', dict(near=6, group=3)),
                                     (('--chunk', 9), 'dca', dict(chunk=9)),
+                                    (('--near', 9, '--local', 4), 'string', dict(near=9, local=4)),
                                     (('--sinks', 2, '--window', 8), 'streaming', dict(sinks=2, window=8))):
         compare(config(**BASE), 6, 100, name, ' '.join(map(str, options)),
                 reference.distance_map(name, L, 100, **settings), options)
@@ -189,8 +192,8 @@ def test_explain():
             settings = table(good('--explain', '--head-dim', 8, '--theta', 50, '--train-ctx', L, '-n', n, '--rope',
                                   rope).out)[0]
             m = name and reference.distance_map(name, L, n, **said)
-            window = m['window'] if name in MAPS[4:] else {'window': L, 'none:window=50:sinks=30': 50}.get(rope, 0)
-            sinks = m['sinks'] if name in MAPS[4:] else 30 if 'sinks' in rope else 0
+            window = m['window'] if name in WINDOWED else {'window': L, 'none:window=50:sinks=30': 50}.get(rope, 0)
+            sinks = m['sinks'] if name in WINDOWED else 30 if 'sinks' in rope else 0
             pairs = [(i, j) for i in range(n) for j in range(i + 1)]
             unseen = sum(reference.sees(i, j, window, sinks) and
                          (reference.distance(m, i, j) if m else i - j) >= L for i, j in pairs)
@@ -215,7 +218,8 @@ def test_refusals():
                          ('streaming:sinks=64', 'window is 0', '64 sinks', 'context 64'),
                          ('lm-infinite:window=0', 'window'),
                          ('dca:train-ctx=1', 'chunk is 0', 'context of 1'),
-                         ('self-extend:train-ctx=1', 'near is 0', 'context of 1')):
+                         ('self-extend:train-ctx=1', 'near is 0', 'context of 1'),
+                         ('string:near=64', 'near is 64', '1 to 63'), ('string:near=9:local=10', 'local is 10', '1 to 9')):
         one_line(run(m, '--explain', '--rope', rope), 2, rope, 'rope ' + rope, *words)
     for rope in ('self-extend:group=0', 'rerope:near=0', 'dca:chunk=0', 'leaky-rerope:k=0.5', 'dca+yarn', 'yarn+',
                  '+dca', 'window+dca', 'yarn+dca+dca', 'dynamic-dca', 'yarn+window', 'all+dca', 'dynamic-none+dca',
@@ -226,7 +230,8 @@ def test_refusals():
         one_line(run(m, '--rope-json', '--rope', rope), 2, '--rope-json of ' + rope, rope, 'distance map')
     check('use_logn_attn' in good(m, '--rope-json', '--logn', '--rope', 'yarn').out, '--rope-json with --logn')
     for option, value, rope in (('--near', 5, 'dca'), ('--chunk', 5, 'rerope'), ('--group', 5, 'leaky-rerope'),
-                                ('--k', 2, 'self-extend'), ('--near', 5, 'none')):
+                                ('--k', 2, 'self-extend'), ('--near', 5, 'none'), ('--local', 5, 'rerope'),
+                                ('--clip', 5, 'yarn')):
         result = run(m, '--explain', '--rope', rope, option, value)
         check(result.status == 0 and 'warning: %s has no effect on rope %s' % (option, rope) in result.err,
               '%s with %s is warned of' % (option, rope), result)

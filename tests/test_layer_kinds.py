@@ -252,10 +252,38 @@ def test_temperature():
     check(differs(hot[L:], own[L:]) > 0.01, 'those behind them are', differs(hot, own))
 
 
+def test_cope():
+    """CoPE in a forward pass, alone and with a map, as a prompt and token by token."""
+    for clip, rope, name in ((3, 'cope', None), (2, 'cope:clip=2', None), (4, 'cope+string:clip=4', 'string')):
+        c = dict(config(**BASE), clip=clip)
+        model = model_of(config(**BASE))
+        expected = by_reference(c, map=reference.distance_map(name, L, len(IDS)) if name else None)
+        for engine in *ENGINES, (*FLOATS, '--stepwise'):
+            close(perplexity(model, IDS, *engine, '--rope', rope), expected, 1e-4, rope)
+    check(reference.slow_pairs(c) == 3, 'the default of --clip here', reference.slow_pairs(c))
+
+
+def test_floor():
+    """The temperature that grows smoothly from a floor on, as the reference computes it; in steps without one."""
+    for said, beta, floor in (('temperature-floor=9', 0.1, 9), ('temperature-floor=30:temperature-beta=0.5', 0.5, 30),
+                              ('temperature-floor=9:temperature-beta=0', 0, 9), ('temperature-beta=0.5', 0.5, 0)):
+        c = dict(config(**BASE), temperature_beta=beta, temperature_floor=floor)
+        model = model_of(config(**BASE))
+        expected = by_reference(c)
+        for engine in ENGINES:
+            close(perplexity(model, IDS, *engine, '--rope', 'none:' + said), expected, 1e-4, said)
+    notes = explained(model_of(config(**BASE)), '-n', 20, '--temperature-floor', 5)[0]
+    check((notes['temperature_beta'], notes['temperature_floor']) == ('0.1', '5'), '# temperature_floor', notes)
+    close([float(notes['temperature'])], [1 + 0.1 * math.log(4)], 1e-5, 'at the last of 20 positions')
+
+
 def test_proportional():
     settings, _, rows = explained(model_of(config(**BASE)), '--rope', 'proportional:turning=2:factor=2')
     close([float(row['scaled_inv_freq']) for row in rows], [1 / 2, 50.0 ** -0.25 / 2, 0, 0], 1e-9, 'proportional')
     check(settings.get('turning') == '2', '# turning', settings)
+    close([float(row['scaled_inv_freq']) for row in
+           explained(in_work('model.bin'), '-n', 100, '--rope', 'proportional:turning=2')[2]],
+          [1, 50.0 ** -0.25, 0, 0], 1e-9, 'proportional divides by 1 unless it is told otherwise')
     rows = explained(in_work('model.bin'), '--rope', 'proportional:factor=1')[2]
     check([float(row['scaled_inv_freq']) > 0 for row in rows] == [True, False, False, False], 'a quarter turns', rows)
     # In a file: the first elements turn, by the frequencies of the whole head.

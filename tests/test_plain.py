@@ -55,12 +55,14 @@ FAMILIES = {
                                    sliding_rotary_dim=4, temperature_beta=0.2),
     'heads of 32': of_family(rotary_dim=32, head_dim=32, n_heads=6, n_kv_heads=1, n_layers=1)}
 METHODS = ['none', 'linear:factor=4', 'ntk:factor=4', 'ntk-by-parts:factor=4:ramp=turns', 'yarn:factor=4',
-           'yarn:factor=3:attn-factor=1.3', 'llama3:factor=8', 'longrope:factor=8']
+           'yarn:factor=3:attn-factor=1.3', 'llama3:factor=8', 'longrope:factor=8', 'proportional:turning=2', 'cope:clip=3']
 DYNAMIC = ['dynamic-' + name for name in ('linear', 'ntk:factor=2', 'ntk-by-parts', 'yarn:factor=1.5', 'llama3')]
-MAPS = ['rerope:near=9', 'leaky-rerope', 'self-extend:group=5', 'dca:chunk=17', 'streaming:sinks=3', 'lm-infinite']
-BEHIND = ['%s+%s' % pair for pair in zip(DYNAMIC + ['longrope'], MAPS)]
+MAPS = ['rerope:near=9', 'leaky-rerope', 'self-extend:group=5', 'dca:chunk=17', 'streaming:sinks=3', 'lm-infinite',
+        'string:local=3']
+BEHIND = ['%s+%s' % pair for pair in zip(DYNAMIC + ['longrope', 'cope:clip=2'], MAPS)]
 BEHIND = [re.sub(r'(:[^+]*)\+([a-z-]+)(.*)', r'+\2\1\3', name) for name in BEHIND]  # settings go last
-OTHERS = ['none:logn=1', 'yarn:logn=1', 'none:window=20:sinks=2', 'window', 'dca:logn=1', 'rerope:window=40:sinks=1']
+OTHERS = ['none:logn=1', 'yarn:logn=1', 'none:window=20:sinks=2', 'window', 'dca:logn=1', 'rerope:window=40:sinks=1',
+          'none:temperature-floor=9', 'yarn:factor=4:temperature-beta=0.4:temperature-floor=20']
 
 
 def scores(model, ids, options, ropes=(), program=RUN):

@@ -113,6 +113,9 @@ def test_tasks_that_say_nothing():
         told = probe(server.url, *TASKS)
         words = 'does not hold to 2,048: passkey, 2,048 tokens: accuracy 0.000, and 1.000 at 512'
         check(told.status == 1 and told.last.startswith(words), 'right when short only', told)
+        check('# effective_length\t1024 (512 to 1024), keeps 85 % of 1.00 +- 0.' in told.out, 'its effective length', told)
+        told = json.loads(probe(server.url, *TASKS, '--json', '--effective', 0.5).out)
+        check(told['effective'] == dict(length=1024, low=1024, high=1024, longest=2048), 'in JSON', told['effective'])
     with Fake('llama', fault='dies 15') as server:  # what it counts, five short texts, then five
         told = probe(server.url, *TASKS, '--retries', 0)
         check(told.status == 2 and 'holds' not in told.out and told.last == 'unfinished: 5 of 15 answers' and

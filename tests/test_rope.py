@@ -158,6 +158,30 @@ def test_settings_of_a_file():
          'a yarn file with --rope linear takes the factor from the file')
 
 
+def test_cope():
+    """CoPE's taper by its default and by --clip, and its authors' numbers: 20 pairs of 64, the last of them at rest."""
+    for d, theta, L in ((64, 1e4, 512), (64, 1e5, 8192), (256, 1e6, 32768), (8, 50.0, 24), (2, 1e4, 64), (128, 1e4, 2)):
+        c = config(head_dim=d, theta=theta, train_ctx=L)
+        for clip in (None, 1, 2, 3, d // 2):
+            if clip and clip > d // 2:
+                continue
+            said = ['--explain', '--head-dim', d, '--theta', theta, '--train-ctx', L, '-n', 2 * L, '--rope', 'cope']
+            found = explained(*said, *(['--clip', clip] if clip else []))
+            f, a = reference.rope(dict(c, clip=clip or reference.slow_pairs(c)), 2 * L)
+            worst = max(abs(x - y) for x, y in zip(found[0], f)) / f[0]
+            check(worst < 1e-11 and found[1] == a == 1, 'cope of %d elements, L %d, clip %s' % (d, L, clip),
+                  'off by %.3g' % worst)
+    f = explained('--explain', '--head-dim', 128, '--theta', 5e5, '--train-ctx', 8192, '--rope', 'cope:clip=20')[0]
+    shares = [x / 5e5 ** (-2 * i / 128) for i, x in enumerate(f)]
+    check(max(abs(x - 1) for x in shares[:45]) < 1e-9, 'cope keeps the first pairs', shares[:45])
+    # 0.5 (1 + cos(pi k / 19)) to four digits, for k = 1, 5, 10, 15, 18 and 19
+    for k, share in ((1, 0.9932), (5, 0.8386), (10, 0.4587), (15, 0.1054), (18, 0.0068), (19, 0)):
+        check(abs(shares[44 + k] - share) < 5e-5, 'cope, pair %d of the 20' % k, shares[44 + k])
+    one_line(run('model.bin', '--explain', '--rope', 'cope:clip=33'), 2, 'too many pairs', 'clip is 33', '1 to 32')
+    for method in ('cope', 'none:temperature-floor=100'):
+        one_line(run('model.bin', '--rope-json', '--rope', method), 2, '--rope-json of ' + method, method.split(':')[0])
+
+
 def test_longrope():
     rng = random.Random(9)
     short, long = ([rng.uniform(1, 60) for _ in range(48)] for _ in range(2))

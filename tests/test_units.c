@@ -91,10 +91,11 @@ static double published(const RopeConfig *c, int i, int j) {
     if (strcmp(c->map->name, "streaming") == 0)
         return d < c->window ? d : (i < kept ? i : kept) - j;
     if (strcmp(c->map->name, "lm-infinite") == 0) return d < c->window ? d : c->window;
+    if (strcmp(c->map->name, "string") == 0) return d < w ? d : d - (w - c->local);
     return NAN;
 }
 
-// All pairs below n of one map: D is what was published, what is seen stays below L (or, for lm-infinite, at L), and
+// All pairs below n of one map: D is what was published, what is seen stays below L (or, for lm-infinite, at L; string's does as far as it reaches), and
 // the formula keeps its promises to attention.
 static void check_map(const RopeConfig *c, int n, bool defaults) {
     if (isnan(published(c, 0, 0))) return;
@@ -118,6 +119,8 @@ static void check_map(const RopeConfig *c, int n, bool defaults) {
     const char *name = c->map->name;
     bool at_most =
         furthest < c->train_ctx || (furthest == c->train_ctx && strcmp(name, "lm-infinite") == 0);
+    // It is not for any length.
+    if (strcmp(name, "string") == 0) at_most = at_most == (n <= c->train_ctx + c->near - c->local);
     check(worst < 1e-9, "%s, L %d, n %d: D is off by %g", name, c->train_ctx, n, worst);
     check(kept && repeats, "%s, L %d, n %d: what attention relies on", name, c->train_ctx, n);
     check(!defaults || at_most, "%s, L %d, n %d: a distance of %g", name, c->train_ctx, n,
@@ -143,7 +146,9 @@ static void test_maps(int longest) {
                                        "dca:chunk=1",
                                        "streaming:sinks=3:window=9",
                                        "streaming:sinks=0",
-                                       "lm-infinite:window=6:sinks=9"};
+                                       "lm-infinite:window=6:sinks=9",
+                                       "string:near=7:local=3",
+                                       "string:near=4:local=4"};
     enum { N_SAID = sizeof said / sizeof *said };
     for (size_t l = 0; l < sizeof contexts / sizeof *contexts; l++)
         for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++)

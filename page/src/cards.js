@@ -50,6 +50,12 @@ const METHODS = {
         'f / s, then 0',
         'The first pairs turn, a quarter of them. The slow ones stand still, as in Gemma 4.',
     ],
+    cope: [
+        'f · ½(1 + cos(πk / (n − 1)))',
+        'The last n pairs are slowed to a stop, smoothly. They are those that never complete their turns.',
+        'Li and others, 2026',
+        'arxiv.org/abs/2602.05258',
+    ],
     window: [KEPT, 'Nothing is slowed. The model sees its last 512 tokens and forgets the rest.'],
     rerope: ['D = min(i − j, w)', 'All that is far is equally far.', 'Su, 2023', 'kexue.fm/archives/9708'],
     'leaky-rerope': [
@@ -81,6 +87,12 @@ const METHODS = {
         'A window, and the first K tokens at its far end.',
         'Han and others, 2023',
         'arxiv.org/abs/2308.16137',
+    ],
+    string: [
+        'D = i − j − w + v',
+        'Far distances are rare in training. From w on, they begin anew at v.',
+        'An and others, 2024',
+        'arxiv.org/abs/2410.18745',
     ],
 };
 const DYNAMIC = 'Here s grows with the text: 1 up to the trained length.';

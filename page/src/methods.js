@@ -21,6 +21,8 @@ const COLOURS = {
     dca: 'vermillion',
     streaming: 'grey',
     'lm-infinite': 'orange',
+    string: 'blue',
+    cope: 'grey',
 };
 export const colourOf = (name) => `var(--${COLOURS[name.split(':')[0].replace('dynamic-', '')] ?? 'olive'})`;
 export const dashOf = (name) =>

@@ -22,6 +22,7 @@ from ..common import INTERRUPTED, NO, UNDECIDED, YES, Problem, Unreachable, on_o
 from ..numbers.decide import ERRORS
 from ..numbers.ours import Refused, run
 from ..report import Report
+from .effective import effective_length
 
 USUAL = 4096        # -n
 SHORT = 160, 200, 240, 280, 320  # tokens of the texts by which the server's tokenizer is measured
@@ -406,6 +407,8 @@ def show(trials, ruler, options, out):
     found = shortfalls(trials, ruler, options.min_accuracy)
     show_table(trials, out)
     show_notes(found, ruler, out)
+    words, out.effective = effective_length(trials, options.effective)
+    out.note('effective_length', words)
     words, status, reason = verdict(trials, ruler, found, options.min_accuracy)
     out.last(words)
     return out.end(status, reason)

@@ -149,8 +149,10 @@ void config_turn(const Config *c, int head_dim) {
     c->rope->rotary_dim = is_whole ? head_dim : part;
 }
 
+// Whether theta is null, in rope_parameters or, where that has none, beside it.
 static bool has_null_theta(const Config *c) {
-    const Json *theta = json_member(json_member(c->config, "rope_parameters"), "rope_theta");
+    const Json *inside = json_member(json_member(c->config, "rope_parameters"), "rope_theta");
+    const Json *theta = inside ? inside : json_member(c->config, "rope_theta");
     return theta && theta->kind == 'n';
 }
 

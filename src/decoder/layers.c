@@ -62,9 +62,9 @@ static bool check_layers(Model *m, Error *err) {
     int turning = c->rotary_dim ? c->rotary_dim : (int)c->head_dim;
     if (!CHECK_RULES(m, rules_of_layers, err)) return false;
     if (!l->sliding_rope) return true;
-    if (l->sliding.method >= rope_n_methods)
+    if (l->sliding.method > ROPE_PROPORTIONAL)
         return fail(err, "sliding_method is %d (expected 0 to %d)", l->sliding.method,
-                    rope_n_methods - 1);
+                    ROPE_PROPORTIONAL);
     if (rope_methods[l->sliding.method].flags & ROPE_USES_LISTS)
         return fail(err, "sliding_method is longrope, whose lists are for rope_method alone");
     if (l->sliding.train_ctx < 1)

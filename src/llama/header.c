@@ -73,7 +73,7 @@ static bool is_within(const char *field, int value, int low, int high, Error *er
 static bool check_fields(Model *m, Error *err) {
     ModelConfig *c = &m->config;
     int last = c->vocab_size - 1;  // the last token's id
-    if (!is_within("rope_method", m->rope.method, 0, rope_n_methods - 1, err)) return false;
+    if (!is_within("rope_method", m->rope.method, 0, ROPE_PROPORTIONAL, err)) return false;
     if (!is_within("bos_id", c->bos_id, -1, last, err)) return false;
     for (int i = 0; i < MAX_EOS; i++) {
         if (i >= c->n_eos) c->eos_ids[i] = 0;  // whatever follows the last one

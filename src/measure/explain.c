@@ -21,10 +21,11 @@ static void kept_at(RopeConfig c, double s, int length, double *kept) {
     c.dynamic = false;
     c.factor = s;
     rope_frequencies(&c, length, &f);
-    for (int i = 0; i < f.n_pairs; i++)
-        kept[i] = f.inv_freq[i] == 0 ? 0
-                  : s == 1           ? 1
-                                     : (f.inv_freq[i] / rope_plain(&c, i) - 1 / s) / (1 - 1 / s);
+    for (int i = 0; i < f.n_pairs; i++) {
+        double share = f.inv_freq[i] / rope_plain(&c, i);
+        kept[i] = share == 0 ? 0 : s == 1 ? 1 : (share - 1 / s) / (1 - 1 / s);
+        if (settings_have_no_factor(&c) && share != 1) kept[i] = NAN;
+    }
 }
 
 // The shares at s = 2 if these do not depend on s, as s = 3 tells, else at `scale`. At s = 1 they
@@ -167,7 +168,7 @@ static void note_settings(Notes *t, const RopeConfig *c, int head_dim, int lengt
     say(t, "method", "%s", settings_method_name(c).text);
     say(t, "source", "%s", m->source);
     note_number(t, "dynamic", c->dynamic);
-    const bool scales = c->method != ROPE_NONE;  // though the length may ask for more
+    const bool scales = m->flags & ROPE_USES_FACTOR;  // else the length may still ask for more
     note_number(t, "factor", scales ? c->factor : 1);
     note_number(t, "scale", scales ? now->scale : 1);
     note_number(t, "theta", c->theta);
@@ -186,6 +187,7 @@ static void note_settings(Notes *t, const RopeConfig *c, int head_dim, int lengt
     if (c->logn) say(t, "logn", "%.6g", rope_logn(c, length - 1));
     if (c->temperature_beta != 0) {
         note_number(t, "temperature_beta", c->temperature_beta);
+        if (c->temperature_floor > 0) note_number(t, "temperature_floor", c->temperature_floor);
         say(t, "temperature", "%.6g", query_temperature(c, length - 1));
     }
 }

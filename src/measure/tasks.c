@@ -14,6 +14,7 @@
 #include "../job/chat.h"
 #include "../job/json_out.h"
 #include "../llama/sampler.h"
+#include "effective.h"
 #include "measure.h"
 #include "trial.h"
 
@@ -34,6 +35,12 @@ typedef struct {
     double accuracy;
 } Shortfall;
 
+// How far a method keeps its score.
+typedef struct {
+    const char *method;
+    Effective effective;
+} Kept;
+
 struct Tasks {
     const Job *job;
     const TasksOptions *o;
@@ -46,9 +53,13 @@ struct Tasks {
     int n_last;
     // All cells.
     const Task *asked[N_TASKS];
-    int n_asked, n_done;    // n_done: by the method at hand
-    Score score;            // of the method at hand in the task at hand
-    Score by_own[N_TASKS];  // see run_task; nothing asked: not known
+    int n_asked, n_done;                       // n_done: by the method at hand
+    Score score;                               // of the method at hand in the task at hand
+    Score by_own[N_TASKS];                     // see run_task; nothing asked: not known
+    LengthScore by_length[MOST_TASK_LENGTHS];  // (n_lengths) of the method at hand in all tasks
+    int n_lengths;
+    Kept *kept;  // (n_kept) of each method that was asked
+    int n_kept;
     Shortfall *shortfalls;  // (n_shortfalls)
     size_t n_shortfalls, capacity;
 };
@@ -170,6 +181,7 @@ static void free_tasks(Tasks *t) {
     free(t->ids);
     free(t->last);
     free(t->shortfalls);
+    free(t->kept);
 }
 
 Tasks *passkeys_open(const Job *job, int length, Error *err) {
@@ -231,10 +243,15 @@ static bool run_cell(Tasks *t, Method *method, int longest, int *found, Error *e
     return true;
 }
 
-// Remembers a length where too few keys of all depths were found.
-static bool judge_length(Tasks *t, const Method *method, int found, Error *err) {
-    double accuracy = (double)found / (N_DEPTHS * t->o->trials);
-    if (!method->table || accuracy >= t->o->min_accuracy) return true;
+// Adds what was found at length number i, all depths together, and remembers where that is too little.
+static bool judge_length(Tasks *t, const Method *method, int i, int found, Error *err) {
+    const int asked = N_DEPTHS * t->o->trials;
+    const double accuracy = (double)found / asked;
+    if (!method->table) return true;
+    t->by_length[i].tasks++;
+    t->by_length[i].correct += found;
+    t->by_length[i].asked += asked;
+    if (accuracy >= t->o->min_accuracy) return true;
     if (!grow(&t->shortfalls, &t->capacity, t->n_shortfalls + 1, sizeof *t->shortfalls, "a list",
               err))
         return false;
@@ -243,24 +260,30 @@ static bool judge_length(Tasks *t, const Method *method, int found, Error *err) 
     return true;
 }
 
-// Fills t->score of one method in the task at hand: all depths, at lengths from half the trained
-// context up to the longest. A text that is spread has at least two pieces, for one does not jump.
+// The lengths of a method's table. A text that is spread has at least two pieces, for one does not
+// jump, and none is short.
+static int lengths_of(const RopePlan *plan, int longest, int lengths[MOST_TASK_LENGTHS]) {
+    const int half = (int)fmax(plan->rope.train_ctx / 2, 2 * plan->piece);
+    return task_lengths(half, longest, !plan->spread, lengths);
+}
+
+// Fills t->score of one method in the task at hand: all depths, at all lengths up to the longest.
 static bool run_lengths(Tasks *t, Method *method, int longest, Error *err) {
-    int half = (int)fmax(method->plan->rope.train_ctx / 2, 2 * method->plan->piece);
+    int lengths[MOST_TASK_LENGTHS];
+    const int n = lengths_of(method->plan, longest, lengths);
     t->score = (Score){0};
     t->session = method->session;
-    t->trial.length = half > 0 && half < longest ? half : longest;
-    for (;;) {
+    for (int i = 0; i < n; i++) {
         int found = 0;
+        t->trial.length = lengths[i];
         if (!trial_find_pieces(&t->trial, err)) return false;
         for (t->trial.depth = 0; t->trial.pieces >= 0 && t->trial.depth < N_DEPTHS;
              t->trial.depth++)
             if (!run_cell(t, method, longest, &found, err)) return false;
         if (method->table) table_end(method->table);  // a drawn line is seen when it is whole
-        if (t->trial.pieces >= 0 && !judge_length(t, method, found, err)) return false;
-        if (t->trial.length == longest) return true;
-        t->trial.length = next_length(t->trial.length, longest);
+        if (t->trial.pieces >= 0 && !judge_length(t, method, i, found, err)) return false;
     }
+    return true;
 }
 
 // Prints all rows of one method and task, and a remark when it fails within the trained context.
@@ -300,11 +323,51 @@ static bool run_task(Tasks *t, Method *method, Error *err) {
 
 static bool ask_method(void *whose, Method *method, Error *err) {
     Tasks *t = whose;
+    int lengths[MOST_TASK_LENGTHS];
+    const int trained = method->plan->rope.train_ctx;
+    t->n_lengths = lengths_of(method->plan, t->job->length, lengths);
+    for (int i = 0; i < t->n_lengths; i++) t->by_length[i] = (LengthScore){.length = lengths[i]};
     for (t->n_done = 0; t->n_done < t->n_asked; t->n_done++) {
         t->trial.task = t->asked[t->n_done];
         if (!run_task(t, method, err)) return false;
     }
+    t->kept[t->n_kept++] = (Kept){
+        method->plan->name,
+        effective_length(t->by_length, t->n_lengths, t->n_asked, trained, t->o->effective),
+    };
     return true;
+}
+
+// A length, or null where there is none.
+static void put_length(JsonOut *out, const char *name, int length) {
+    char number[16];
+    snprintf(number, sizeof number, "%d", length);
+    json_put_cell(out, name, number, length > 0 ? JSON_NUMBER : JSON_NULL);
+}
+
+// The effective length of each method, below the table. Spread texts have none: they are never short.
+static void note_effective(void *whose, Table *table) {
+    const Tasks *t = whose;
+    if (t->job->plans->spread) return;
+    if (table->json) json_begin_list(table->json, "effective");
+    for (const Kept *k = t->kept; k < t->kept + t->n_kept; k++) {
+        char key[MAX_METHOD_NAME + 20];
+        char words[200];
+        describe_effective(&k->effective, t->o->effective, words, sizeof words);
+        if (!table->json) {
+            snprintf(key, sizeof key, "effective_length %s", k->method);
+            table_note(table, key, "%s", words);
+            table_end(table);
+            continue;
+        }
+        json_put_cell(table->json, "method", k->method, JSON_STRING);
+        put_length(table->json, "length", k->effective.length);
+        put_length(table->json, "low", k->effective.low);
+        put_length(table->json, "high", k->effective.high);
+        put_length(table->json, "longest", k->effective.longest);
+        json_put_cell(table->json, "words", words, JSON_STRING);
+        json_end_row(table->json);
+    }
 }
 
 unsigned tasks_asked(const char *list, Error *err) {
@@ -368,13 +431,15 @@ bool measure_tasks(Job *job, Error *err) {
         .what = "passkey",
         .columns = "method\tlength\tdepth\ttrials\tcorrect\taccuracy",
         .measure = ask_method,
+        .end = note_effective,
         .whose = &t,
     };
     if (o->list) {
         methods.what = "tasks";
         methods.columns = "task\tmethod\tlength\tdepth\ttrials\tcorrect\taccuracy";
     }
-    bool ok = prepare(&t, err) && measure_methods(job, &methods, err);
+    t.kept = alloc_array((uint64_t)job->n_plans, sizeof *t.kept, "effective lengths", err);
+    bool ok = t.kept && prepare(&t, err) && measure_methods(job, &methods, err);
     for (const Shortfall *s = t.shortfalls; ok && s < t.shortfalls + t.n_shortfalls; s++) {
         job->answer = NO;
         fprintf(stderr, "run: %s, %s, %d positions: accuracy %.3f, below --min-accuracy %g\n",
@@ -413,10 +478,10 @@ static bool print_trial(const Trial *t, int number, Error *err) {
     return true;
 }
 
-// All depths and trials of t->task, at lengths from `shortest` to `longest`.
-static bool print_task(Trial *t, int shortest, int longest, int trials, Error *err) {
-    t->length = shortest;
-    for (;;) {
+// All depths and trials of t->task, at all lengths.
+static bool print_task(Trial *t, const int *lengths, int n, int trials, Error *err) {
+    for (int i = 0; i < n; i++) {
+        t->length = lengths[i];
         if (!trial_find_pieces(t, err)) return false;
         for (t->depth = 0; t->pieces >= 0 && t->depth < N_DEPTHS; t->depth++) {
             for (int number = 0; number < trials; number++) {
@@ -424,8 +489,6 @@ static bool print_task(Trial *t, int shortest, int longest, int trials, Error *e
                 if (!print_trial(t, number, err)) return false;
             }
         }
-        if (t->length == longest) break;
-        t->length = next_length(t->length, longest);
     }
     return t->pieces >= 0 || trial_fits(t, err);
 }
@@ -433,15 +496,16 @@ static bool print_task(Trial *t, int shortest, int longest, int trials, Error *e
 bool print_prompts(Job *job, Error *err) {
     const TasksOptions *o = &job->options->tasks;
     Trial t = {.tokenizer = job->tokenizer, .seed = job->options->seed};
-    int half = job->said->rope.train_ctx / 2;
-    int shortest = half > 0 && half < job->length ? half : job->length;
+    int lengths[MOST_TASK_LENGTHS];
+    const int half = job->said->rope.train_ctx / 2;
+    const int n = task_lengths(half, job->length, true, lengths);
     unsigned asked = tasks_asked(o->list, err);  // which was found right at the start
     bool ok = haystack_make(&t.hay, job->options->prompt_file, job->length, err);
     bool any = false;
     for (int k = 0; ok && k < N_TASKS; k++) {
         t.task = &all_tasks[k];
         if (!(asked >> k & 1) || !t.task->n_hidden) continue;
-        ok = print_task(&t, shortest, job->length, o->trials, err);
+        ok = print_task(&t, lengths, n, o->trials, err);
         any = true;
     }
     haystack_free(&t.hay);

@@ -11,6 +11,7 @@
 
 #include "../job/chat.h"
 #include "../job/text_io.h"
+#include "effective.h"
 
 enum {
     PROMPT_BYTES = 1200,  // a prompt takes less without its haystack
@@ -55,7 +56,16 @@ enum { N_OWNERS = sizeof owners / sizeof owners[0] };
 
 double trial_depth(const Trial *t) { return t->depth / (N_DEPTHS - 1.0); }
 
-int next_length(int length, int longest) { return length > longest / 2 ? longest : 2 * length; }
+int task_lengths(int half, int longest, bool with_short, int lengths[MOST_TASK_LENGTHS]) {
+    const int first = half > 0 && half < longest ? half : longest;
+    int n = 0;
+    for (int length = SHORT_FROM; with_short && half > 0 && length <= SHORT_TO; length *= 2)
+        if (length < first) lengths[n++] = length;
+    for (int length = first; length<longest; length = length> longest / 2 ? longest : 2 * length)
+        lengths[n++] = length;
+    lengths[n++] = longest;
+    return n;
+}
 
 // splitmix64's mixing (Steele et al., 2014).
 void trial_choose(Trial *t, int number) {

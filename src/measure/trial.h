@@ -86,5 +86,8 @@ int trial_answer_tokens(const Trial *t);
 // The k-th of the t->task->n_asked answers that are right.
 void trial_wanted(const Trial *t, int k, char wanted[MAX_WANTED]);
 
-// The length of a task's table that follows: twice as long, at most the longest.
-int next_length(int length, int longest);
+// The lengths of a task's table, which rise, and how many: from `half` of the trained context (0: not
+// known, and all texts are of the longest) by doublings up to the longest, and before these, where
+// `with_short`, the short ones by which an effective length is judged.
+enum { MOST_TASK_LENGTHS = 40 };
+int task_lengths(int half, int longest, bool with_short, int lengths[MOST_TASK_LENGTHS]);

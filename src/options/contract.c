@@ -72,11 +72,13 @@ static const struct {
     {"ROPE_USES_FREQ_FACTORS", ROPE_USES_FREQ_FACTORS, false},
     {"ROPE_USES_LISTS", ROPE_USES_LISTS, false},
     {"ROPE_USES_TURNING", ROPE_USES_TURNING, false},
+    {"ROPE_USES_CLIP", ROPE_USES_CLIP, false},
     {"ROPE_MAP_NEAR", ROPE_MAP_NEAR, true},
     {"ROPE_MAP_GROUP", ROPE_MAP_GROUP, true},
     {"ROPE_MAP_CHUNK", ROPE_MAP_CHUNK, true},
     {"ROPE_MAP_K", ROPE_MAP_K, true},
     {"ROPE_MAP_WINDOW", ROPE_MAP_WINDOW, true},
+    {"ROPE_MAP_LOCAL", ROPE_MAP_LOCAL, true},
 };
 
 // Lists of divisors to try a formula with.
@@ -150,7 +152,9 @@ bool rows_name_settings(const RopeConfig *config, Error *err) {
         .low_freq_factor = 1,
         .high_freq_factor = 4,
         .turning = 8,
+        .clip = 12,
         .near = 100,
+        .local = 40,
         .group = 5,
         .chunk = 160,
         .k = 3,

@@ -148,17 +148,22 @@ static bool check_sliding_method(const RopeSettings *s, Error *err) {
     return true;
 }
 
-bool sliding_method_parse(const char *text, RopeSettings *of_sliding, Error *err) {
+bool one_method_parse(const char *option, const char *text, RopeSettings *settings, Error *err) {
     int n;
-    *of_sliding = (RopeSettings){.said = 0};
-    if (!text) return true;
-    RopeSettings *methods = parse_methods(text, of_sliding, &n, err);
+    *settings = (RopeSettings){.said = 0};
+    RopeSettings *methods = parse_methods(text, settings, &n, err);
     bool good =
         methods && (n == 1 || fail(err, "'%.100s' is a list of %d (expected one method)", text, n));
-    good = good && check_sliding_method(methods, err);
-    if (good) *of_sliding = methods[0];
+    if (good) *settings = methods[0];
     free(methods);
-    return good || fail(err, "--rope-sliding: %s", err->text);
+    return good || fail(err, "%s: %s", option, err->text);
+}
+
+bool sliding_method_parse(const char *text, RopeSettings *of_sliding, Error *err) {
+    *of_sliding = (RopeSettings){.said = 0};
+    if (!text) return true;
+    return one_method_parse("--rope-sliding", text, of_sliding, err) &&
+           (check_sliding_method(of_sliding, err) || fail(err, "--rope-sliding: %s", err->text));
 }
 
 void settings_say(RopeSettings *s, int row, double value) {
@@ -196,12 +201,16 @@ bool settings_advice(const RopeSettings *s, const RopePlan *plan, int context, E
     int chunk = map & ROPE_MAP_CHUNK ? (int)fmin(r->chunk, r->train_ctx - r->chunk) : 0;
     int kept = map & ROPE_MAP_NEAR ? r->near : chunk;  // distances below this one do not change
     double times = (double)context / r->train_ctx;
+    int most = r->train_ctx + r->near - r->local;  // positions of a text that string is for
+    if (map & ROPE_MAP_LOCAL && context > most)
+        return fail(advice, "%d positions are more than the %d that rope %s with L %d reaches",
+                    context, most, plan->name, r->train_ctx);
     bool reaches =
         r->dynamic || r->map || times <= 1 || (r->window > 0 && r->window <= r->train_ctx);
-    reaches =
-        reaches ||
-        flags & ROPE_USES_FREQ_FACTORS ||  // Llama 3.1 itself reaches 16 times L with a factor of 8
-        settings_have_no_factor(r);        // how far it reaches only reading can tell
+    // How far some reach only reading can tell, and Llama 3.1 itself reaches 16 times L with a
+    // factor of 8.
+    reaches = reaches || flags & (ROPE_USES_FREQ_FACTORS | ROPE_USES_TURNING) ||
+              settings_have_no_factor(r);
     if (s->rope.window > 0 && s->rope.window <= kept)
         return fail(advice,
                     "--window %d hides all that rope %s changes: its distances below %d are plain",

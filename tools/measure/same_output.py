@@ -26,8 +26,9 @@ import test_legacy  # noqa: E402
 MODEL = 'model.bin'
 METHODS = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3', 'dynamic', 'dynamic-linear', 'dynamic-yarn',
            'dynamic-ntk-by-parts', 'dynamic-llama3', 'yarn:ramp=turns', 'yarn:factor=3:attn-factor=1.1', 'window',
-           'linear:theta=20000', 'ntk:logn=1', 'none:window=300:sinks=3']
-MAPS = ['rerope', 'leaky-rerope', 'self-extend', 'dca', 'streaming', 'lm-infinite', 'yarn+dca', 'ntk+rerope:near=100',
+           'linear:theta=20000', 'cope', 'none:temperature-floor=600', 'ntk:logn=1', 'none:window=300:sinks=3']
+MAPS = ['rerope', 'leaky-rerope', 'self-extend', 'dca', 'streaming', 'lm-infinite', 'string', 'yarn+dca',
+        'ntk+rerope:near=100',
         'dynamic+self-extend', 'dynamic-yarn+leaky-rerope', 'dynamic+dca:chunk=100', 'self-extend:near=70:group=9',
         'leaky-rerope:k=2.5', 'linear+lm-infinite:window=200', 'streaming:sinks=0:window=77', 'dca:chunk=37']
 LONG = {'rope_type': 'longrope', 'short_factor': [1.0] * 32, 'long_factor': [1 + i / 4 for i in range(32)],
