@@ -3,6 +3,7 @@ computed; what an older or an unpublished release makes of a config was recorded
 
 import json
 import os
+import re
 
 from common import RUN, ROOT, in_work, run, table, write
 
@@ -126,7 +127,7 @@ def of_kind(layers, kind):
 
 
 def key_of(error):
-    return error.split(':')[0].replace('ValidationError', 'ValueError')
+    return re.sub(r'^\w*ValidationError$', 'ValueError', error.split(':')[0])
 
 
 def differences(said, found):
