@@ -92,7 +92,7 @@ static const FamilyEngine engines_of_gemma3_text[] = {
 
 static const FamilyEngine engines_of_olmo2[] = {
     {.name = "hf5"},
-    {.name = "hf4", .since = 4.57},
+    {.name = "hf4", .since = 4.57, .does = DOES_TWO_KEYS},
     {.name = "vllm", .since = 0.24},
     {.name = "sglang"},
     {.name = "llama.cpp", .since = 2026.08},

@@ -80,16 +80,18 @@ typedef uint64_t FamilyWords;
 
 // What an engine does otherwise with a family than with others.
 // which layers slide is by the family's period, whatever is written
-#define DOES_LAYERS_BY_DEFAULT ((FamilyWords)1 << 33)
-#define DOES_LAYERS_BY_PERIOD ((FamilyWords)1 << 34)  // likewise by the config's period
-#define DOES_TAKES_TEXT_CONFIG ((FamilyWords)1 << 35)  // a text_config does not stop it
-#define DOES_TAKES_CHUNKS ((FamilyWords)1 << 36)  // dual_chunk_attention_config
-#define DOES_FULL_PLAIN ((FamilyWords)1 << 37)  // full layers get no block
+#define DOES_LAYERS_BY_DEFAULT ((FamilyWords)1 << 32)
+#define DOES_LAYERS_BY_PERIOD ((FamilyWords)1 << 33)  // likewise by the config's period
+#define DOES_TAKES_TEXT_CONFIG ((FamilyWords)1 << 34)  // a text_config does not stop it
+#define DOES_TAKES_CHUNKS ((FamilyWords)1 << 35)  // dual_chunk_attention_config
+#define DOES_FULL_PLAIN ((FamilyWords)1 << 36)  // full layers get no block
 // rope_parameters is not read, and rope_scaling is of the full layers
-#define DOES_SCALING_ALONE ((FamilyWords)1 << 38)
-#define DOES_NULL_BLOCK_UNSEEN ((FamilyWords)1 << 39)  // nobody looked at a rope_scaling of null
+#define DOES_SCALING_ALONE ((FamilyWords)1 << 37)
+#define DOES_NULL_BLOCK_UNSEEN ((FamilyWords)1 << 38)  // nobody looked at a rope_scaling of null
 // a config without a block gets the class's, and a note says so
-#define DOES_TELLS_BLOCK ((FamilyWords)1 << 40)
+#define DOES_TELLS_BLOCK ((FamilyWords)1 << 39)
+// a block has `type`, linear or dynamic, and a factor, and no more
+#define DOES_TWO_KEYS ((FamilyWords)1 << 40)
 // a block has `type` and longrope's lists, and no more
 #define DOES_THREE_KEYS ((FamilyWords)1 << 41)
 // longrope's long list and `type` beside it, else it stops

@@ -138,6 +138,15 @@ static void prepare_hf4(Config *c) {
     reading_unseen(c, reading_does(c, DOES_NULL_BLOCK_UNSEEN) && scaling && scaling->kind == 'n');
 }
 
+// Whether a block has `type`, linear or dynamic, and a factor with a point, and no more.
+static bool has_two_keys(const Config *c) {
+    const Json *factor = config_member(c, "factor");
+    int keys = 0;
+    for (const Json *v = json_members(c->block); v; v = v->next) keys++;
+    const bool is_type = c->type_member && (c->type == TYPE_LINEAR || c->type == TYPE_DYNAMIC);
+    return keys == 2 && is_type && factor && !json_is_whole(factor);
+}
+
 static const char three_keys_error[] =
     "ValueError: its class takes type, short_factor and long_factor, and no more";
 
@@ -164,6 +173,8 @@ static void refuse_by_hf4(Config *c) {
     config_refuse(c, is_newer || is_strange_su, "KeyError: the rope_type is not known");
     config_refuse(c, c->block && reading_does(c, DOES_THREE_KEYS) && !has_three_keys(c),
                   three_keys_error);
+    config_refuse(c, c->block && reading_does(c, DOES_TWO_KEYS) && !has_two_keys(c),
+                  "ValueError: rope_scaling must be a dictionary with two fields, type and factor");
     config_refuse(c, c->type == TYPE_LLAMA3 && !config_member(c, key_of_original),
                   "KeyError: original_max_position_embeddings");
     config_refuse(c, c->type == TYPE_LLAMA3 && !has_bounds(c),

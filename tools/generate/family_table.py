@@ -95,6 +95,7 @@ DOES_WORDS = {
     'scaling_alone': 'rope_parameters is not read, and rope_scaling is of the full layers',
     'null_block_unseen': 'nobody looked at a rope_scaling of null',
     'tells_block': "a config without a block gets the class's, and a note says so",
+    'two_keys': 'a block has `type`, linear or dynamic, and a factor, and no more',
     'three_keys': "a block has `type` and longrope's lists, and no more",
     'needs_long_list': "longrope's long list and `type` beside it, else it stops",
     'four_keys': "of yarn's block the factor, L and both betas are read, which must be there, and truncate",
