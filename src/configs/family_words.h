@@ -1,4 +1,4 @@
-// Made by tools/generate/family_table.py, where the words stand with what they mean, not by hand.
+// Made by tools/generate/family_table.py, which has the words and what they mean, not by hand.
 #pragma once
 
 #include <stdint.h>
@@ -13,19 +13,19 @@ typedef uint64_t FamilyWords;
 #define FAMILY_NEW ((FamilyWords)1 << 33)
 // engines were looked at with it before those whose layers differ
 #define FAMILY_SEEN_FIRST ((FamilyWords)1 << 34)
-#define FAMILY_ANY ((FamilyWords)1 << 35)  // it stands for families that have no row
+#define FAMILY_ANY ((FamilyWords)1 << 35)  // it is in place of families that have no row
 // the first layer of a period is the full one, not the last
 #define FAMILY_FULL_FIRST ((FamilyWords)1 << 36)
 #define FAMILY_FROM_END ((FamilyWords)1 << 37)  // periods of layers are counted from the last layer
 #define FAMILY_FULL_TOO ((FamilyWords)1 << 38)  // the first layer of all is full, too
 #define FAMILY_FULL_LAST ((FamilyWords)1 << 39)  // so is the last one, whatever a config says
 #define FAMILY_LINEAR ((FamilyWords)1 << 40)  // layers that are not full have linear attention
-// what lists have behind the last layer is not used
+// what lists have after the last layer is not used
 #define FAMILY_CUTS_LISTS ((FamilyWords)1 << 41)
 #define FAMILY_BARE_FULL ((FamilyWords)1 << 42)  // full layers have no RoPE
 // a window of null is refused, also where all layers are full
 #define FAMILY_NEEDS_WINDOW ((FamilyWords)1 << 43)
-// latent attention: a part of each head stands still, and another turns
+// latent attention: a part of each head is at rest, and another turns
 #define FAMILY_LATENT ((FamilyWords)1 << 44)
 // a head_dim of null is the model's width by its heads
 #define FAMILY_NULL_HEAD ((FamilyWords)1 << 45)
