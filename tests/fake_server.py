@@ -122,12 +122,11 @@ class Fake(http.server.ThreadingHTTPServer):
     def ids_of(self, prompt):
         """The ids that it reads, and how many it counts."""
         if isinstance(prompt, str):
-            begun = re.match(r'No\. [0-9]+\. ', prompt)
-            if begun and prompt[begun.end():] in of_text():  # a beginning of nine tokens
-                return None, len(of_text()[prompt[begun.end():]]) + 9
-            if prompt not in of_text():
+            begun = re.match(r'(No\. [0-9]+|[A-Z] [A-Z] [A-Z] [A-Z])\. ', prompt)
+            text = prompt[begun.end():] if begun else prompt
+            if text not in of_text():
                 return None, self.count(prompt) if self.count else len(prompt) // 3 + 1
-            ids = of_text()[prompt]
+            ids = (5,) * (9 if begun else 0) + of_text()[text]  # a beginning of nine tokens
             if self.vocabulary and self.fault != 'counts alike':
                 return ids, len(ids) * 13 // 10
         else:

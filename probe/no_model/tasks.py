@@ -104,6 +104,27 @@ def first_number(said):
 
 # ---- how it is asked ----
 
+class Beginnings:
+    """Puts a beginning before a prompt that no other one has: of as many tokens each, in any tokenizer."""
+
+    def __init__(self):
+        self.numbers = itertools.count(random.randrange(len(LETTERS) ** 4))
+
+    def __call__(self, prompt):
+        number = next(self.numbers)
+        letters = ' '.join(LETTERS[number // len(LETTERS) ** i % len(LETTERS)] for i in range(4))
+        if isinstance(prompt, list):
+            return [dict(prompt[0], content='%s. %s' % (letters, prompt[0]['content']))] + prompt[1:]
+        return '%s. %s' % (letters, prompt)
+
+
+def counts_what_is_new(count, begun, prompt):
+    """Whether count(text), by a server, leaves out what its cache has: asked again, the same prompt is fewer tokens
+    than with another beginning."""
+    counts = [count(text) for text in (begun(prompt), prompt, prompt, begun(prompt))]
+    return None not in counts and counts[2] < HALF * counts[3]
+
+
 class Asker:
     """Asks a server for texts, in OpenAI's forms or ollama's own.
 
@@ -112,7 +133,7 @@ class Asker:
 
     def __init__(self, server, options):
         self.server, self.chat, self.retries = server, options.chat, options.retries
-        self.counts_new, self.beginnings = False, itertools.count(random.randrange(len(LETTERS) ** 4))
+        self.counts_new, self.begun = False, Beginnings()
         self.model = model_of(server, options.served)
         self.is_ollama = forms_to_try(server, options.api)[0].name == 'ollama'
 
@@ -141,22 +162,11 @@ class Asker:
         return text or '', counted
 
     def find_counting(self, prompt):
-        """Whether the server's count leaves out what its cache has: asked again, the same prompt is fewer tokens than
-        with another beginning."""
-        counts = [self.ask(text, 1)[1] for text in (self.begun(prompt), prompt, prompt, self.begun(prompt))]
-        self.counts_new = None not in counts and counts[2] < HALF * counts[3]
+        self.counts_new = counts_what_is_new(lambda text: self.ask(text, 1)[1], self.begun, prompt)
 
     def counted_form(self, prompt):
         """A prompt whose tokens the server counts all."""
         return self.begun(prompt) if self.counts_new else prompt
-
-    def begun(self, prompt):
-        """The prompt behind a beginning that no other one has: of as many tokens each, in any tokenizer."""
-        number = next(self.beginnings)
-        letters = ' '.join(LETTERS[number // len(LETTERS) ** i % len(LETTERS)] for i in range(4))
-        if isinstance(prompt, list):
-            return [dict(prompt[0], content='%s. %s' % (letters, prompt[0]['content']))] + prompt[1:]
-        return '%s. %s' % (letters, prompt)
 
     def ask(self, prompt, most):
         """(text, count, seconds, None), or (None, None, seconds, the failure)."""

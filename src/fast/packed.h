@@ -1,19 +1,15 @@
-// Rows that lie side by side (src/weights/packed.c), LANES of them at once: their numbers and
-// scales in registers with a lane for each row.
+// Rows that lie side by side (src/weights/packed.c), BAND_ROWS of them at once: their numbers and
+// scales in registers with a lane for each row, or two.
 #pragma once
 
 #include "layouts.h"
 #include "simd_rows.h"
 
-// LANES rows of a matrix, from a block of their group on.
+// BAND_ROWS rows of a matrix, from a block of their group on.
 typedef struct {
     const uint8_t *at;
-    int64_t next;     // see load_words
-    int64_t skipped;  // see prefetch_far: the bytes of the register's other group
-    int row;          // the first one's place in the group, 0 where a register has them all
+    int row;  // the first one's place in the group
 } Band;
-
-ALWAYS_INLINE int row_in(Band band) { return (int)LANES < (int)PACKED_ROWS ? band.row : 0; }
 
 // Bytes of a super-block of eight rows.
 ALWAYS_INLINE int group_bytes(WeightType type) {
@@ -42,14 +38,19 @@ ALWAYS_INLINE int run_column(WeightType type, int run, int half, int i) {
     return run * 64 + half * PART + i * 4;
 }
 
-// Word number i of the rows' blocks.
-ALWAYS_INLINE vb word_of_rows(Band band, int i) {
-    return load_words(band.at + 4 * (i * PACKED_ROWS + row_in(band)), band.next);
+// Where word number i of the rows' blocks lies.
+ALWAYS_INLINE const uint8_t *word_at_rows(Band band, int i) {
+    int row = WORDS == 1 ? band.row : 0;
+    return band.at + 4 * (i * PACKED_ROWS + row);
 }
+
+// Word number i of the rows' blocks, or words i and i + 1; and the same word for all lanes of a row.
+ALWAYS_INLINE vb words_of_rows(Band band, int i) { return load_bytes(word_at_rows(band, i)); }
+ALWAYS_INLINE vb word_of_rows(Band band, int i) { return load_word(word_at_rows(band, i)); }
 
 // The rows' float16 at `offset` of a group's block.
 ALWAYS_INLINE vf halves_of_rows(Band band, int offset) {
-    return load_halves(band.at + offset + 2 * row_in(band), band.next);
+    return load_halves(band.at + offset + 2 * band.row);
 }
 
 // Bits `from` and on of each byte, brought to bit `to`, and masked.
@@ -64,16 +65,16 @@ ALWAYS_INLINE Band in_block(WeightType type, Band band, int run, int byte) {
     return band;
 }
 
-// Word i of a run: both of its halves.
+// Word i of a run, or words i and i + 1: all halves.
 ALWAYS_INLINE vb numbers_of_rows(WeightType type, Band band, int run, int i) {
     switch (type) {
-    case WEIGHT_Q4_K: return word_of_rows(band, 4 + 8 * run + i);
-    case WEIGHT_Q5_K: return word_of_rows(band, 12 + 8 * run + i);
-    case WEIGHT_Q6_K: return word_of_rows(band, 8 * run + i);
-    case WEIGHT_IQ4_XS: return word_of_rows(band, 2 + 4 * run + i);
-    case WEIGHT_IQ5_K: return word_of_rows(band, 4 + 8 * run + i);
-    case WEIGHT_Q8_0: return word_of_rows(in_block(type, band, run, 2), i);
-    default: return word_of_rows(in_block(type, band, run, layouts[type].nibbles), i);
+    case WEIGHT_Q4_K: return words_of_rows(band, 4 + 8 * run + i);
+    case WEIGHT_Q5_K: return words_of_rows(band, 12 + 8 * run + i);
+    case WEIGHT_Q6_K: return words_of_rows(band, 8 * run + i);
+    case WEIGHT_IQ4_XS: return words_of_rows(band, 2 + 4 * run + i);
+    case WEIGHT_IQ5_K: return words_of_rows(band, 4 + 8 * run + i);
+    case WEIGHT_Q8_0: return words_of_rows(in_block(type, band, run, 2), i);
+    default: return words_of_rows(in_block(type, band, run, layouts[type].nibbles), i);
     }
 }
 
@@ -82,7 +83,7 @@ ALWAYS_INLINE vb numbers_of_rows(WeightType type, Band band, int run, int i) {
 ALWAYS_INLINE vf run_scales(WeightType type, Band band, int run) {
     band = in_block(type, band, run, 0);
     if (type != WEIGHT_MXFP4) return halves_of_rows(band, 0);
-    vi e = load_row_bytes(band.at + row_in(band), band.next);
+    vi e = load_row_bytes(band.at + band.row);
     vi ends = (e == 0) | (e == 255);
     return (vf)(e << 23 | (ends & 1 << 22)) * 0.5f;
 }
@@ -101,15 +102,15 @@ ALWAYS_INLINE vb packed_numbers(WeightType type, Band band, int run, int half, i
     case WEIGHT_Q5_0:
     case WEIGHT_Q5_1: {  // in the order of src/weights/packed.c
         vb fifths = word_of_rows(in_block(type, band, run, layouts[type].fifths), 0);
-        return lower | move_bits(fifths, 4 * half + i, 4, 16);
+        return lower | take_bit_each(fifths, 4 * half + i);
     }
-    case WEIGHT_Q5_K: return lower | move_bits(word_of_rows(band, 4 + i), 2 * run + half, 4, 16);
+    case WEIGHT_Q5_K: return lower | move_bits(words_of_rows(band, 4 + i), 2 * run + half, 4, 16);
     case WEIGHT_Q6_K: {
         int two = 2 * (run % 2 + 2 * half);
-        return lower | move_bits(word_of_rows(band, 32 + run / 2 * 8 + i), two, 4, 48);
+        return lower | move_bits(words_of_rows(band, 32 + run / 2 * 8 + i), two, 4, 48);
     }
     case WEIGHT_IQ5_K: {
-        vb fifths = move_bits(word_of_rows(band, 36 + i), 2 * run + half, 7, 255);
+        vb fifths = move_bits(words_of_rows(band, 36 + i), 2 * run + half, 7, 255);
         return look_up_of_32(iq5_values, 128 - INT8_OFFSET, lower, fifths);
     }
     default: return numbers_of(type, lower);
@@ -215,11 +216,8 @@ ALWAYS_INLINE void for_packed_type(WeightType type,
 // How they are multiplied.
 ALWAYS_INLINE Dot packed_dot(WeightType type) { return dot_of_bits(layouts[type].bits); }
 
-// LANES rows from `row` on. Where there is but one group, a register takes it twice.
+// BAND_ROWS rows from `row` on.
 static inline Band band_at(const Matrix *m, int64_t row, int64_t row_bytes) {
-    int in_group = (int)(row % PACKED_ROWS);
-    int64_t group = row - in_group;
-    bool two = (int)LANES > (int)PACKED_ROWS && group + PACKED_ROWS < packed_rows(m);
-    const uint8_t *data = m->data;
-    return (Band){data + group * row_bytes, two ? row_bytes * PACKED_ROWS : 0, 0, in_group};
+    int64_t in_group = row % PACKED_ROWS;
+    return (Band){(const uint8_t *)m->data + (row - in_group) * row_bytes, (int)in_group};
 }

@@ -18,7 +18,7 @@ from typing import Any, Dict, NamedTuple, Tuple
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, ROOT)
 
-from export.families import FAMILIES, WRAPPERS  # noqa: E402
+from export.families import FAMILIES, WRAPPERS, gguf_of  # noqa: E402
 from written import write_changed  # noqa: E402
 
 HEADER = os.path.join('src', 'configs', 'family_table.h')
@@ -71,6 +71,8 @@ FAMILY_WORDS = (
      'ntk at every length is written as dynamic with an alpha'),
     ('gguf_longrope', lambda f: bool(f.gguf) and 'LONGROPE' in {each.name for each in f.gguf.ropes},
      "longrope's lists have a place in its GGUF file"),
+    ('gguf_divisors', lambda f: bool(f.gguf) and 'DIVISORS' in {each.name for each in gguf_of(f).ropes},
+     'so have divisors of frequencies, as which llama3 is converted'),
     ('mscales', lambda f: f.rope.attention_factor == 'long_mscale', "longrope's attention factor is long_mscale"),
     ('unmultiplied', lambda f: f.rope.attention_factor == 'one',
      "yarn's attention factor is 1 unless the block says one"),
@@ -95,10 +97,12 @@ DOES_WORDS = {
     'tells_block': "a config without a block gets the class's, and a note says so",
     'three_keys': "a block has `type` and longrope's lists, and no more",
     'needs_long_list': "longrope's long list and `type` beside it, else it stops",
-    'needs_betas': "yarn's, in the block",
+    'four_keys': "of yarn's block the factor, L and both betas are read, which must be there, and truncate",
     'needs_theta': 'at the top level',
+    'takes_parameters': 'a theta and a block of rope_parameters count where there are none beside it',
     # Methods.
     'linear_alone': 'nobody looked at types but linear',
+    'llama3_unseen': 'nobody looked at llama3',
     'proportional': 'it knows the rope_type proportional',
     'yarn_by_type': "yarn was converted before others', where the key is `type`",
     'yarn_told': "the file tells yarn's betas, and mscale_all_dim, which it must have",
@@ -118,7 +122,8 @@ DOES_WORDS = {
     'class_below': "transformers' own class is used",
     'reads_factor': "yarn's attention_factor counts",
     'shifted': 'a release passes its arguments one place off'}
-KNOWN = {'theta', 'refuses', 'known', 'before', 'one_block_before', 'block', 'does'}  # what engines do otherwise
+# What engines do otherwise.
+KNOWN = {'theta', 'refuses', 'known', 'before', 'one_block_before', 'block', 'does'}
 
 
 # ---- keys: the rows of src/configs/keys.json ----
