@@ -339,6 +339,7 @@ static void merge(const AttentionScratch *s, int64_t slot, int splits, int64_t r
     }
     if (sink) total += expf(*sink - max);
     scale_by(out, 1 / total, value_dim);
+    kv_cache_rotate_back(cache, out);
 }
 
 void attention_by_team(const Team *team, const Attention *a) {
