@@ -141,8 +141,12 @@ static bool find_tokenizer(Program *p, Error *err) {
     const Options *o = &p->options;
     const char *model_path = o->model_path ? p->model_file : "model.bin";
     const int vocab_size = o->model_path ? p->model.config.vocab_size : INT32_MAX;
+    const bool is_brought = o->model_path && strcmp(o->model_path, model_path) != 0;
     char room[4096];
     const char *exporter = exporter_command(room, sizeof room);
+    if (is_brought && !o->tokenizer_path && !tokenizer_is_beside(model_path))
+        return fail(err, "%s: its tokenizer could not be brought in (-z FILE names another)",
+                    o->model_path);
     p->job.tokenizer = tokenizer_find(o->tokenizer_path, model_path, vocab_size, exporter, err);
     if (!p->job.tokenizer && o->job == JOB_CHECK)
         fail(err, "%s; --check --settings needs none", err->text);

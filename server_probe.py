@@ -29,6 +29,8 @@ settings, plain RoPE, another scale, and so on. The second hides numbers in text
     --from N             the shortest text [an eighth of -n]
     --trials K           questions at each length and depth [2]
     --min-accuracy A     status 1 when the accuracy of a task at a length is below A [0.5, and 3 if the shortest is]
+    --effective SHARE    the effective length is the longest up to which SHARE of the score in texts of up to 1,024
+                         tokens is kept; texts of 512 and 1,024 tokens are asked, too [0.85]
     --chat               ask in the chat form
     --jobs K             requests at a time [1]
 
@@ -62,6 +64,7 @@ from probe.asking.web import Server
 from probe.common import INTERRUPTED, PROBE, TROUBLE, Problem
 from probe.no_model.against import compare
 from probe.no_model.cut import ask_cut
+from probe.no_model.effective import USUAL
 from probe.no_model.tasks import ask_tasks
 from probe.reading.reading import probe
 from probe.report import Report
@@ -116,6 +119,7 @@ def make_parser():
                                    ('--wait', 0, 86400, 0), ('--budget', 0, 86400, 60)):
         p.add_argument(name, type=whole(low, high), default=usual, dest={'--from': 'from_'}.get(name))
     p.add_argument('--min-accuracy', type=share)
+    p.add_argument('--effective', type=share, default=USUAL)
     p.add_argument('--api', type=api)
     return p
 

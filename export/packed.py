@@ -13,8 +13,12 @@ from .model import Model
 from .tensors import BLOCKS, Made, Tensor, size_of_rows
 
 ROWS, PACKED = 8, 128  # rows of a group; what is added to the type in the type table
-# The types, and where a block has what is no word of four bytes: a float16, or in MXFP4 a byte; None: nowhere.
-RESTS = {'Q4_0': 0, 'Q4_K': None, 'Q5_K': None, 'Q6_K': 208, 'IQ4_NL': 0, 'IQ4_XS': None, 'MXFP4': 0, 'IQ5_K': None}
+# The types, and where a block has what is no word of four bytes: float16, or in MXFP4 a byte.
+RESTS = {'Q4_0': (0,), 'Q4_1': (0, 2), 'Q5_0': (0,), 'Q5_1': (0, 2), 'Q8_0': (0,), 'Q4_K': (), 'Q5_K': (), 'Q6_K': (208,),
+         'IQ4_NL': (0,), 'IQ4_XS': (), 'MXFP4': (0,), 'IQ5_K': ()}
+FIFTHS = 'Q5_0', 'Q5_1'  # whose first words have a fifth bit of each of 32 weights
+# A fifth bit goes from place i to place i % 4 * 8 + i // 4: bits of the number of its place that change places in turn.
+SWAPS = (4, 1), (3, 0), (1, 0), (2, 0)
 
 
 def may_pack(model: Model, part: str, dtype: str, shape: Tuple[int, ...]) -> bool:
@@ -54,6 +58,8 @@ def unwoven(data: bytes, kind: str) -> List[array]:
 
 def in_turn(*runs: Tuple[bytes, int]) -> bytes:
     """So many bytes of each run, until they are at their ends."""
+    if len(runs) == 1:
+        return runs[0][0]
     count = len(runs[0][0]) // runs[0][1]
     return b''.join(data[i * n:(i + 1) * n] for i in range(count) for data, n in runs)
 
@@ -63,46 +69,72 @@ def item_of(size: int) -> str:
     return 'B' if size % 2 else 'H'
 
 
+def reordered_fifths(words: array, back: bool = False) -> array:
+    """Words of fifth bits in the order of packed rows, or `back` in that of blocks."""
+    bits = int.from_bytes(words.tobytes(), 'little')
+    for high, low in reversed(SWAPS) if back else SWAPS:
+        places = sum(1 << i for i in range(32) if i >> low & 1 > i >> high & 1)
+        mask = int.from_bytes(places.to_bytes(4, 'little') * len(words), 'little')
+        apart = (1 << high) - (1 << low)
+        differ = (bits >> apart ^ bits) & mask
+        bits ^= differ | differ << apart
+    return array('I', bits.to_bytes(4 * len(words), 'little'))
+
+
+def runs_of(dtype: str) -> List[Tuple[int, int]]:
+    """(place in a block, bytes) of what lies together: each of the rests, then the words, or the other way."""
+    size, rests = BLOCKS[dtype][1], RESTS[dtype]
+    width = array(item_of(size)).itemsize
+    words = size - width * len(rests)
+    if rests and rests[0] > 0:
+        return [(0, words), (rests[0], width)]
+    return [(rest, width) for rest in rests] + [(size - words, words)]
+
+
 def packed_group(data: bytes, dtype: str) -> bytes:
     """Eight consecutive rows, put side by side."""
-    size, rest = BLOCKS[dtype][1], RESTS[dtype]
-    row = len(data) // ROWS
-    rows = [data[i * row:(i + 1) * row] for i in range(ROWS)]
-    if rest is None:
-        return woven([array('I', each) for each in rows])
-    items, scales = [array(item_of(size), each) for each in rows], []
-    width = items[0].itemsize
-    every = slice(rest // width, None, size // width)
-    for each in items:
-        scales.append(each[every])
-        del each[every]
-    words = woven([array('I', each.tobytes()) for each in items]), ROWS * (size - width)
-    woven_scales = woven(scales), ROWS * width
-    return in_turn(words, woven_scales) if rest else in_turn(woven_scales, words)
+    size, rests, row = BLOCKS[dtype][1], RESTS[dtype], len(data) // ROWS
+    rows = [array(item_of(size), data[i * row:(i + 1) * row]) for i in range(ROWS)]
+    width, runs = rows[0].itemsize, {}
+    for taken, rest in enumerate(rests):
+        every = slice(rest // width - taken, None, size // width - taken)
+        runs[rest] = woven([each[every] for each in rows])
+        for each in rows:
+            del each[every]
+    words = [array('I', each.tobytes()) for each in rows]
+    for each in words if dtype in FIFTHS else ():
+        every = slice(0, None, runs_of(dtype)[-1][1] // 4)
+        each[every] = reordered_fifths(each[every])
+    return in_turn(*((runs.get(place) or woven(words), ROWS * count) for place, count in runs_of(dtype)))
 
 
 def parted_group(data: bytes, dtype: str) -> bytes:
     """The way back."""
-    size, rest = BLOCKS[dtype][1], RESTS[dtype]
-    if rest is None:
-        return b''.join(each.tobytes() for each in unwoven(data, 'I'))
-    kind = item_of(size)
-    width = array(kind).itemsize
+    size, rests = BLOCKS[dtype][1], RESTS[dtype]
+    kind, runs = item_of(size), {}
     blocks = range(0, len(data), ROWS * size)
-    first, scale = 0 if rest else ROWS * width, ROWS * rest
-    words = unwoven(b''.join(data[at + first:at + first + ROWS * (size - width)] for at in blocks), 'I')
-    scales = unwoven(b''.join(data[at + scale:at + scale + ROWS * width] for at in blocks), kind)
-    return b''.join(with_scales(array(kind, w.tobytes()), s, size // width, rest // width)
-                    for w, s in zip(words, scales))
+    for place, count in runs_of(dtype):
+        first, end = ROWS * place, ROWS * (place + count)
+        runs[place] = b''.join(data[at + first:at + end] for at in blocks)
+    place, count = max(runs_of(dtype), key=lambda run: run[1])  # the words
+    words = unwoven(runs[place], 'I')
+    for each in words if dtype in FIFTHS else ():
+        every = slice(0, None, count // 4)
+        each[every] = reordered_fifths(each[every], back=True)
+    rows, width = [array(kind, each.tobytes()) for each in words], array(kind).itemsize
+    for taken, rest in reversed(list(enumerate(rests))):
+        rows = [with_items(row, items, size // width - taken, rest // width - taken)
+                for row, items in zip(rows, unwoven(runs[rest], kind))]
+    return b''.join(row.tobytes() for row in rows)
 
 
-def with_scales(others: array, scales: array, size: int, place: int) -> bytes:
-    """Blocks of so many items, of which the scale is the one at `place`."""
-    out = array(scales.typecode, bytes((len(others) + len(scales)) * scales.itemsize))
-    out[place::size] = scales
+def with_items(others: array, added: array, size: int, place: int) -> array:
+    """Blocks of so many items, of which one is added at `place`."""
+    out = array(added.typecode, bytes((len(others) + len(added)) * added.itemsize))
+    out[place::size] = added
     for i in range(size - 1):
         out[i + (i >= place)::size] = others[i::size - 1]
-    return out.tobytes()
+    return out
 
 
 def each_group(data: bytes, dtype: str, columns: int, change: Callable[[bytes, str], bytes]) -> bytes:

@@ -32,6 +32,7 @@ class Report:
         self.listed: List[Dict[str, Any]] = []
         self.values: Optional[List[Dict[str, Any]]] = None
         self.words: Optional[str] = None
+        self.effective: Optional[Dict[str, Optional[int]]] = None  # length of --tasks, see no_model/effective.py
 
     def note(self, key: str, value: str) -> None:
         self.notes.append((key, on_one_line(value)))
@@ -63,6 +64,8 @@ class Report:
                      'notes': [{'key': key, 'value': value} for key, value in self.notes]}
             if self.values is not None:
                 found['values'] = self.values
+            if self.effective is not None:
+                found['effective'] = self.effective
             print(json.dumps(found, indent=1))
         return status
 

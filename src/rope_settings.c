@@ -52,13 +52,16 @@ const Setting rope_settings[N_ROPE_SETTINGS] = {
                             .high = 1e6,
                             .methods = ROPE_USES_BETAS},
     [SET_LOW_FREQ] = {"--low-freq-factor", "F",
-                      "llama3: pairs with a wavelength above L / F turn s times slower [1]", NUMBER,
-                      IN(low_freq_factor), 1e-6, 1e9, .key = "low_freq_factor", .missing = 1,
-                      .methods = ROPE_USES_FREQ_FACTORS},
-    [SET_HIGH_FREQ] = {"--high-freq-factor", "F",
-                       "llama3: pairs with a wavelength below L / F are kept [4]", NUMBER,
-                       IN(high_freq_factor), 1e-6, 1e9, .key = "high_freq_factor", .missing = 4,
-                       .methods = ROPE_USES_FREQ_FACTORS},
+                      "llama3: pairs with a wavelength above L / F turn s times slower; a larger F "
+                      "slows more [1]",
+                      NUMBER, IN(low_freq_factor), 1e-6, 1e9, .key = "low_freq_factor",
+                      .missing = 1, .methods = ROPE_USES_FREQ_FACTORS},
+    [SET_HIGH_FREQ] =
+        {"--high-freq-factor", "F",
+         "llama3: pairs with a wavelength below L / F are kept; a larger F keeps fewer "
+         "[4]",
+         NUMBER, IN(high_freq_factor), 1e-6, 1e9, .key = "high_freq_factor", .missing = 4,
+         .methods = ROPE_USES_FREQ_FACTORS},
     [SET_TURNING] = {"--turning", "K", "proportional: the first K pairs turn [a quarter of them]",
                      WHOLE, IN(turning), 1, ROPE_MAX_PAIRS, .methods = ROPE_USES_TURNING},
     [SET_CLIP] = {"--clip", "K",

@@ -27,9 +27,9 @@ IQ5 = [-126, -114, -103, -92, -83, -74, -65, -57, -50, -43, -36, -30, -24, -18, 
        51, 59, 68, 77, 87, 97, 109, 121]
 IQ4 = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113]
 
-# Types whose rows may lie side by side, and where a block has half a word.
-PACKED = {'Q4_0': 'first', 'Q4_K': None, 'Q5_K': None, 'Q6_K': 'last', 'IQ4_NL': 'first', 'IQ4_XS': None,
-          'MXFP4': 'first', 'IQ5_K': None}
+# Types whose rows may lie side by side, and (place, bytes) of what is no word of a block.
+PACKED = {'Q4_0': [(0, 2)], 'Q4_1': [(0, 2), (2, 2)], 'Q5_0': [(0, 2)], 'Q5_1': [(0, 2), (2, 2)], 'Q8_0': [(0, 2)],
+          'Q4_K': [], 'Q5_K': [], 'Q6_K': [(208, 2)], 'IQ4_NL': [(0, 2)], 'IQ4_XS': [], 'MXFP4': [(0, 1)], 'IQ5_K': []}
 
 # The 12 bytes of scales, each byte's highest bit first: the bits of one letter are one number's. In Q4_K and Q5_K a
 # number's upper bits come first, capitals are scales and small letters minima; in Q3_K its lower four come first.
@@ -60,22 +60,43 @@ def by_letters(picture, data, lower_first):
     return {letter: int(digits, 2) for letter, digits in found.items()}
 
 
+def fifths_packed(kind, data, back):
+    """Blocks whose fifth bits have the order of rows side by side, bit by bit, or `back` their own."""
+    _, size, halves = HALVES[kind]
+    out = bytearray(data)
+    for word in range(2 * len(halves), len(data), size):
+        out[word:word + 4] = bytes(4)
+        for i in range(32):
+            there = i % 4 * 8 + i // 4
+            source, to = (there, i) if back else (i, there)
+            out[word + to // 8] |= (data[word + source // 8] >> source % 8 & 1) << to % 8
+    return bytes(out)
+
+
 def side_by_side(kind, data, columns, back=False):
     """Rows of blocks with each whole eight of them side by side, byte by byte, or `back` apart."""
     values, size, _ = HALVES[kind]
-    row_size, out = columns // values * size, bytearray(data)
-    rest = size % 4  # bytes of what is no word
-    half = {'first': 0, 'last': size - rest, None: size}[PACKED[kind]]
-    for at in range(len(data) // row_size // 8 * 8 * row_size):
+    row_size = columns // values * size
+    packed = len(data) // row_size // 8 * 8 * row_size  # bytes of whole groups
+    has_fifths = kind in ('Q5_0', 'Q5_1')
+    if has_fifths and not back:
+        data = fifths_packed(kind, data[:packed], False) + data[packed:]
+    out = bytearray(data)
+    items = dict(PACKED[kind])
+    first_word = sum(items.values()) if 0 in items else 0
+    for word in range(first_word, size - 3, 4):
+        items[word] = 4
+    for at in range(packed):
         row, in_row = divmod(at, row_size)
         block, byte = divmod(in_row, size)
-        item, width = ((half, rest) if half <= byte < half + rest else
-                       (byte - (byte - rest * (half == 0)) % 4, 4))
-        place = row // 8 * 8 * row_size + 8 * (block * size + item) + row % 8 * width + byte - item
+        item = max(start for start in items if start <= byte)
+        place = row // 8 * 8 * row_size + 8 * (block * size + item) + row % 8 * items[item] + byte - item
         if back:
             out[at] = data[place]
         else:
             out[place] = data[at]
+    if has_fifths and back:
+        return fifths_packed(kind, bytes(out[:packed]), True) + bytes(out[packed:])
     return bytes(out)
 
 

@@ -272,6 +272,11 @@ def good(*arguments, **options):
     return result
 
 
+def help_all():
+    """What --help all prints, with each option, method and map in one line: what was folded is joined."""
+    return re.sub(r'\n {20,}', ' ', good('--help', 'all').out)
+
+
 def at_terminal(arguments, columns=80, **environment):
     """What ./run writes to a terminal of the test's own, standard output and standard error together."""
     child, terminal = pty.fork()
@@ -481,15 +486,15 @@ def read(path):
 F32, F16, BF16, Q8, Q4 = range(5)
 Q4_GROUP, PACK = 32, 64
 PACKED_TYPE = 128  # more than the type of a matrix whose rows lie side by side
-METHODS = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3', 'longrope', 'proportional']
 
-
-def n_methods():
-    """How many rows rope.c has: these methods, and any that somebody has added."""
+def methods():
+    """The names of rope.c's methods, in the order of its table: a header stores the place."""
     with open(os.path.join(ROOT, 'rope.c'), encoding='utf-8') as file:
         rows = re.search(r'rope_methods\[\] = \{\n(.*?)\n\};', file.read(), re.S)[1]
-    return len(re.findall(r'^    \{"', rows, re.M))
+    return re.findall(r'^    \{"([^"]+)"', rows, re.M)
 
+
+METHODS = methods()
 
 # The header of versions 3 to 5, field by field: name, offset, type, value unless said.
 FIELDS = [
@@ -571,7 +576,7 @@ def config(**changes):
 
 def least_version(fields):
     newest = max([at for name, at, _, _ in FIELDS if fields[name]])
-    by_value = fields['qk_norm'] == 2 or METHODS[fields['rope_method']] == 'proportional'
+    by_value = fields['qk_norm'] == 2 or fields['rope_method'] >= METHODS.index('proportional')
     older = ('qk_norm', 2), ('norm_place', 2), ('activation', 2), ('router', 1)
     if newest >= 512 or any(fields[name] > most for name, most in older):
         return 6

@@ -11,7 +11,7 @@ import shutil
 import struct
 import zipfile
 
-from common import (METHODS, ROOT, check, compiler, config, good, house, in_work, main, one_line, random_ids,
+from common import (METHODS, ROOT, check, compiler, config, good, help_all, house, in_work, main, one_line, random_ids,
                     random_weights, read, run, skip, table, takes_long, tiny_model, write, write_model, write_tokenizer)
 
 LETTERS = [' '] + [chr(c) for c in range(ord('a'), ord('z') + 1)]
@@ -194,7 +194,7 @@ def test_lengths():
         for value in ('k', 'm', '8kk', '8km', '8k8', '8 k', '8kb', '-8k', '1.5k', '1e3k', '8g', '1025m', '1048577k',
                       '9007199254740993k', '99999999999999999999m', 'k8'):
             one_line(run(m, option, value), 2, '%s %s' % (option, value), option)
-    shown = [line for line in good('--help', 'all').out.splitlines() if '1,024' in line]
+    shown = [line for line in help_all().splitlines() if '8k is 8,192' in line]
     check(len(shown) == 1 and shown[0].startswith('  -n N'), '--help says it in one place', shown)
 
 
@@ -395,6 +395,9 @@ def test_chat():
     full = chat(b'hello hello\n' * 100)
     check(0 < full.out.count('ok') < 40 and 'full' in full.err, 'a chat that fills its context', full)
     check(chat(b'hi\n' + b'x' * 5000 + b'\nhi\n').out == 'Assistant: ok\n', 'a turn too long for the context')
+    long = run(m, '-n', 600, '-m', 'chat', stdin=b'x' * 5000)
+    check(long.status == 2 and 'is full' not in long.err and 'more than the 600 positions' in long.err.splitlines()[-1],
+          'a first turn too long for the context', long.err)
 
 
 def test_sampling():
@@ -429,7 +432,10 @@ def test_standard_output():
     check(good('--help').out.startswith('rope.c') and not good('--help').err and good('--version').out.count('\n') == 1,
           '--help and --version')
     first = good('--help').out
-    check(first.count('\n') <= 40 and max(map(len, first.splitlines())) <= 116, '--help is one screen', first)
+    check(first.count('\n') <= 40, '--help is one screen', first)
+    check(max(map(len, (first + good('--help', 'all').out).splitlines())) <= 100, 'of 100 columns', first)
+    check(good('--help', 'CHECK').out == good('--help', 'check').out and good('--help', 'All').out == good('--help', 'all').out,
+          'a topic in any case')
     for topic, has in (('check', '--budget SECONDS'), ('rope', '--ramp FORM'), ('chat', '--thinking MODE'),
                        ('engines', '--head-dim D'), ('rope', 'kexue.fm 9708')):
         told = good('--help', topic).out

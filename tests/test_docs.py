@@ -8,25 +8,31 @@ import os
 import re
 import shlex
 import shutil
+import struct
 import subprocess
 import sys
 
-from common import ROOT, at_terminal, check, good, in_work, lacks, main, run, screen, skip, table, takes_long, write
+from common import (FIELDS, ROOT, at_terminal, check, good, help_all, in_work, lacks, main, read, run, screen, skip, table,
+                    takes_long, write)
 
 sys.path.insert(0, os.path.join(ROOT, 'tools', 'generate'))
 import manpage  # noqa: E402
+sys.path.insert(0, os.path.join(ROOT, 'tools', 'lint'))
+import documents  # noqa: E402
 from test_make import MAKEFILES  # noqa: E402
 
 # docs/class.md has a checker of its own.
-DOCUMENTS = ['README.md', 'docs/manual.md', 'docs/lesson.md', 'docs/model.md', 'docs/check.md', 'docs/checkpoints.md',
-             'docs/engines.md', 'models/README.md']
+FIRST = ['README.md', 'docs/manual.md', 'models/README.md']  # the manual's commands write what others read
+DOCUMENTS = FIRST + sorted({'docs/' + name for name in os.listdir(os.path.join(ROOT, 'docs')) if name.endswith('.md')} -
+                           {'docs/class.md', *FIRST})
 SHORTER = [(r'-n (131072|32768|8192|8k|4096|2048|1024|60000)\b', '-n 600'), (r'--samples \d+', '--samples 2'),
            (r'--trials \d+', '--trials 1'), (r'--budget [1-9]\d*', '--budget 2'), (r'--search-windows \d+', ''),
            (r'--search (?=\w+\.txt)', '--search-windows 1 --reads 3 --search ')]
-COMMAND = r'(?:    )?(?:make && )?((?:\./run|python3 model_export\.py) .*)'
+COMMAND = r'(?:    )?(?:make && )?((?:head -c \d+ \S+ \| )?(?:\./run|python3 model_export\.py) .*)'
 OWN = {'block.json', 'config.json', 'path/to/checkpoint/config.json', 'books.txt', 'long_prompt.txt', 'mymodel.bin',
        'original.bin', 'mymodel-q8.bin', 'found.json', 'check.json', 'OUT.gguf'}
 RELEASED = 'smollm2.gguf', 'gemma3.gguf', 'qwen.gguf'  # what make test-real has: commands of these are its own
+OF_SERVERS = 'served.gguf', 'FOLDER mine.bin', '/path/to/blobs'
 BOOK = 'It was a fine day, and they went down to the river together. ' * 200
 AS_WRITTEN = os.environ.get('AS_WRITTEN')  # a document whose commands are not made shorter: it takes minutes
 
@@ -42,7 +48,7 @@ def commands():
     for name in DOCUMENTS:
         for line in document(name).split('\n'):
             match = re.fullmatch(COMMAND, line)
-            of_ours = match and not any(name in line for name in RELEASED)
+            of_ours = match and not any(name in line for name in RELEASED + OF_SERVERS)
             if of_ours and 'options]' not in line and 'alibi-f32' not in line:
                 found.setdefault(re.sub(r'\s+# .*', '', match.group(1)), name)
     return found
@@ -69,6 +75,15 @@ def desk(folder, program):
     os.symlink('mymodel.tokenizer.bin', os.path.join(folder, 'original.tokenizer.bin'))
 
 
+def piped(command):
+    """(the bytes that `head -c N FILE |` pipes into a command, or None; the command after it)."""
+    head, _, rest = command.rpartition(' | ')
+    if not head:
+        return None, command
+    _, _, size, name = head.split()
+    return document(name).encode()[:int(size)], rest
+
+
 def shorter(command):
     for pattern, replacement in SHORTER:
         command = re.sub(pattern, replacement, command)
@@ -81,6 +96,7 @@ def shorter(command):
 
 
 def run_command(folder, command, name=''):
+    given, command = piped(command)
     words = shlex.split(command) if name == AS_WRITTEN else shorter(command)
     shutil.rmtree(os.path.join(folder, 'OUT_FOLDER'), ignore_errors=True)  # a new folder each time
     at = words.index('>') if '>' in words else None
@@ -88,7 +104,7 @@ def run_command(folder, command, name=''):
     if at:
         del words[at:at + 2]
     words[:1] = [sys.executable] if words[0] == 'python3' else words[:1]
-    done = subprocess.run(words, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    done = subprocess.run(words, cwd=folder, input=given or b'', stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           env=dict(os.environ, OMP_NUM_THREADS='1'), timeout=None if name == AS_WRITTEN else 300)
     if out:
         write(os.path.join(folder, out), done.stdout)
@@ -155,7 +171,7 @@ def shown(released=False):
             command = match.group(1)
             found[command] = []
         elif line.startswith('    ') and command and not line.startswith('    make'):
-            found[command].append(line[4:])
+            found[command] += [line[4:]] if line.strip() != '...' else []
         elif line.strip():
             command = None
     return {command: lines for command, lines in found.items()
@@ -181,15 +197,109 @@ def test_readme_output():
     found = shown()
     check(found, 'the README shows what commands print')
     for command, lines in found.items():
+        given, rest = piped(command)
         words = [os.path.join(ROOT, word) if os.path.exists(os.path.join(ROOT, word)) else word
-                 for word in shlex.split(command)[1:]]
+                 for word in shlex.split(rest)[1:]]
+        if given:  # the test's terminal has no pipe
+            words[words.index('-')] = write(in_work('piped.txt'), given)
         seen = screen(at_terminal(words, 100, NO_COLOR='1'))
-        places = [next((i for i, line in enumerate(seen) if alike(line, shown_line)), None) for shown_line in lines
-                  if shown_line.strip() != '...']
+        places = [next((i for i, line in enumerate(seen) if alike(line, shown_line)), None) for shown_line in lines]
         check(None not in places and places == sorted(places), command, (places, seen))
     check(alike('none 103.2 0.80 # x', 'none 104.1 0.90 # x') and not alike('none 103.2', 'none 110.0')
           and not alike('none 1', 'yarn 1') and not alike('none 1', 'none 1 2') and not alike('1.3', '1.25')
           and not alike('0.80', '0.60'), 'what is alike')
+
+
+# ---- docs/check.md ----
+
+def check_rows():
+    """(error, words of the command, {field: value} of the copy it runs on, {row: (value or None, length or None)}) of the
+    table "What it finds", but those of models that are not here."""
+    section = document('docs/check.md').split('\n## What it finds')[1]
+    for line in section.split('\n'):
+        cells = [cell.strip() for cell in line.strip('|').split('|')]
+        if len(cells) != 3 or 'model' not in cells[1]:
+            continue
+        fields = {name: float(value) for name, value in re.findall(r'`(\w+)` (\d+)', cells[1])}
+        words = ['copy.bin'] if fields else shlex.split(cells[1].strip('`'))
+        rows = re.findall(r'`([\w-]+)`(?: ([\d.]+))?(?: at ([\d,]+))?', cells[2])
+        if fields or words[0] in ('model.bin', 'model-8k.bin'):
+            yield cells[0], words, fields, {name: (float(value) if value else None, length.replace(',', ''))
+                                            for name, value, length in rows}
+
+
+def judged(words, fields, *more):
+    """The rows of --check by a command of the table: {(row, length): row}, and the status."""
+    path = os.path.join(ROOT, words[0])
+    if fields:
+        data = bytearray(read(os.path.join(ROOT, 'model.bin')))
+        for field, offset, kind, _ in FIELDS:
+            if field in fields:
+                struct.pack_into('<' + kind, data, offset, fields[field] if kind in 'fd' else int(fields[field]))
+        path = write(in_work('copy.bin'), bytes(data))
+    result = run(path, '--check', '-z', os.path.join(ROOT, 'tokenizer.bin'), *words[1:], *more, timeout=600)
+    return {(row['check'], row['length']): row for row in table(result.out)[2]}, result.status
+
+
+OF_SETTINGS = {'method', 'factor', 'reach', 'theta', 'train_ctx'}
+
+
+def finds(error, found, expected):
+    rows, status = found
+    for name, (value, length) in expected.items():
+        fails = [row for (check_name, at), row in rows.items()
+                 if check_name == name and row['verdict'] == 'fail' and length in ('', at)]
+        check(status == 1 and fails, 'docs/check.md: %s is found by %s' % (error, name), status, rows)
+        for row in fails[:1]:
+            check(value is None or abs(float(row['value']) - value) <= 0.06 * value,
+                  'docs/check.md: %s, the value of %s' % (error, name), row['value'], value)
+
+
+def test_check_finds():
+    """The rows of "What it finds" that judge settings."""
+    rows = [row for row in check_rows() if set(row[3]) <= OF_SETTINGS]
+    check(len(rows) >= 5, 'docs/check.md has a table of what --check finds', rows)
+    for error, words, fields, expected in rows:
+        finds(error, judged(words, fields, '--settings'), expected)
+
+
+@takes_long
+def test_check_finds_by_reading():
+    rows = [row for row in check_rows() if not set(row[3]) <= OF_SETTINGS]
+    check(len(rows) >= 5, 'docs/check.md has a table of what --check finds', rows)
+    for error, words, fields, expected in rows:
+        finds(error, judged(words, fields, '--budget', 500), expected)
+
+
+def check_job():
+    """[(name of a step, its lines for bash)] of the job in docs/check.md."""
+    job = re.search(r'```yaml\n(.*?)```', document('docs/check.md'), re.S).group(1)
+    for name, text in re.findall(r'- name: (.*)\n +run: (\|\n(?: {10}.*\n)+|.*\n)', job):
+        yield name, '\n'.join(line.strip() for line in text.lstrip('|').strip().split('\n'))
+
+
+@takes_long
+def test_check_job():
+    """The job runs as it is written, on a folder and the folder it was made from, and passes on where it is undecided."""
+    place = in_work('job')
+    desk(os.path.join(place, 'rope.c'), os.path.join(ROOT, 'run'))
+    for name in 'model', 'original':
+        subprocess.run([sys.executable, os.path.join(ROOT, 'model_export.py'), os.path.join(ROOT, 'model-8k.bin'),
+                        os.path.join(place, name) + '/'], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    steps = dict(check_job())
+    check(list(steps) == ['build', 'judge the settings, without weights', 'import', 'check'], 'its steps', steps)
+    statuses = []
+    for name, text in steps.items():
+        for budget in (500, 1) if name == 'check' else (500,):
+            lines = re.sub(r'--budget \d+', '--budget %d' % budget, re.sub('^make .*', 'true', text))
+            done = subprocess.run(['bash', '-e', '-c', lines], cwd=place, env=dict(os.environ, LENGTH='1k'),
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            check(done.returncode == 0, 'docs/check.md, the job: %s' % name, done.stdout[-300:], done.stderr[-300:])
+            if name == 'check':
+                with open(os.path.join(place, 'check.json'), encoding='utf-8') as file:
+                    statuses.append(json.load(file)['status'])
+                check((b'::warning::' in done.stdout) == (statuses[-1] == 3), 'a warning', done.stdout)
+    check(statuses == [0, 3], 'decided, and undecided', statuses)
 
 
 # ---- counts ----
@@ -237,8 +347,7 @@ def counts():
     rows = family_rows()
     runs = sum(row.get('runs', False) for row in rows)
     yield 'families, in tens', r'(?i)more than (\w+)\s+\[?families', [runs // 10 * 10]
-    told = good('--help', 'all').out
-    scaled, maps = (set(re.findall(r'^  ([\w-]+)', told.split(title)[1].split('\n\n')[0], re.M))
+    scaled, maps = (set(names_of(help_all().split(title)[1].split('\n\n')[0]))
                     for title in ('Methods of --rope:', 'Distance maps'))
     yield 'scaling methods', r'(\w+) scaling methods', [len(scaled - {'none', 'window'})]
     yield 'distance maps', r'and (\w+) distance maps', [len(maps)]
@@ -292,40 +401,26 @@ def test_counts():
 
 # ---- links ----
 
-def anchors(markdown):
-    """The names that GitHub gives to headings."""
-    headings = re.findall(r'^#+ +(.*)', re.sub(r'```.*?```', '', markdown, flags=re.S), re.M)
-    texts = (re.sub(r'\[([^]]*)\]\([^)]*\)', r'\1', heading) for heading in headings)
-    return {re.sub(r'[^\w\- ]', '', text.lower()).replace(' ', '-') for text in texts}
-
-
-def dead_links(name, markdown):
-    """What is linked and not there: a file, or a heading of a document."""
-    for target in re.findall(r'\]\(([^)\s]+)\)', re.sub(r'```.*?```|`[^`]*`', '', markdown, flags=re.S)):
-        path, _, anchor = target.partition('#')
-        if re.match(r'https?:', target):
-            continue
-        file = os.path.normpath(os.path.join(os.path.dirname(name), path)) if path else name
-        if not os.path.exists(os.path.join(ROOT, file)) or anchor and anchor not in anchors(document(file)):
-            yield target
-
-
-def test_links():
-    names = DOCUMENTS + ['CHANGELOG.md'] + sorted(
-        os.path.relpath(path, ROOT) for path in glob.glob(os.path.join(ROOT, 'docs', '*.md')))
-    for name in dict.fromkeys(names):
-        dead = list(dead_links(name, document(name)))
-        check(not dead, name + ': its links lead somewhere', dead)
+def test_links_and_options():
+    """Links lead somewhere, and what documents name in code is there (tools/lint/documents.py)."""
+    found = list(documents.faults())
+    check(not found, 'documents', found)
     links = '[a](manual.md#options) [b](nowhere.md) [c](manual.md#no-such) [d](https://x.y)'
-    dead = list(dead_links('docs/x.md', links))
+    dead = list(documents.dead_links('docs/x.md', links))
     check(dead == ['nowhere.md', 'manual.md#no-such'], 'dead links are found', dead)
+    known = {'./run': {'--rope'}}
+    stale = [what for _, what in documents.stale_options(
+        'As `--rop` or `--rope`:\n\n    ./run model.bin --rope yarn --roep x\n    python3 tools/nowhere.py\n', known, {'--rope'})]
+    check(stale == ['an option that is not one of a program here (--rop)', 'an option that is not one of ./run (--roep)',
+                    'a command of a program that is not here (tools/nowhere.py)'], 'stale options are found', stale)
 
 
 # ---- the manual and the man page ----
 
 def names_of(told):
-    """The options, methods and maps that --help has a line for."""
-    return re.findall(r'^  (\S+)', told, re.M)
+    """The options, methods and maps that --help has a line for, but those whose source is given as "mine": the lesson
+    has its reader add such rows."""
+    return re.findall(r'^  (\S+)(?!.*\(mine\)$)', told, re.M)
 
 
 def lacking(markdown, names):
@@ -336,11 +431,12 @@ def lacking(markdown, names):
 
 def test_manual_has_all_methods():
     """And it names no option in code that there is not, of ./run or of the two programs in Python."""
-    markdown, told = document('docs/manual.md'), good('--help', 'all').out
+    markdown, told = document('docs/manual.md'), help_all()
     names = [name for name in names_of(told) if name[0] != '-']
     check(len(names) > 12 and not lacking(markdown, names),
           'add to the tables of docs/manual.md these methods and maps of --help', lacking(markdown, names))
     check(lacking(markdown, ['yarn', 'quadratic']) == ['quadratic'], 'one that it lacks is found')
+    check(names_of('  yarn  by parts (arXiv)\n  mine  (mine)\n  log  a row (mine)') == ['yarn'], 'rows of one\'s own are none')
     options = set(re.findall(r'^  (--?[a-z][a-z-]*)', told, re.M))
     said = set(re.findall(r'`(--[a-z][a-z-]*)', markdown))
     beside = '\n'.join(map(document, ('model_export.py', 'server_probe.py', 'docs/served.md')))
@@ -350,7 +446,7 @@ def test_manual_has_all_methods():
 
 def test_man_page_has_all_options():
     """By the tables in C, it has every option as --help all tells it, in its order."""
-    page, told = man_page('rope-run').replace('\\-', '-').replace('\\&', ''), good('--help', 'all').out
+    page, told = man_page('rope-run').replace('\\-', '-').replace('\\&', ''), help_all()
     lines = re.findall(r'^  (--?[a-z][a-z-]*) ?(\S.*?)?  +(.*)$', told.partition('Methods of --rope')[0], re.M)
     rows = ['.TP\n\\fB%s\\fR%s\n%s\n' % (name, ' ' + argument if argument else '', text)
             for name, argument, text in lines]
@@ -406,10 +502,11 @@ def test_method_of_your_own():
     tree = in_work('tree')  # with what was built, so that make builds again what the method changes
     shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns('portable', 'tests', '*.bin', '.git', 'docs', 'page'))
     source = open(os.path.join(tree, 'rope.c'), encoding='utf-8').read()
-    table = source.index('const RopeMethod rope_methods[]')
-    end = source.index('};', table)
-    above = source.rindex('\n\n', 0, table)
-    write(os.path.join(tree, 'rope.c'), source[:above] + '\n\n' + function + source[above:end] + row + source[end:])
+    if 'double quadratic(' not in source:  # else its reader has pasted it
+        table = source.index('const RopeMethod rope_methods[]')
+        end = source.index('};', table)
+        above = source.rindex('\n\n', 0, table)
+        write(os.path.join(tree, 'rope.c'), source[:above] + '\n\n' + function + source[above:end] + row + source[end:])
     built = subprocess.run(['make', '-s', 'run'], cwd=tree, stdout=subprocess.PIPE,
                            stderr=subprocess.STDOUT)
     if not check(built.returncode == 0, 'it builds', built.stdout[-300:]):

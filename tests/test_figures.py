@@ -3,6 +3,7 @@
 
 import contextlib
 import io
+import json
 import os
 import re
 import subprocess
@@ -13,6 +14,7 @@ from common import ROOT, check, in_work, main, takes_long, write
 
 sys.path.insert(0, os.path.join(ROOT, 'tools', 'figures'))
 import figures as tool  # noqa: E402
+import svg  # noqa: E402
 
 STORY = os.path.join(ROOT, 'book.txt')
 
@@ -22,6 +24,21 @@ def figures(*arguments):
     return subprocess.run([sys.executable, '-S', os.path.join(ROOT, 'tools', 'figures', 'figures.py'), *arguments], cwd=ROOT,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           env={k: v for k, v in os.environ.items() if k != 'PYTHONPATH'}, universal_newlines=True)
+
+
+def test_svg():
+    """The three figures are drawn of the data beside them."""
+    for name, draw in svg.DRAWN.items():
+        with open(os.path.join(svg.FIGURES, name + '.svg'), encoding='utf-8') as file:
+            check(file.read() == str(draw()), 'docs/figures/%s.svg is not what its data give: tools/figures/svg.py %s' % (
+                name, name))
+
+
+@takes_long
+def test_engines_of_the_figure():
+    with open(svg.DATA, encoding='utf-8') as file:
+        drawn = json.load(file)
+    check(drawn == svg.ask_engines(), '--engines says otherwise than the figure: tools/figures/svg.py --engines', drawn)
 
 
 @takes_long

@@ -11,7 +11,7 @@ import subprocess
 import time
 
 from common import (BLOCK_MODELS, FIELDS, HEADER_BYTES, METHODS, Q4, Q8, RUN, block_weights, check, compiled, config,
-                    fuzzer, header, in_work, main, n_methods, one_line, random_weights, read, run, shapes, skip,
+                    fuzzer, header, in_work, main, one_line, random_weights, read, run, shapes, skip,
                     takes_long, write, write_model, write_tokenizer)
 
 SMALL = dict(dim=6, hidden_dim=5, n_layers=2, n_heads=2, n_kv_heads=1, head_dim=4, vocab_size=9, seq_len=32,
@@ -139,7 +139,7 @@ def test_impossible_headers():
               'n_layers': (0, *huge), 'n_heads': (0, *huge), 'n_kv_heads': (0, *huge), 'head_dim': (0, 3, 1026, *huge),
               'vocab_size': (0, *huge), 'seq_len': (0, *huge), 'shared_classifier': (2, *huge),
               'sliding_window': huge, 'norm_eps': (*numbers, 2.0), 'bos_id': (-2, 9, 1 << 30), 'n_eos': (9, *huge),
-              'eos_ids': ((9, 0, 0, 0, 0, 0, 0, 0), (-1, 0, 0, 0, 0, 0, 0, 0)), 'rope_method': (n_methods(), *huge),
+              'eos_ids': ((9, 0, 0, 0, 0, 0, 0, 0), (-1, 0, 0, 0, 0, 0, 0, 0)), 'rope_method': (len(METHODS), *huge),
               'rope_dynamic': (2, *huge), 'theta': (*numbers, 0.0, 1.0), 'factor': numbers, 'train_ctx': (0, *huge),
               'ramp': (2, *huge), 'truncate': (2, *huge), 'beta_fast': numbers, 'beta_slow': numbers,
               'attention_factor': numbers, 'mscale': numbers, 'mscale_all_dim': numbers, 'low_freq_factor': numbers,
@@ -171,7 +171,7 @@ def test_impossible_kinds():
     c, data = next((c, data) for name, c, data in models() if name == 'kinds of layers')
     huge, numbers = (0xffffffff, 0x80000000, 0x7fffffff), (float('nan'), float('inf'), -1.0, 1e7)
     names = [name for name, at, _, _ in FIELDS if at >= 256 and name.startswith('sliding_')]
-    values = {'sliding_rope': (2, *huge), 'sliding_method': (n_methods(), *huge), 'sliding_theta': (numbers[0], 0.5),
+    values = {'sliding_rope': (2, *huge), 'sliding_method': (len(METHODS), *huge), 'sliding_theta': (numbers[0], 0.5),
               'sliding_factor': numbers[:3], 'sliding_train_ctx': (0, *huge), 'sliding_ramp': (2, *huge),
               'sliding_truncate': (2, *huge), 'sliding_rotary_dim': (3, 6, *huge), 'temperature_beta': numbers,
               'embedding_scale': numbers, 'score_scale': numbers, 'norm_place': (3, *huge), 'activation': (3, *huge),

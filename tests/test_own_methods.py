@@ -32,7 +32,7 @@ static RopeParts forgets(const RopeConfig *c, int p) { (void)c; return (RopePart
 static RopeParts too_far(const RopeConfig *c, int p) { (void)c; return (RopeParts){1, 1e300 * p, 0}; }
 static RopeParts counts(const RopeConfig *c, int p) { static int n; (void)c; return (RopeParts){1, p + n++ % 3, p}; }
 static RopeParts no_number(const RopeConfig *c, int p) { (void)c; return (RopeParts){1, p, log(p - 70)}; }
-static double quadratic(const RopePair *p) {
+static double by_share(const RopePair *p) {
     double share = 2.0 * p->index / p->config->rotary_dim;
     return p->plain * pow(p->scale, -share * share);
 }
@@ -57,15 +57,15 @@ MAPS = '''
     {"no-formula", NULL, NULL, 0, 0, "", "mine"},
 '''
 METHODS = '''
-    {"quadratic", quadratic, NULL, ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC, "by the share", "mine"},
+    {"by-share", by_share, NULL, ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC, "by the share", "mine"},
     {"taper", taper, NULL, 0, "slow pairs to a stop, without a factor", "mine"},
     {"empty", NULL, NULL, 0, "", "mine"},
     {"too-fast", too_fast, NULL, 0, "", "mine"},
     {"not-finite", not_finite, NULL, 0, "", "mine"},
-    {"no-factor", quadratic, NULL, 0, "", "mine"},
+    {"no-factor", by_share, NULL, 0, "", "mine"},
 '''
-RIGHT = ['by-24', 'in-100', 'slow', 'to-and-fro', 'all-far', 'logarithm', 'yarn+slow', 'quadratic',
-         'dynamic-quadratic', 'dynamic-yarn+by-24', 'dynamic+slow', 'quadratic+in-100']
+RIGHT = ['by-24', 'in-100', 'slow', 'to-and-fro', 'all-far', 'logarithm', 'yarn+slow', 'by-share',
+         'dynamic-by-share', 'dynamic-yarn+by-24', 'dynamic+slow', 'by-share+in-100']
 # The words that one line has.
 WRONG = {'forgets': ('p - near(p)',),
          'no-number': ('key', 'number'), 'no-flag': ('--near', 'ROPE_MAP_NEAR'), 'idle-flag': ('ROPE_MAP_CHUNK',),
@@ -131,8 +131,8 @@ def test_rows():
 def test_own_rows():
     """Rows of one's own: both engines, a text in one pass and token by token, retrieval; and what wrong ones hear."""
     end = '};\nconst int rope_n_'
-    program = changed(('// To add a method, write its formula', FORMULAS[FORMULAS.index('static double quadratic'):] + '// To add a method, write its formula'),
-                      ('// To add a map, write its formula', FORMULAS[:FORMULAS.index('static double quadratic')] +
+    program = changed(('// To add a method, write its formula', FORMULAS[FORMULAS.index('static double by_share'):] + '// To add a method, write its formula'),
+                      ('// To add a map, write its formula', FORMULAS[:FORMULAS.index('static double by_share')] +
                        '// To add a map, write its formula'),
                       (end + 'methods', METHODS + end + 'methods'), (end + 'maps', MAPS + end + 'maps'))
     if not program:
@@ -145,7 +145,7 @@ def test_own_rows():
     for name in RIGHT:
         read[name] = nll(program, model, text, '--rope', name, *exact)
         close(read[name], nll(program, model, text, '--rope', name, '--plain'), 1e-4, '%s: both engines' % name)
-    for name in ('by-24', 'slow', 'quadratic'):
+    for name in ('by-24', 'slow', 'by-share'):
         close(nll(program, model, text, '--rope', name, '--stepwise', *exact), read[name], 1e-4, '%s: stepwise' % name)
     close(read['by-24'], nll(program, model, text, '--rope', 'self-extend:group=24', *exact), 1e-6, 'by-24 is self-extend')
     # A method without a factor: how far it reaches only reading can tell, and it is no mixture of two frequencies.
@@ -165,8 +165,8 @@ def test_own_rows():
             found = math.inf if row['value'] == 'any' else int(row['value'])
             check((found, row['verdict']) == (wanted, 'fail') if wanted < length else
                   found >= length and row['verdict'] == 'ok', 'the reach of %s at %d' % (name, length), (row, wanted))
-    shown = good('model.bin', '--passkey', '-n', 200, '--trials', 1, '--rope', 'by-24,slow,quadratic', program=program)
-    check(all(name in shown.out for name in ('by-24', 'slow', 'quadratic')), 'retrieval by rows of one\'s own')
+    shown = good('model.bin', '--passkey', '-n', 200, '--trials', 1, '--rope', 'by-24,slow,by-share', program=program)
+    check(all(name in shown.out for name in ('by-24', 'slow', 'by-share')), 'retrieval by rows of one\'s own')
 
 
 def test_places():

@@ -4,18 +4,31 @@
 
 #include "src/fast/matmul.h"
 
-static const WeightType types[] = {WEIGHT_Q4_0,   WEIGHT_Q4_K,   WEIGHT_Q5_K,  WEIGHT_Q6_K,
-                                   WEIGHT_IQ4_NL, WEIGHT_IQ4_XS, WEIGHT_MXFP4, WEIGHT_IQ5_K};
+static const WeightType types[] = {WEIGHT_Q4_0, WEIGHT_Q4_1,   WEIGHT_Q5_0,   WEIGHT_Q5_1,
+                                   WEIGHT_Q8_0, WEIGHT_IQ4_NL, WEIGHT_MXFP4,  // blocks of 32
+                                   WEIGHT_Q4_K, WEIGHT_Q5_K,   WEIGHT_Q6_K,   WEIGHT_IQ4_XS,
+                                   WEIGHT_IQ5_K};
+enum { BLOCKS_OF_32 = 7 };
+
+static bool has_offset(WeightType type) { return type == WEIGHT_Q4_1 || type == WEIGHT_Q5_1; }
 
 // Where byte i of a row's block `block` goes in its group, by the picture of src/weights/packed.c.
 static int64_t place_in_group(WeightType type, int64_t row, int64_t block, int i) {
     int bytes = block_types[type].bytes, rest = bytes % 4;  // a byte or a float16 that is no word
     int at = type == WEIGHT_Q6_K ? 208 : 0;
     int64_t start = block * 8 * bytes;
+    if (has_offset(type) && i < 4) return start + i / 2 * 16 + row * 2 + i % 2;
     if (i >= at && i < at + rest) return start + at * 8 + row * rest + (i - at);
     int before = at == 0 ? rest : 0;
     int word = (i - before) / 4;
     return start + before * 8 + (word * 8 + row) * 4 + (i - before) % 4;
+}
+
+// Puts the fifth bits of Q5_0 and Q5_1 into the order of packed rows: bit i goes to i % 4 * 8 + i / 4.
+static void pack_fifths(uint8_t *word) {
+    uint32_t from = word[0] | word[1] << 8 | word[2] << 16 | (uint32_t)word[3] << 24, to = 0;
+    for (int i = 0; i < 32; i++) to |= (from >> i & 1) << (i % 4 * 8 + i / 4);
+    for (int i = 0; i < 4; i++) word[i] = (uint8_t)(to >> 8 * i);
 }
 
 static void pack(const Matrix *apart, uint8_t *out) {
@@ -24,10 +37,15 @@ static void pack(const Matrix *apart, uint8_t *out) {
     const uint8_t *from = apart->data;
     memcpy(out, from, (size_t)(row_bytes * apart->rows));
     for (int64_t row = 0; row < whole; row++)
-        for (int64_t i = 0; i < row_bytes; i++)
-            out[row / 8 * 8 * row_bytes +
-                place_in_group(apart->type, row % 8, i / bytes, (int)(i % bytes))] =
-                from[row * row_bytes + i];
+        for (int64_t block = 0; block < row_bytes / bytes; block++) {
+            uint8_t copy[MAX_BLOCK_BYTES];
+            memcpy(copy, from + row * row_bytes + block * bytes, (size_t)bytes);
+            if (apart->type == WEIGHT_Q5_0) pack_fifths(copy + 2);
+            if (apart->type == WEIGHT_Q5_1) pack_fifths(copy + 4);
+            uint8_t *group = out + row / 8 * 8 * row_bytes;
+            for (int i = 0; i < bytes; i++)
+                group[place_in_group(apart->type, row % 8, block, i)] = copy[i];
+        }
 }
 
 // Random blocks whose float16 are between 2^-7 and 2^-6, or 0, and have either sign. Exponents of MXFP4 are
@@ -37,7 +55,8 @@ static void fill_blocks(WeightType type, uint8_t *data, int64_t n) {
     for (int64_t i = 0; i < n; i++) data[i] = (uint8_t)random_bits();
     for (int64_t block = 0; block < n; block += bytes) {
         int at = type == WEIGHT_Q6_K ? 208 : 0;
-        int halves = type == WEIGHT_Q4_K || type == WEIGHT_Q5_K ? 2 : type != WEIGHT_MXFP4;
+        bool two = has_offset(type) || type == WEIGHT_Q4_K || type == WEIGHT_Q5_K;
+        int halves = two ? 2 : type != WEIGHT_MXFP4;
         if (type == WEIGHT_MXFP4)
             data[block] = random_bits() % 16 == 0 ? 0 : (uint8_t)(120 + random_bits() % 8);
         for (int h = 0; h < halves; h++, at += 2) {
@@ -133,9 +152,8 @@ int main(void) {
         const int rows[] = {7, 8, 16, 29, 72, 85};
         for (int k = 0; k < 6; k++) compare(types[i], rows[k], 256 * (1 + k % 2));
     }
-    const int cols[] = {32, 96, 224, 288, 480};
-    const WeightType blocks_of_32[] = {WEIGHT_Q4_0, WEIGHT_IQ4_NL, WEIGHT_MXFP4};
-    for (int i = 0; i < 3; i++)
-        for (int k = 0; k < 5; k++) compare(blocks_of_32[i], 24 + 5 * k, cols[k]);
+    const int cols[] = {32, 64, 96, 224, 288, 576, 640, 896, 1056};
+    for (int i = 0; i < BLOCKS_OF_32; i++)
+        for (int k = 0; k < 9; k++) compare(types[i], 24 + 5 * k, cols[k]);
     return finish();
 }

@@ -101,7 +101,7 @@ def test_what_is_packed():
     for part, rows, packs in (('wq', 256, True), ('wq', 7, False), ('wq', 12, True), ('embedding', 64, False),
                               ('classifier', 45, True), ('experts_w1', 4 * 8, True), ('experts_w1', 4 * 12, False)):
         check(bool(packed.may_pack(model, part, 'Q4_K', (rows, 256))) == packs, '%s of %d rows' % (part, rows))
-    check(not packed.may_pack(model, 'wq', 'Q8_0', (256, 256)), 'Q8_0 stays')
+    check(not packed.may_pack(model, 'wq', 'Q3_K', (256, 256)), 'Q3_K stays')
     model.shared_classifier, model.kv_rank = 1, 64
     check(packed.may_pack(model, 'embedding', 'Q4_K', (64, 256)), 'an embedding that is the classifier')
     check(not packed.may_pack(model, 'wk', 'Q4_K', (64, 256)), 'keys of latent attention')
@@ -126,7 +126,7 @@ def test_way_back():
 def test_refused():
     data = bytearray(read(both_ways('model', 'Q4_K')[1]))
     types = data.index(bytes([blocks.NUMBERS['Q4_K'] + PACKED_TYPE]) * 9)
-    for number in (PACKED_TYPE, PACKED_TYPE + blocks.NUMBERS['Q8_0'], 255):
+    for number in (PACKED_TYPE, PACKED_TYPE + blocks.NUMBERS['Q3_K'], 255):
         data[types + 2] = number
         result = run(write(in_work('spoiled.bin'), bytes(data)), '-n', 4)
         one_line(result, 2, 'a type of %d' % number, 'type_table has %d for matrix 2' % number)

@@ -40,6 +40,23 @@ def test_latest_values_and_links():
         check(told.status == 3 and 'updates, 320 tokens: accuracy 0.000' in told.last, 'an old value', told)
 
 
+def test_other_tasks():
+    """What a server that does them all is asked, as prompts and in the messages of a chat: the question comes last, and what
+    it asks for in an earlier message."""
+    for more in (), ('--chat',):
+        with Fake('llama') as server:
+            told = probe(server.url, '--tasks', 'multiquery,ordinal,latent,common', '-n', 800, '--from', 700, '--trials', 1,
+                         *more)
+            rows = rows_of(told)
+            check(told.status == 0 and len(rows) == 60 and all(r['correct'] == '1' for r in rows), 'all right %s' % (more,),
+                  [r for r in rows if r['correct'] != '1'], told)
+            bodies = [body['messages'] for body in server.bodies if 'messages' in body] if more else []
+            for messages in bodies:
+                roles = [m['role'] for m in messages]
+                check(roles == ['user', 'assistant'] * (len(roles) // 2) + ['user'], 'turns', roles)
+            check(not more or max(map(len, bodies)) == 9, 'five messages of the user', [len(b) for b in bodies])
+
+
 def test_tasks_short_of_it():
     with Fake('llama', limit=1500) as server:
         told = probe(server.url, *TASKS)
@@ -113,6 +130,9 @@ def test_tasks_that_say_nothing():
         told = probe(server.url, *TASKS)
         words = 'does not hold to 2,048: passkey, 2,048 tokens: accuracy 0.000, and 1.000 at 512'
         check(told.status == 1 and told.last.startswith(words), 'right when short only', told)
+        check('# effective_length\t1024 (512 to 1024), keeps 85 % of 1.00 +- 0.' in told.out, 'its effective length', told)
+        told = json.loads(probe(server.url, *TASKS, '--json', '--effective', 0.5).out)
+        check(told['effective'] == dict(length=1024, low=1024, high=1024, longest=2048), 'in JSON', told['effective'])
     with Fake('llama', fault='dies 15') as server:  # what it counts, five short texts, then five
         told = probe(server.url, *TASKS, '--retries', 0)
         check(told.status == 2 and 'holds' not in told.out and told.last == 'unfinished: 5 of 15 answers' and

@@ -185,6 +185,44 @@ def test_warned():
         ask(row)
 
 
+# ---- keys of other families ----
+
+def of_family(family, **more):
+    values = {'model_type': family.model_type, 'hidden_size': 512, 'num_attention_heads': 8, 'num_hidden_layers': 2, **more}
+    if family.rope.only_key not in ('', 'rope_theta'):
+        values[family.rope.only_key] = 'rope'
+    if family.rope.grows:
+        values['rope_parameters'] = {**family.default('rope_parameters'), 'original_max_position_embeddings': 1024}
+    return values
+
+
+def explained(values):
+    done = run('--explain', '--rope-config', saved(values), '-n', 10)
+    return done, [line for line in done.out.splitlines() if not line.startswith('# length')]
+
+
+def test_foreign():
+    """In every family a key of another one is named, or refused, or read: its row has it, or it changes what is
+    explained."""
+    for row in rows('foreign'):
+        asked = 0
+        for family in FAMILIES.values():
+            plain, lines = explained(of_family(family))
+            if family.own or family.rope.none or family.model_type == 'zamba2':  # whose own key says whether it turns
+                continue
+            asked += 1
+            for some in [{key: value} for key, value in row['with'].items()] if 'one_by_one' in row else [row['with']]:
+                done, found = explained({**of_family(family), **some})
+                what = '%s, %s' % (row['name'], family.model_type)
+                if 'silent' in row:
+                    check(done.status == 0 and found == lines and done.err == plain.err, what, done)
+                    continue
+                missed = [key for key in some if not re.search(r'\b%s\b' % key, done.err) and
+                          key not in family.keys.by_layer]
+                check(not missed or done.status == 0 and found != lines, what, (missed, done))
+        check(asked > 90, 'families', asked)
+
+
 # ---- engines ----
 
 def of_kinds(lines):

@@ -101,8 +101,8 @@ ROWS = {
     'advice-drops-share/config.json': dict(head=128, means=yarn(4, 32768, 6e5, turns=64), engines=NOBODY,
                                            says=[UNSEEN % ('bailing_moe', 64, 128, '600000')]),
     'theta-null.json': dict(means=STILL, says=['a rope_theta of null is read as no RoPE'], engines=NOBODY),
-    'theta-null-nope/config.json': dict(means=STILL, engines=NOBODY, says=[
-        'a rope_theta of null is read as no RoPE', 'what is not read, and may change how it turns: layer_types']),
+    'theta-null-nope/config.json': dict(means=STILL, says=[
+        'layer_types has 4 layers, and num_hidden_layers is 32', 'model_type olmo_hybrid is explained, and not run yet']),
     # keys of other engines, and keys that a block lacks
     'key-of-vllm.json': dict(head=128, means=yarn(2, 32768, 1e6), engines=KIND_OF,
                              says=[FOR_VLLM % 'rope_scaling.apply_yarn_scaling',

@@ -31,14 +31,22 @@ BESIDE = re.compile(r'beside the block: (.*?)(?:;|$)')
 def config_of(name, family, block):
     values = {'model_type': name, 'hidden_size': 1024, 'num_attention_heads': 8, 'num_hidden_layers': 8,
               'rope_theta': 12345.678901234}
+    values.update({key: theta for key, theta in ((family.rope.theta_keys.get('full'), 23456.789), (
+        family.rope.theta_keys.get('sliding'), 9876.5)) if key and not family.rope.lists})
+    if family.rope.lists:
+        values['rope_theta'] = [12345.678901234, *[9876.5] * 7]
+        values['layer_types'] = ['full_attention', *['sliding_attention'] * 7]
+    if 'compress_rope_theta' in values:
+        values['compress_ratios'] = [0, *[4] * 7]
     if family.rope.only_key not in ('', 'rope_theta'):
         values[family.rope.only_key] = 'rope'
     if family.rope.grows:
         block = {**(block or {'rope_type': 'yarn', 'factor': 16.0}), 'llama_4_scaling_beta': 0.1, **LENGTH}
     if family.rope.one_block == 'refused':
+        names = family.rope.blocks
         return {**values, 'rope_parameters': {
-            'full_attention': {'rope_type': 'default', 'rope_theta': 54321.5, **block},
-            'sliding_attention': {'rope_type': 'default', 'rope_theta': 10000.0}}}
+            names.get('full', 'full_attention'): {'rope_type': 'default', 'rope_theta': 54321.5, **block},
+            names.get('sliding', 'sliding_attention'): {'rope_type': 'default', 'rope_theta': 10000.0}}}
     return {**values, **({'rope_scaling': block} if block else {})}
 
 
@@ -52,13 +60,14 @@ def pasted(values, said):
     """The config with what --rope-json wrote in the place of its settings, and beside it what it says."""
     lines = said.splitlines()
     block, notes = json.loads(lines[-1]), ' '.join(lines[:-1])
-    back = {key: value for key, value in values.items() if key not in ('rope_scaling', 'rope_parameters', 'rope_theta')}
+    back = {key: value for key, value in values.items() if key not in (
+        'rope_scaling', 'rope_parameters') and 'theta' not in key}
     if 'belong into rope_parameters' in notes:
         return {**back, 'rope_parameters': block}
     for item in BESIDE.search(notes).group(1).split(', '):
         key, _, value = item.partition(' ')
         back.update({key: json.loads(value)} if value else {})
-    return {**back, 'rope_scaling': block, 'rope_theta': block['rope_theta']}
+    return {'rope_theta': block['rope_theta'], **back, 'rope_scaling': block}
 
 
 def hold(name, family, kind):
@@ -123,6 +132,29 @@ def test_llama_cpp_options():
         shown = good('model.bin', '--rope-json', '--rope', *options)
         check(words in shown.out and '--yarn-attn-factor' not in shown.out, 'rope %s' % (options,), shown.out)
         check(bool(words) == ('no option' in shown.out or 'context_length' in shown.out), 'and no more', shown.out)
+
+
+def test_full_layers_at_rest():
+    """Where full layers do not turn, a config's one block is of the sliding ones. So a method for the full ones, which has
+    no effect, is not printed, and one for the sliding ones is."""
+    asked = 0
+    for name, family in FAMILIES.items():
+        if not family.layers.without_rope.startswith('full') or family.rope.by_kind or family.rope.none:
+            continue
+        asked += 1
+        values = config_of(name, family, BLOCKS['linear'])
+        rows = explained(values)[2]
+        path = in_work('config.json')
+        for options, expected in ((), 'linear'), (('--rope', 'yarn', '--factor', 4), 'linear'), (
+                ('--rope-sliding', 'yarn:factor=4'), 'yarn'):
+            said = run('--rope-json', *options, '--rope-config', path)
+            block = json.loads(said.out.splitlines()[-1])
+            check(block['rope_type'] == expected and 'of the sliding layers' in said.out, name, (options, said))
+            check('has no effect' in said.err or '--rope' not in options, 'and said: ' + name, said.err)
+            back = explained(pasted(values, said.out))[2]
+            check((back == rows) == (expected == 'linear') and back, 'read back: ' + name, (options, back[-1:], rows[-1:]))
+            write(path, json.dumps(values))
+    check(asked > 4, 'families whose full layers do not turn', asked)
 
 
 def test_sections():

@@ -238,6 +238,9 @@ def the_same(*arguments):
           (version, VERSION))
     for key in [key for key in found if ' ' in key]:
         check('# %s %s\n' % (key, found.pop(key)) in told.out, 'a key of several words', key)
+    for row in found.pop('effective', []):
+        said = '# effective_length %s %s' % (row['method'], row['length'] or row['words'])
+        check(said in told.out, 'an effective length', (said, told.out))
     check(int(status) == told.status and [list(line) == header for line in lines].count(False) == 0
           and len(lines) == len(rows) > 0, 'columns and rows', (header, lines[:1]))
     for line, row in zip(lines, rows):

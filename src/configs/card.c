@@ -218,7 +218,7 @@ char *config_complete(const Card *card, const Known *model, Error *err) {
     bool has_sections = !card->is_whole && json_member(block, "mrope_section") &&
                         json_member(block, "partial_rotary_factor");
     bool grows = !is_config && json_member(object, "llama_4_scaling_beta");
-    unsigned family = model->latent ? FAMILY_LATENT : 0;
+    FamilyWords family = model->latent ? FAMILY_LATENT : 0;
     if (grows) family |= FAMILY_GROWS | FAMILY_RUNS;
     else if (has_sections) family = FAMILY_AXES | FAMILY_PARTIAL;
     sprintf(whole, "{\"model_type\": \"%s\"", family_with(family)->model_type);

@@ -87,6 +87,8 @@ extern const TypeRow type_rows[TYPE_UNKNOWN + 1];
 
 // The type of a name. TYPE_UNKNOWN: none has it (NULL: TYPE_PLAIN).
 RopeType type_named(const Json *name);
+// What a type is that this program has no row for, and somebody else has. NULL: nothing is known of it.
+const char *type_elsewhere(const Json *name);
 
 // ---- keys.c: what a key is ----
 
@@ -120,6 +122,7 @@ typedef struct {
     unsigned types, needed, null, absent_in;
     bool zero, by_layer, misplaced;
     bool saved;                                 // the library writes it itself, and nobody reads it
+    bool of_some;                               // some families alone read it
     const char *absent, *read_by, *misspelled;  // NULL: nothing
     // In families that nobody looked at: other names of it, and the values with which layers turn;
     // NULL: none, and it says nothing of that.
@@ -312,7 +315,7 @@ static inline bool config_type_has(const Config *c, unsigned type_flag) {
 
 static inline bool config_is_strict(const Config *c) { return c->flags & STRICT; }
 
-static inline bool config_is_of(const Config *c, unsigned family_flag) {
+static inline bool config_is_of(const Config *c, FamilyWords family_flag) {
     return c->family && c->family->flags & family_flag;
 }
 
@@ -390,5 +393,9 @@ void config_remark_contradictions(Config *c);
 void config_remark_absent(Config *c);
 void config_remark_lost(Config *c);
 void config_remark_any(Config *c);
-// Warns of a block that scales, where no layer turns.
+// Warns of keys that speak of positions and mean nothing to the family.
+void config_remark_unread(Config *c);
+// Warns of a block that scales, where no layer turns; and of a missing theta, where a null would say
+// that none does.
 void config_remark_still(Config *c);
+void config_remark_no_theta(Config *c);

@@ -164,21 +164,21 @@ const RopeFamily *family_any(const Json *text) {
     return has_head ? &any_family : NULL;
 }
 
-const RopeFamily *family_with(unsigned flags) {
+const RopeFamily *family_with(FamilyWords flags) {
     const RopeFamily *f = families;
     while (f < families + N_FAMILIES && (f->flags & flags) != flags) f++;
     return f < families + N_FAMILIES ? f : NULL;
 }
 
-const RopeFamily *family_nearest(unsigned features, bool has_kinds) {
+const RopeFamily *family_nearest(FamilyWords features, bool has_kinds) {
     const RopeFamily *nearest = NULL;
-    unsigned least = 0;
+    FamilyWords least = 0;
     for (const RopeFamily *f = families; f < families + N_FAMILIES; f++) {
         const bool can_slide = f->period > 0 && !f->other_words;
         bool can_be = f->flags & FAMILY_RUNS && (has_kinds ? can_slide : f->period == 0);
         bool has_sign = !f->sign || f->sign & features;
         if (!can_be || !has_sign || f->always & ~features) continue;
-        unsigned strange = features & ~(f->always | f->sign | f->may);
+        FamilyWords strange = features & ~(f->always | f->sign | f->may);
         if (nearest && strange >= least) continue;
         nearest = f;
         least = strange;
@@ -249,9 +249,12 @@ static bool may_slide(const LayerReader *r) {
 // The kind of layer that a word of layer_types names; -1: none.
 static int kind_named(const LayerReader *r, const Json *quoted) {
     const RopeFamily *f = r->family;
-    if (json_is(quoted, kind_keys[KIND_FULL]) || json_is_one_of(quoted, f->full_words))
-        return KIND_FULL;
-    if (json_is(quoted, kind_keys[KIND_SLIDING]) && may_slide(r)) return KIND_SLIDING;
+    for (int kind = 0; kind < N_KINDS; kind++) {
+        const bool is_named =
+            json_is(quoted, kind_keys[kind]) || json_is(quoted, family_block_name(f, kind));
+        if (is_named && (kind == KIND_FULL || may_slide(r))) return kind;
+    }
+    if (json_is_one_of(quoted, f->full_words)) return KIND_FULL;
     return json_is_one_of(quoted, f->other_words) ? KIND_OTHER : -1;
 }
 
@@ -277,12 +280,28 @@ static bool fault_in_length(const LayerReader *r, int n) {
     return fault(r, "layer_types", out);
 }
 
+int family_layers_named(const Json *text, const RopeFamily *family) {
+    const Json *list = json_member(text, "layer_types");
+    double n_layers;
+    const bool is_counted = json_number(json_member(text, "num_hidden_layers"), &n_layers);
+    const bool is_free = family->flags & (FAMILY_ANY | FAMILY_CUTS_LISTS);
+    int n = 0;
+    for (const Json *v = list && list->kind == '[' ? json_items(list) : NULL; v; v = v->next) n++;
+    return is_free || !is_counted || !n || n == n_layers ? 0 : n;
+}
+
+// Whether a list of another length than the model is taken: this program has to run by it only the
+// families that it runs.
+static bool takes_length(const LayerReader *r) {
+    return r->family->flags & (FAMILY_ANY | FAMILY_CUTS_LISTS) || !(r->family->flags & FAMILY_RUNS);
+}
+
 // Of a family whose layers are alike: whether the list (NULL: none) has a word for each of them.
 static bool types_are_alike(const LayerReader *r, const Json *list) {
-    const bool is_free = r->family->flags & (FAMILY_ANY | FAMILY_CUTS_LISTS);
     int n = 0;
-    for (const Json *v = json_items(list); v; v = v->next) n++;
-    return !list || is_free || !r->out->n || r->out->n == n || fault_in_length(r, n);
+    for (const Json *v = json_items(list); v; v = v->next, n++)
+        if (v->kind != '"') return fault(r, "layer_types", "a name for each layer");
+    return !list || takes_length(r) || !r->out->n || r->out->n == n || fault_in_length(r, n);
 }
 
 static bool named_layers(const LayerReader *r, const Json *list) {
@@ -294,9 +313,8 @@ static bool named_layers(const LayerReader *r, const Json *list) {
         if (kind < 0) return fault_in_types(r);
         out->kinds[n] = (unsigned char)kind;
     }
-    bool is_cut = r->family->flags & FAMILY_CUTS_LISTS && out->n && n > out->n;
-    if (out->n && out->n != n && !is_cut) return fault_in_length(r, n);
-    if (!is_cut) out->n = n;
+    if (out->n && out->n != n && !takes_length(r)) return fault_in_length(r, n);
+    if (!out->n || n < out->n) out->n = n;
     return true;
 }
 

@@ -24,7 +24,7 @@ typedef struct {
     const char *before;   // the error of releases that do not know it; NULL: nobody looked at these
     const char *refuses;  // the error with which it stops; NULL: it does not
     const char *block;    // why blocks are lost; NULL: they are not
-    unsigned does;        // DOES_...
+    FamilyWords does;     // DOES_...
 } FamilyEngine;
 
 // A row of export/families.json, as far as settings of RoPE go by it.
@@ -70,9 +70,9 @@ typedef struct {
     const char *also_architectures;  // theirs; NULL: none
     // JSON that counts for a missing block of all layers or of the full ones; NULL: none.
     const char *block;
-    const char *sliding_block;    // likewise of the sliding ones
-    unsigned flags;               // FAMILY_...
-    unsigned always, sign, may;   // FEATURE_...: it has all of `always`, and one of `sign` if any
+    const char *sliding_block;      // likewise of the sliding ones
+    FamilyWords flags;              // FAMILY_...
+    FamilyWords always, sign, may;  // FEATURE_...: it has all of `always`, and one of `sign` if any
     const FamilyEngine *engines;  // those that were looked at, up to one without a name; NULL: none
 } RopeFamily;
 
@@ -107,10 +107,10 @@ const RopeFamily *config_family(const Json *config);
 // The family of a model_type. NULL: unknown.
 const RopeFamily *family_named(const char *model_type);
 // The first family that has all of some flags.
-const RopeFamily *family_with(unsigned flags);
+const RopeFamily *family_with(FamilyWords flags);
 // The family, of those that this program runs, that is nearest to a model with these features. It
 // has full and sliding layers (has_kinds), or layers of one kind. NULL: none fits.
-const RopeFamily *family_nearest(unsigned features, bool has_kinds);
+const RopeFamily *family_nearest(FamilyWords features, bool has_kinds);
 // The name that a kind of layers has in rope_parameters. NULL: no family.
 const char *family_block_name(const RopeFamily *family, int kind);
 // Whether a key about layers or positions means something in a family.
@@ -140,6 +140,9 @@ typedef struct {
     int length, chunk;  // the others see their own chunk of so many positions; 0: no chunks
 } LayersAtRest;
 
+// How many layers layer_types names, where that is another number than num_hidden_layers, which
+// transformers refuses; else 0, and where the family's class takes any number.
+int family_layers_named(const Json *text, const RopeFamily *family);
 // Whether there are layers of a kind. Where it is not known which are which, there are both.
 bool layers_have(const ConfigLayers *layers, int kind);
 

@@ -1,102 +1,128 @@
 // Made by tools/generate/family_table.py, where the words stand with what they mean, not by hand.
 #pragma once
 
+#include <stdint.h>
+
+// Some of the words below: what is peculiar to a family, what it has, what engines do.
+typedef uint64_t FamilyWords;
+
 // What is peculiar to a family.
-enum {
-    FAMILY_RUNS = 1 << 0,  // this program runs its models; the others are explained
-    FAMILY_NEW = 1 << 1,  // it came with transformers 5, so Hugging Face 4 does not know it
-    FAMILY_SEEN_FIRST = 1 << 2,  // engines were looked at with it before those whose layers differ
-    FAMILY_ANY = 1 << 3,  // it stands for families that have no row
-    FAMILY_FULL_FIRST = 1 << 4,  // the first layer of a period is the full one, not the last
-    FAMILY_FROM_END = 1 << 5,  // periods of layers are counted from the last layer
-    FAMILY_FULL_TOO = 1 << 6,  // the first layer of all is full, too
-    FAMILY_FULL_LAST = 1 << 7,  // so is the last one, whatever a config says
-    FAMILY_LINEAR = 1 << 8,  // layers that are not full have linear attention
-    FAMILY_CUTS_LISTS = 1 << 9,  // what lists have behind the last layer is not used
-    FAMILY_BARE_FULL = 1 << 10,  // full layers have no RoPE
-    FAMILY_NEEDS_WINDOW = 1 << 11,  // a window of null is refused, also where all layers are full
-    // latent attention: a part of each head stands still, and another turns
-    FAMILY_LATENT = 1 << 12,
-    FAMILY_NULL_HEAD = 1 << 13,  // a head_dim of null is the model's width by its heads
-    // a head is always the model's width by its heads, whatever head_dim says
-    FAMILY_WIDTH_BY_HEADS = 1 << 14,
-    FAMILY_PARTIAL = 1 << 15,  // partial_rotary_factor may be below 1
-    // of a scaled block's share and one beside it (or the class's) that beside counts
-    FAMILY_SHARE_BESIDE = 1 << 16,
-    FAMILY_STILL = 1 << 17,  // its class has no RoPE
-    // rope_parameters has a block for each kind of layers; rope_scaling is of the full ones
-    FAMILY_BY_TYPE = 1 << 18,
-    // rope_scaling is not turned into rope_parameters: Hugging Face 5 fails
-    FAMILY_NO_SCALING = 1 << 19,
-    FAMILY_FLAT_IS_FULL = 1 << 20,  // one block for all is that of the full layers
-    FAMILY_ONE_FOR_BOTH = 1 << 21,  // one RoPE of full layers and sliding ones, never two
-    FAMILY_LISTS = 1 << 22,  // thetas and shares may be lists, of a number a layer
-    FAMILY_AXES = 1 << 23,  // blocks have sections of three axes, which are one in a text
-    // of the types that scale its class knows longrope alone, and su and yarn as older names of it
-    FAMILY_LONGROPE_ALONE = 1 << 24,
-    FAMILY_ALPHA = 1 << 25,  // ntk at every length is written as dynamic with an alpha
-    FAMILY_GGUF_LONGROPE = 1 << 26,  // longrope's lists have a place in its GGUF file
-    FAMILY_MSCALES = 1 << 27,  // longrope's attention factor is long_mscale
-    FAMILY_UNMULTIPLIED = 1 << 28,  // yarn's attention factor is 1 unless the block says one
-    FAMILY_GROWS = 1 << 29,  // queries grow with their position: llama_4_scaling_beta
-    FAMILY_MAY_GROW = 1 << 30,  // they do where the block says so
-};
+// this program runs its models; the others are explained
+#define FAMILY_RUNS ((FamilyWords)1 << 32)
+// it came with transformers 5, so Hugging Face 4 does not know it
+#define FAMILY_NEW ((FamilyWords)1 << 33)
+// engines were looked at with it before those whose layers differ
+#define FAMILY_SEEN_FIRST ((FamilyWords)1 << 34)
+#define FAMILY_ANY ((FamilyWords)1 << 35)  // it stands for families that have no row
+// the first layer of a period is the full one, not the last
+#define FAMILY_FULL_FIRST ((FamilyWords)1 << 36)
+#define FAMILY_FROM_END ((FamilyWords)1 << 37)  // periods of layers are counted from the last layer
+#define FAMILY_FULL_TOO ((FamilyWords)1 << 38)  // the first layer of all is full, too
+#define FAMILY_FULL_LAST ((FamilyWords)1 << 39)  // so is the last one, whatever a config says
+#define FAMILY_LINEAR ((FamilyWords)1 << 40)  // layers that are not full have linear attention
+// what lists have behind the last layer is not used
+#define FAMILY_CUTS_LISTS ((FamilyWords)1 << 41)
+#define FAMILY_BARE_FULL ((FamilyWords)1 << 42)  // full layers have no RoPE
+// a window of null is refused, also where all layers are full
+#define FAMILY_NEEDS_WINDOW ((FamilyWords)1 << 43)
+// latent attention: a part of each head stands still, and another turns
+#define FAMILY_LATENT ((FamilyWords)1 << 44)
+// a head_dim of null is the model's width by its heads
+#define FAMILY_NULL_HEAD ((FamilyWords)1 << 45)
+// a head is always the model's width by its heads, whatever head_dim says
+#define FAMILY_WIDTH_BY_HEADS ((FamilyWords)1 << 46)
+#define FAMILY_PARTIAL ((FamilyWords)1 << 47)  // partial_rotary_factor may be below 1
+// of a scaled block's share and one beside it (or the class's) that beside counts
+#define FAMILY_SHARE_BESIDE ((FamilyWords)1 << 48)
+#define FAMILY_STILL ((FamilyWords)1 << 49)  // its class has no RoPE
+// rope_parameters has a block for each kind of layers; rope_scaling is of the full ones
+#define FAMILY_BY_TYPE ((FamilyWords)1 << 50)
+// rope_scaling is not turned into rope_parameters: Hugging Face 5 fails
+#define FAMILY_NO_SCALING ((FamilyWords)1 << 51)
+#define FAMILY_FLAT_IS_FULL ((FamilyWords)1 << 52)  // one block for all is that of the full layers
+// one RoPE of full layers and sliding ones, never two
+#define FAMILY_ONE_FOR_BOTH ((FamilyWords)1 << 53)
+#define FAMILY_LISTS ((FamilyWords)1 << 54)  // thetas and shares may be lists, of a number a layer
+// blocks have sections of three axes, which are one in a text
+#define FAMILY_AXES ((FamilyWords)1 << 55)
+// of the types that scale its class knows longrope alone, and su and yarn as older names of it
+#define FAMILY_LONGROPE_ALONE ((FamilyWords)1 << 56)
+// ntk at every length is written as dynamic with an alpha
+#define FAMILY_ALPHA ((FamilyWords)1 << 57)
+// longrope's lists have a place in its GGUF file
+#define FAMILY_GGUF_LONGROPE ((FamilyWords)1 << 58)
+// so have divisors of frequencies, as which llama3 is converted
+#define FAMILY_GGUF_DIVISORS ((FamilyWords)1 << 59)
+#define FAMILY_MSCALES ((FamilyWords)1 << 60)  // longrope's attention factor is long_mscale
+// yarn's attention factor is 1 unless the block says one
+#define FAMILY_UNMULTIPLIED ((FamilyWords)1 << 61)
+// queries grow with their position: llama_4_scaling_beta
+#define FAMILY_GROWS ((FamilyWords)1 << 62)
+#define FAMILY_MAY_GROW ((FamilyWords)1 << 63)  // they do where the block says so
 
 // What sets a family apart from a Llama and can be seen in a model. Where no family has all that a
 // model has, what comes further down matters more.
-enum {
-    FEATURE_WINDOW = 1 << 0,
-    FEATURE_QKV_BIAS = 1 << 1,
-    FEATURE_ROUTER_BIAS = 1 << 2,
-    FEATURE_EXPERT_BIAS = 1 << 3,
-    FEATURE_CLAMPED = 1 << 4,
-    FEATURE_EMBEDDING_SCALE = 1 << 5,
-    FEATURE_GELU = 1 << 6,
-    FEATURE_NORMS_AFTER = 1 << 7,
-    FEATURE_NORMS_BOTH = 1 << 8,
-    FEATURE_HEAD_NORMS = 1 << 9,
-    FEATURE_WHOLE_NORMS = 1 << 10,
-    FEATURE_EXPERTS = 1 << 11,
-    FEATURE_SINKS = 1 << 12,
-    FEATURE_TEMPERATURE = 1 << 13,
-    FEATURE_PARTIAL = 1 << 14,
-};
+#define FEATURE_WINDOW ((FamilyWords)1 << 49)
+#define FEATURE_QKV_BIAS ((FamilyWords)1 << 50)
+#define FEATURE_ROUTER_BIAS ((FamilyWords)1 << 51)
+#define FEATURE_EXPERT_BIAS ((FamilyWords)1 << 52)
+#define FEATURE_CLAMPED ((FamilyWords)1 << 53)
+#define FEATURE_EMBEDDING_SCALE ((FamilyWords)1 << 54)
+#define FEATURE_GELU ((FamilyWords)1 << 55)
+#define FEATURE_NORMS_AFTER ((FamilyWords)1 << 56)
+#define FEATURE_NORMS_BOTH ((FamilyWords)1 << 57)
+#define FEATURE_HEAD_NORMS ((FamilyWords)1 << 58)
+#define FEATURE_WHOLE_NORMS ((FamilyWords)1 << 59)
+#define FEATURE_EXPERTS ((FamilyWords)1 << 60)
+#define FEATURE_SINKS ((FamilyWords)1 << 61)
+#define FEATURE_TEMPERATURE ((FamilyWords)1 << 62)
+#define FEATURE_PARTIAL ((FamilyWords)1 << 63)
 
 // What an engine does otherwise with a family than with others.
-enum {
-    // which layers slide is by the family's period, whatever is written
-    DOES_LAYERS_BY_DEFAULT = 1 << 0,
-    DOES_LAYERS_BY_PERIOD = 1 << 1,  // likewise by the config's period
-    DOES_TAKES_TEXT_CONFIG = 1 << 2,  // a text_config does not stop it
-    DOES_TAKES_CHUNKS = 1 << 3,  // dual_chunk_attention_config
-    DOES_FULL_PLAIN = 1 << 4,  // full layers get no block
-    // rope_parameters is not read, and rope_scaling is of the full layers
-    DOES_SCALING_ALONE = 1 << 5,
-    DOES_NULL_BLOCK_UNSEEN = 1 << 6,  // nobody looked at a rope_scaling of null
-    DOES_TELLS_BLOCK = 1 << 7,  // a config without a block gets the class's, and a note says so
-    DOES_THREE_KEYS = 1 << 8,  // a block has `type` and longrope's lists, and no more
-    DOES_NEEDS_LONG_LIST = 1 << 9,  // longrope's long list and `type` beside it, else it stops
-    DOES_NEEDS_BETAS = 1 << 10,  // yarn's, in the block
-    DOES_NEEDS_THETA = 1 << 11,  // at the top level
-    DOES_LINEAR_ALONE = 1 << 12,  // nobody looked at types but linear
-    DOES_PROPORTIONAL = 1 << 13,  // it knows the rope_type proportional
-    DOES_YARN_BY_TYPE = 1 << 14,  // yarn was converted before others', where the key is `type`
-    // the file tells yarn's betas, and mscale_all_dim, which it must have
-    DOES_YARN_TOLD = 1 << 15,
-    // by yarn's attention factor, and queries grow one position early
-    DOES_MULTIPLIES_AGAIN = 1 << 16,
-    DOES_THETA_IN_PARAMETERS = 1 << 17,  // that of rope_parameters counts
-    DOES_SLIDING_BASE_FIXED = 1 << 18,  // the theta of sliding layers is a constant
-    // with a rope_scaling, all pairs of full layers turn, and plainly
-    DOES_PASTED_TURNS_ALL = 1 << 19,
-    DOES_SHARE_INSIDE = 1 << 20,  // of two shares of a head it takes that of the block
-    DOES_SHARE_OUTSIDE = 1 << 21,  // or the one beside it, which is 1 if neither is there
-    DOES_SHARE_BESIDE = 1 << 22,  // a share of a head is read beside the block alone
-    DOES_KEEPS_LENGTH = 1 << 23,  // max_position_embeddings is the longest text whatever the factor
-    DOES_TELLS_POSITIONS = 1 << 24,  // its class says how far positions reach
-    // some releases have a class of their own for OLMo 3, and some transformers'
-    DOES_OWN_CLASS = 1 << 25,
-    DOES_CLASS_BELOW = 1 << 26,  // transformers' own class is used
-    DOES_READS_FACTOR = 1 << 27,  // yarn's attention_factor counts
-    DOES_SHIFTED = 1 << 28,  // a release passes its arguments one place off
-};
+// which layers slide is by the family's period, whatever is written
+#define DOES_LAYERS_BY_DEFAULT ((FamilyWords)1 << 33)
+#define DOES_LAYERS_BY_PERIOD ((FamilyWords)1 << 34)  // likewise by the config's period
+#define DOES_TAKES_TEXT_CONFIG ((FamilyWords)1 << 35)  // a text_config does not stop it
+#define DOES_TAKES_CHUNKS ((FamilyWords)1 << 36)  // dual_chunk_attention_config
+#define DOES_FULL_PLAIN ((FamilyWords)1 << 37)  // full layers get no block
+// rope_parameters is not read, and rope_scaling is of the full layers
+#define DOES_SCALING_ALONE ((FamilyWords)1 << 38)
+#define DOES_NULL_BLOCK_UNSEEN ((FamilyWords)1 << 39)  // nobody looked at a rope_scaling of null
+// a config without a block gets the class's, and a note says so
+#define DOES_TELLS_BLOCK ((FamilyWords)1 << 40)
+// a block has `type` and longrope's lists, and no more
+#define DOES_THREE_KEYS ((FamilyWords)1 << 41)
+// longrope's long list and `type` beside it, else it stops
+#define DOES_NEEDS_LONG_LIST ((FamilyWords)1 << 42)
+// of yarn's block the factor, L and both betas are read, which must be there, and truncate
+#define DOES_FOUR_KEYS ((FamilyWords)1 << 43)
+#define DOES_NEEDS_THETA ((FamilyWords)1 << 44)  // at the top level
+// a theta and a block of rope_parameters count where there are none beside it
+#define DOES_TAKES_PARAMETERS ((FamilyWords)1 << 45)
+#define DOES_LINEAR_ALONE ((FamilyWords)1 << 46)  // nobody looked at types but linear
+#define DOES_LLAMA3_UNSEEN ((FamilyWords)1 << 47)  // nobody looked at llama3
+#define DOES_PROPORTIONAL ((FamilyWords)1 << 48)  // it knows the rope_type proportional
+// yarn was converted before others', where the key is `type`
+#define DOES_YARN_BY_TYPE ((FamilyWords)1 << 49)
+// the file tells yarn's betas, and mscale_all_dim, which it must have
+#define DOES_YARN_TOLD ((FamilyWords)1 << 50)
+// by yarn's attention factor, and queries grow one position early
+#define DOES_MULTIPLIES_AGAIN ((FamilyWords)1 << 51)
+#define DOES_THETA_IN_PARAMETERS ((FamilyWords)1 << 52)  // that of rope_parameters counts
+#define DOES_SLIDING_BASE_FIXED ((FamilyWords)1 << 53)  // the theta of sliding layers is a constant
+// with a rope_scaling, all pairs of full layers turn, and plainly
+#define DOES_PASTED_TURNS_ALL ((FamilyWords)1 << 54)
+// of two shares of a head it takes that of the block
+#define DOES_SHARE_INSIDE ((FamilyWords)1 << 55)
+// or the one beside it, which is 1 if neither is there
+#define DOES_SHARE_OUTSIDE ((FamilyWords)1 << 56)
+// a share of a head is read beside the block alone
+#define DOES_SHARE_BESIDE ((FamilyWords)1 << 57)
+// max_position_embeddings is the longest text whatever the factor
+#define DOES_KEEPS_LENGTH ((FamilyWords)1 << 58)
+#define DOES_TELLS_POSITIONS ((FamilyWords)1 << 59)  // its class says how far positions reach
+// some releases have a class of their own for OLMo 3, and some transformers'
+#define DOES_OWN_CLASS ((FamilyWords)1 << 60)
+#define DOES_CLASS_BELOW ((FamilyWords)1 << 61)  // transformers' own class is used
+#define DOES_READS_FACTOR ((FamilyWords)1 << 62)  // yarn's attention_factor counts
+#define DOES_SHIFTED ((FamilyWords)1 << 63)  // a release passes its arguments one place off

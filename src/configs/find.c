@@ -128,8 +128,14 @@ void config_find_head(Config *c) {
     if (config_is_of(c, FAMILY_LATENT)) {  // two parts, of which the second one turns
         double still = config_number(c, c->config, "qk_nope_head_dim", f->still);
         double turning = config_number(c, c->config, "qk_rope_head_dim", f->turning);
+        double other;
         c->head_dim = still + turning;
         c->turning = (int)turning;
+        // The library's own head_dim is that of the part that turns, or of both.
+        const bool is_known =
+            json_number(said, &other) && (other == turning || other == c->head_dim);
+        if (config_is_something(said) && !is_known)
+            config_remark(c, "head_dim is not used: qk_nope_head_dim and qk_rope_head_dim count");
         return;
     }
     const Json *by_layer = f->global_head_dim ? heads_by_layer(c) : NULL;
@@ -149,8 +155,10 @@ void config_turn(const Config *c, int head_dim) {
     c->rope->rotary_dim = is_whole ? head_dim : part;
 }
 
+// Whether theta is null, in rope_parameters or, where that has none, beside it.
 static bool has_null_theta(const Config *c) {
-    const Json *theta = json_member(json_member(c->config, "rope_parameters"), "rope_theta");
+    const Json *inside = json_member(json_member(c->config, "rope_parameters"), "rope_theta");
+    const Json *theta = inside ? inside : json_member(c->config, "rope_theta");
     return theta && theta->kind == 'n';
 }
 

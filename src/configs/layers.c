@@ -150,6 +150,12 @@ void config_read_layers(Config *c) {
     if (!is_alike) c->layers = layers;
     if (!config_layers(c->config, c->family, true, layers, &key, &expected))
         config_reject(c, c->config, key, "%s", expected);
+    const int n_named = family_layers_named(c->config, c->family);
+    if (n_named && c->good)
+        config_remark(c,
+                      "layer_types has %d layers, and num_hidden_layers is %.0f: transformers "
+                      "refuses such a config",
+                      n_named, x);
     if (is_alike) *layers = (ConfigLayers){.n = 0};
     if (is_alike) return;
     remark_unused(c);

@@ -185,18 +185,26 @@ static bool is_known_type(const Config *c) {
     return type != TYPE_UNKNOWN && (!c->is_su || !c->family);
 }
 
+// Refuses a type, and says whose it is where that is known.
+static void reject_type(Config *c, const Json *object, const char *key) {
+    const Json *name = json_member(object, key);
+    const char *elsewhere = type_elsewhere(name);
+    const Word word = config_word(name);
+    config_reject(c, object, key, "one of default, %s%s%s%s%s%s",
+                  c->longrope_alone ? "longrope, su, yarn"
+                                    : "linear, dynamic, yarn, llama3, longrope, mrope",
+                  takes_proportional(c) ? ", proportional" : "", elsewhere ? "; " : "",
+                  elsewhere ? word.text : "", elsewhere ? " is " : "", elsewhere ? elsewhere : "");
+}
+
 static void read_rope_type(Config *c) {
     config_find_type(c);
     const Json *older = c->type_member, *newer = c->rope_type_member;
     const char *key = newer ? "rope_type" : "type";
     const Json *object = config_object_with(c, key);
     c->file->has_type = newer || older;
-    if (!is_known_type(c))
-        config_reject(c, object, key, "one of default, %s%s",
-                      c->longrope_alone ? "longrope, su, yarn"
-                                        : "linear, dynamic, yarn, llama3, longrope, mrope",
-                      takes_proportional(c) ? ", proportional" : "");
-    bool both = older && newer && older->kind == '"' && newer->kind == '"';
+    if (!is_known_type(c)) reject_type(c, object, key);
+    bool both = older && newer && older->kind != 'n' && newer->kind == '"';
     bool is_old_name = json_is(older, "su") && c->type == TYPE_LONGROPE;
     if (!both || is_old_name || config_type_named(c, older) == c->type) return;
     Word word = config_word(newer);
@@ -439,6 +447,8 @@ static void read_all(Config *c) {
     if (file->still) c->good = c->good && settle_still(c);
     else read_blocks(c);
     if (c->is_any && c->good) config_remark_any(c);
+    if (c->good && (c->is_any || !file->still)) config_remark_unread(c);
+    if (c->good && !file->still) config_remark_no_theta(c);
     if (c->good) config_remark_lost(c);
     check_sizes(c);
 }

@@ -113,6 +113,29 @@ static void remark_attention(Config *c) {
                       a, c->called.name, by_pair, a);
 }
 
+// Warns of one of yarn's two mscales, where nothing else says the attention factor.
+static void remark_one_of_pair(Config *c) {
+    const RopeConfig *r = c->rope;
+    if (r->attention_factor != 0 || r->mscale_in_scores ||
+        (r->mscale != 0) == (r->mscale_all_dim != 0))
+        return;
+    const bool is_first = r->mscale != 0;
+    if (is_first && r->mscale == 1) return;  // as without it
+    config_remark(c, "%s%s is not used without %s", c->called.inside,
+                  is_first ? "mscale" : "mscale_all_dim", is_first ? "mscale_all_dim" : "mscale");
+}
+
+// Warns of an original length beside a block that does not count from one.
+static void remark_original(Config *c) {
+    const Json *v = json_member(c->config, key_of_original);
+    double x;
+    const bool is_same = json_number(v, &x) && (int)x == c->trained;
+    const bool is_counted = config_type_has(c, TYPE_HAS_ORIGINAL) || c->type == TYPE_LINEAR;
+    if (!is_counted && !c->longrope_alone && config_is_something(v) && !is_same)
+        config_remark(c, "%s is not used: rope_type %s counts from max_position_embeddings",
+                      key_of_original, type_rows[c->type].name);
+}
+
 void config_remark_contradictions(Config *c) {
     bool has_own_key = c->family && c->family->theta_keys[KIND_FULL];
     bool is_theta_of_kind = c->layout != BY_TYPE || c->kind == KIND_FULL;
@@ -120,9 +143,11 @@ void config_remark_contradictions(Config *c) {
     remark_two(c, "partial_rotary_factor", true);
     if (config_type_has(c, TYPE_HAS_ORIGINAL)) remark_two(c, key_of_original, c->layout == BY_TYPE);
     if (c->type == TYPE_YARN) remark_attention(c);
+    if (c->type == TYPE_YARN) remark_one_of_pair(c);
+    if (c->layout != BY_TYPE) remark_original(c);
 }
 
-// ---- families that nobody looked at ----
+// ---- keys that speak of positions, and are not read ----
 
 // Whether a name has one of these parts.
 static bool has_part(const char *name, const char *const *parts, size_t n) {
@@ -131,16 +156,61 @@ static bool has_part(const char *name, const char *const *parts, size_t n) {
     return found;
 }
 
-// Whether a member of the config speaks of positions, says something, and no row reads it.
-static bool is_unread(const Json *v) {
-    static const char *const parts[] = {
-        "rope",  "rotary", "position", "theta",       "nope",        "yarn", "ntk",     "logn",
-        "alibi", "xpos",   "window",   "layer_types", "temperature", "swa",  "sliding", "pos_emb"};
+// Whether a name says how queries and keys turn, or that they do not.
+static bool speaks_of_turning(const char *name) {
+    static const char *const parts[] = {"rotary", "position", "theta", "nope",
+                                        "yarn",   "ntk",      "logn",  "alibi",
+                                        "xpos",   "pos_emb",  "_rope", "attn_temperature"};
+    return has_part(name, parts, sizeof parts / sizeof *parts) || strncmp(name, "rope", 4) == 0 ||
+           strncmp(name, "mrope", 5) == 0;
+}
+
+// Whether a name says which layers see what.
+static bool speaks_of_layers(const char *name) {
+    static const char *const parts[] = {"window", "layer_types", "temperature", "swa", "sliding"};
+    return has_part(name, parts, sizeof parts / sizeof *parts);
+}
+
+// Whether a value says only what is so without it: that layers turn, and all of a head.
+static bool is_usual(const Json *v, const ConfigKey *row) {
+    double x;
+    const bool is_switch = strncmp(v->key, "use_rope", 8) == 0 || strstr(v->key, "use_rotary");
+    if (row && row->turns)
+        return has_word(row->turns, config_word(v).text) ||
+               strncmp(config_word(v).text, "rope", 4) == 0;
+    return (v->kind == 't' && is_switch) || (json_number(v, &x) && x == 1);
+}
+
+// Whether the class of a family reads a key, though nothing here asks for it.
+static bool is_own_key(const RopeFamily *f, const char *key) {
+    const char *const own[] = {f->only_key,    f->thetas_key,  f->period_key,  f->zeros_key,
+                               f->indexes_key, f->unturned[0], f->unturned[1], f->unturned[2]};
+    bool is_own = family_reads(f, key);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        is_own = is_own || (own[i] && strcmp(own[i], key) == 0);
+    return is_own;
+}
+
+// Whether a member is another library's name of max_position_embeddings, and another number than it.
+static bool is_other_length(const Config *c, const Json *v) {
+    static const char key[] = "max_position_embeddings";
+    double x, own;
+    const bool is_length = has_word(config_key(key)->also, v->key) && json_number(v, &x);
+    return is_length && (!json_number(json_member(c->config, key), &own) || own != x);
+}
+
+// Whether a member of the config speaks of positions and says something, and its family does not
+// read it. Of a family that nobody looked at, no row may read it.
+static bool is_unread(const Config *c, const Json *v) {
     const ConfigKey *row = config_key(v->key);
-    const bool is_read =
-        v->asked || (row && (row->types || row->turns || row->saved || row->type == KEY_OBJECT));
-    return has_part(v->key, parts, sizeof parts / sizeof *parts) && !is_read &&
-           config_is_by_layer(v) && !key_meant(v->key, row);
+    // A switch says something where it is off, too.
+    const bool is_switch = row && row->turns && !c->is_any && !strchr("n[{", v->kind);
+    const bool is_silent = !is_switch && !config_is_by_layer(v);
+    if (v->asked || is_silent || key_meant(v->key, row)) return false;
+    const bool speaks = row ? row->of_some : speaks_of_turning(v->key) || is_other_length(c, v);
+    if (!c->is_any) return speaks && !is_usual(v, row) && !is_own_key(c->family, v->key);
+    const bool has_row = row && (row->types || row->turns || row->saved || row->type == KEY_OBJECT);
+    return (speaks_of_turning(v->key) || speaks_of_layers(v->key)) && !has_row;
 }
 
 // Adds a name to a list of names. False where there is no room but for the number of others.
@@ -151,15 +221,18 @@ static bool add_if_room(char *names, size_t size, const char *name) {
     return true;
 }
 
-// Warns of keys that say something of positions in a way of their own, also in an object of settings.
+// Warns of keys that say something of positions in a way of their own, in a family that nobody looked
+// at also in an object of settings.
 static void remark_unread(Config *c) {
     static const char *const of_rope[] = {"rope", "rotary"};
     char found[500] = "", one[90];
-    int n_more = 0;
+    int n = 0, n_more = 0;
     for (const Json *v = json_members(c->config); v; v = v->next) {
         const Word key = config_key_word(v);
-        if (is_unread(v)) n_more += !add_if_room(found, sizeof found, key.text);
-        for (const Json *in = config_key(v->key) ? NULL : json_members(v); in; in = in->next) {
+        const bool is_one = is_unread(c, v), may_hold = c->is_any && !config_key(v->key);
+        if (is_one) n_more += !add_if_room(found, sizeof found, key.text);
+        n += is_one;
+        for (const Json *in = may_hold ? json_members(v) : NULL; in; in = in->next) {
             const Word name = config_key_word(in);
             snprintf(one, sizeof one, "%s.%s", key.text, name.text);
             if (has_part(in->key, of_rope, 2)) n_more += !add_if_room(found, sizeof found, one);
@@ -169,8 +242,18 @@ static void remark_unread(Config *c) {
         snprintf(one, sizeof one, " and %d more", n_more);
         add_name(found, sizeof found, "", one);
     }
-    if (found[0]) config_unread(c, "what is not read, and may change how it turns: %s", found);
+    if (found[0] && c->is_any)
+        config_unread(c, "what is not read, and may change how it turns: %s", found);
+    else if (found[0])
+        config_unread(c, "%s mean%s nothing to model_type %s, and %s not used", found,
+                      n > 1 ? "" : "s", c->family->model_type, n > 1 ? "are" : "is");
 }
+
+void config_remark_unread(Config *c) {
+    if (c->family) remark_unread(c);
+}
+
+// ---- families that nobody looked at ----
 
 // What was taken for granted of a family that nobody looked at.
 void config_remark_any(Config *c) {
@@ -197,7 +280,15 @@ void config_remark_any(Config *c) {
                       r->method == ROPE_PROPORTIONAL ? 2 * r->turning : r->rotary_dim,
                       c->file->head_dim, r->theta, c->says_theta ? "" : " (no key says it)",
                       c->file->max_positions);
-    remark_unread(c);
+}
+
+void config_remark_no_theta(Config *c) {
+    const char *key = c->family ? c->family->only_key : NULL;
+    if (key && strcmp(key, "rope_theta") == 0 && !c->says_theta)
+        config_remark(c,
+                      "no key says theta, by which transformers turns by %.12g: in models that "
+                      "do not turn rope_theta is null",
+                      c->rope->theta);
 }
 
 void config_remark_still(Config *c) {
@@ -206,7 +297,8 @@ void config_remark_still(Config *c) {
         const Json *block = json_member(c->config, blocks[i]);
         const Json *newer = json_member(block, "rope_type");
         const Json *type = newer ? newer : json_member(block, "type");
-        if (type && type->kind == '"' && !json_is(type, "default"))
+        const bool is_odd = config_is_something(block) && block->kind != '{';
+        if (is_odd || (type && type->kind == '"' && !json_is(type, "default")))
             config_unread(c, "%s is not used, since no layer turns", blocks[i]);
     }
 }

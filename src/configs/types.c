@@ -17,6 +17,22 @@ const TypeRow type_rows[TYPE_UNKNOWN + 1] = {
     [TYPE_UNKNOWN] = {NULL, ROPE_NONE, TYPE_HAS_ORIGINAL | TYPE_FACTOR_OF_LENGTHS, 0},
 };
 
+const char *type_elsewhere(const Json *name) {
+    static const struct {
+        const char *name, *words;
+    } rows[] = {
+        {"axial", "a vision tower's: patches of a picture turn by their rows and columns"},
+        {"xdrope", "of a model that sees pictures: tokens turn by four axes"},
+        {"deepseek_yarn", "what vLLM, SGLang and MLX-LM call yarn in DeepSeek's classes"},
+        {"deepseek_llama_scaling", "what vLLM calls a kind of yarn"},
+        {"telechat3-yarn", "what vLLM and MLX-LM call yarn in TeleChat 3"},
+        {"ntk", "vLLM's alone"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (json_is(name, rows[i].name)) return rows[i].words;
+    return NULL;
+}
+
 RopeType type_named(const Json *name) {
     RopeType type = TYPE_PLAIN;
     while (name && type < TYPE_UNKNOWN && !json_is(name, type_rows[type].name)) type++;

@@ -225,12 +225,12 @@ static const char *why_ours_alone(const RopeConfig *c) {
 // ---- whose model it is ----
 
 // What sets the model apart from a Llama.
-static unsigned features_of(const Publication *p) {
+static FamilyWords features_of(const Publication *p) {
     const ModelConfig *c = &p->model->config;
-    const RopeConfig *r = &p->plan->rope;
+    const RopeConfig *r = &p->plan.rope;
     const struct {
         bool there;
-        unsigned feature;
+        FamilyWords feature;
     } all[] = {
         {c->extra->attention.window > 0 && !p->by_layer, FEATURE_WINDOW},
         {c->extra->attention.qkv_bias && !c->extra->attention.o_bias, FEATURE_QKV_BIAS},
@@ -246,9 +246,9 @@ static unsigned features_of(const Publication *p) {
         {model_has_experts(p->model), FEATURE_EXPERTS},
         {c->extra->attention.sinks, FEATURE_SINKS},
         {r->temperature_beta != 0, FEATURE_TEMPERATURE},
-        {r->rotary_dim < p->plan->head_dim, FEATURE_PARTIAL},
+        {r->rotary_dim < p->plan.head_dim, FEATURE_PARTIAL},
     };
-    unsigned found = 0;
+    FamilyWords found = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].there) found |= all[i].feature;
     return found;
@@ -263,7 +263,7 @@ static bool is_latent(const Publication *p) {
 // The family that a file named, or that is nearest to the model. NULL: with layers of two kinds,
 // none has what the model has.
 static const RopeFamily *published_family(const Publication *p) {
-    bool grows = p->plan->rope.temperature_beta != 0;
+    bool grows = p->plan.rope.temperature_beta != 0;
     if (p->said->model_type) return family_named(p->said->model_type);
     if (is_latent(p)) return family_with(FAMILY_LATENT | FAMILY_RUNS | (grows ? FAMILY_GROWS : 0));
     return family_nearest(features_of(p), p->by_layer);
@@ -282,9 +282,9 @@ typedef enum {
 } LayerForm;
 
 static RopePlan of_sliding(const Publication *p) {
-    RopePlan other = *p->plan;
+    RopePlan other = p->plan;
     int own_head = p->said->sliding_head_dim;
-    other.rope = p->plan->sliding;
+    other.rope = p->plan.sliding;
     if (own_head) other.head_dim = own_head;
     return published_form(&other);
 }
@@ -292,9 +292,9 @@ static RopePlan of_sliding(const Publication *p) {
 // Whether both kinds of layers turn alike, but for what they see.
 static bool turn_alike(const Publication *p) {
     RopeFreqs full, sliding;
-    int length = 2 * p->plan->rope.train_ctx;
-    rope_frequencies(&p->plan->rope, length, &full);
-    rope_frequencies(&p->plan->sliding, length, &sliding);
+    int length = 2 * p->plan.rope.train_ctx;
+    rope_frequencies(&p->plan.rope, length, &full);
+    rope_frequencies(&p->plan.sliding, length, &sliding);
     size_t n = (size_t)full.n_pairs * sizeof *full.inv_freq;
     return full.n_pairs == sliding.n_pairs && full.attention_factor == sliding.attention_factor &&
            memcmp(full.inv_freq, sliding.inv_freq, n) == 0;
@@ -316,7 +316,20 @@ static LayerForm form_of_one(const Publication *p) {
     return family && family->flags & FAMILY_NO_SCALING ? FORM_FULL : FORM_ONE;
 }
 
-static void print_layer_types(FILE *out, const Publication *p) {
+// The key of the theta beside a block, which is that of the full layers.
+static const char *theta_key(const RopeFamily *family) {
+    const char *own = family ? family->theta_keys[KIND_FULL] : NULL;
+    return own ? own : "rope_theta";
+}
+
+// That of the sliding ones in the older layout, which may be the same key: then a block says the
+// theta of full layers. NULL: the older layout is another, or has none.
+static const char *sliding_theta_key(const RopeFamily *family, LayerForm form) {
+    return form == FORM_OLD ? family->theta_keys[KIND_SLIDING] : NULL;
+}
+
+static void print_layer_types(FILE *out, const Publication *p, const RopeFamily *family) {
+    const char *other = family->other_words ? family->other_words : "";
     int n = p->model->layers ? (int)p->model->config.n_layers : p->said->layers.n;
     fprintf(out, ", \"sliding_window\": %d", p->window);
     if (n > 0) fprintf(out, ", \"num_hidden_layers\": %d, \"layer_types\": [", n);
@@ -325,7 +338,9 @@ static void print_layer_types(FILE *out, const Publication *p) {
         int kind = !layer                                ? p->said->layers.kinds[l]
                    : layer->extra->flags & LAYER_SLIDING ? KIND_SLIDING
                                                          : KIND_FULL;
-        fprintf(out, "%s\"%s\"", l ? ", " : "", kind_keys[kind]);
+        if (l) fputs(", ", out);
+        if (kind == KIND_OTHER) fprintf(out, "\"%.*s\"", (int)strcspn(other, " "), other);
+        else fprintf(out, "\"%s\"", kind_keys[kind]);
     }
     if (n > 0) fputc(']', out);
 }
@@ -368,7 +383,7 @@ static void print_full(FILE *out, const Publication *p, const RopePlan *full, Bl
 static void print_blocks(FILE *out, const Publication *p, LayerForm form) {
     const RopeFamily *family = p->said->model_type ? family_named(p->said->model_type) : NULL;
     const bool is_whole = family && family->flags & FAMILY_PARTIAL;
-    const RopePlan full = published_form(p->plan), sliding = of_sliding(p);
+    const RopePlan full = published_form(&p->plan), sliding = of_sliding(p);
     if (block_has_chunks(&full.rope)) {
         fprintf(out, "{\"max_position_embeddings\": %d", most_positions(p, &full.rope));
         put_json_number(out, "rope_theta", full.rope.theta);
@@ -382,10 +397,10 @@ static void print_blocks(FILE *out, const Publication *p, LayerForm form) {
         print_full(out, p, &full, (BlockForm){.is_bare = false});
         return;
     }
-    fprintf(out, "{\"%s\": ", kind_keys[KIND_FULL]);
+    fprintf(out, "{\"%s\": ", family_block_name(family, KIND_FULL));
     print_full(out, p, &full, (BlockForm){.is_bare = false});
     if (form == FORM_TYPES) {
-        fprintf(out, ", \"%s\": ", kind_keys[KIND_SLIDING]);
+        fprintf(out, ", \"%s\": ", family_block_name(family, KIND_SLIDING));
         block_put(out, &sliding, (BlockForm){.has_share = !is_latent(p), .is_whole = is_whole});
     }
     fputc('}', out);
@@ -414,10 +429,11 @@ static void print_layered(FILE *out, const Publication *p, const RopePlan *full)
     print_head(out, family, own_head ? own_head : full->head_dim,
                block_has_original(c) ? most_positions(p, c) : c->train_ctx);
     if (own_head) fprintf(out, ", \"global_head_dim\": %d", full->head_dim);
-    print_layer_types(out, p);
-    if (form != FORM_TYPES) put_json_number(out, "rope_theta", c->theta);
-    if (form == FORM_OLD && family->theta_keys[KIND_SLIDING])
-        put_json_number(out, family->theta_keys[KIND_SLIDING], of_sliding(p).rope.theta);
+    print_layer_types(out, p, family);
+    const char *of_sliding_ones = sliding_theta_key(family, form);
+    const bool is_one = of_sliding_ones && strcmp(of_sliding_ones, theta_key(family)) == 0;
+    if (form != FORM_TYPES && !is_one) put_json_number(out, theta_key(family), c->theta);
+    if (of_sliding_ones) put_json_number(out, of_sliding_ones, of_sliding(p).rope.theta);
     // Without a block some families have their class's, as gpt-oss has.
     if (form == FORM_TYPES || c->method != ROPE_NONE || family->block) {
         fprintf(out, ", \"%s\": ", form == FORM_TYPES ? "rope_parameters" : "rope_scaling");
@@ -444,7 +460,7 @@ static void print_config(FILE *out, const Publication *p, const RopePlan *plan, 
     if (is_latent(p))
         fprintf(out, ", \"qk_nope_head_dim\": %d, \"qk_rope_head_dim\": %d",
                 plan->head_dim - c->rotary_dim, c->rotary_dim);
-    put_json_number(out, "rope_theta", c->theta);
+    put_json_number(out, theta_key(family), c->theta);
     if (!is_latent(p)) block_put_share(out, plan);
     if (block_has_chunks(c)) fputs(", ", out);
     if (block_has_chunks(c)) block_put_chunks(out, c);
@@ -473,7 +489,7 @@ static FILE *open_published(const Publication *p, const RopePlan *plan, const ch
 }
 
 char *publish_config(const Publication *p, bool may_be_bare, Error *err) {
-    const RopePlan plan = published_form(p->plan);
+    const RopePlan plan = published_form(&p->plan);
     char *text = NULL;
     size_t size;
     FILE *out = open_published(p, &plan, "its family has no RoPE", &text, &size, err);
@@ -486,7 +502,7 @@ char *publish_config(const Publication *p, bool may_be_bare, Error *err) {
 
 // Hunyuan's ntk by a factor at every length.
 static void print_alpha_keys(FILE *out, const Publication *p) {
-    const RopeConfig *c = &p->plan->rope;
+    const RopeConfig *c = &p->plan.rope;
     fprintf(out, "{\"max_position_embeddings\": %d", p->context);
     put_json_number(out, "rope_theta", c->theta);
     fputs(", \"rope_scaling\": {\"type\": \"dynamic\"", out);
@@ -504,11 +520,11 @@ static void print_rope_keys(FILE *out, const Publication *p, const RopePlan *pla
     const bool is_reached = block_has_original(c) || block_has_chunks(c) || c->dynamic;
     fprintf(out, "{\"max_position_embeddings\": %d",
             is_reached ? most_positions(p, c) : p->context);
-    if (!is_typed && !grows) put_json_number(out, "rope_theta", c->theta);
+    if (!is_typed && !grows) put_json_number(out, theta_key(family), c->theta);
     if (!is_typed && !is_latent(p) && family->flags & FAMILY_PARTIAL)
         put_json_number(out, "partial_rotary_factor", share_of(c->rotary_dim, plan->head_dim));
-    if (form == FORM_OLD && family->theta_keys[KIND_SLIDING])
-        put_json_number(out, family->theta_keys[KIND_SLIDING], of_sliding(p).rope.theta);
+    if (sliding_theta_key(family, form))
+        put_json_number(out, sliding_theta_key(family, form), of_sliding(p).rope.theta);
     if (block_has_original(c) && !is_typed && !grows)
         fprintf(out, ", \"original_max_position_embeddings\": %d", c->train_ctx);
     const bool has_block =
@@ -524,12 +540,12 @@ static void print_rope_keys(FILE *out, const Publication *p, const RopePlan *pla
 }
 
 char *publish_keys(const Publication *p, Error *err) {
-    const RopePlan plan = published_form(p->plan);
+    const RopePlan plan = published_form(&p->plan);
     char *text = NULL;
     size_t size;
     FILE *out = open_published(p, &plan, NULL, &text, &size, err);
     if (!out) return NULL;
-    const RopeConfig *own = &p->plan->rope;
+    const RopeConfig *own = &p->plan.rope;
     const bool is_ntk = own->method == ROPE_NTK && !own->dynamic;
     if (is_ntk && published_family(p)->flags & FAMILY_ALPHA) print_alpha_keys(out, p);
     else print_rope_keys(out, p, &plan);
@@ -573,27 +589,33 @@ static void print_llama_cpp(const RopeConfig *c) {
 
 // Prints what has to be beside the block, or where the blocks of kinds of layers belong.
 static void print_beside(const Publication *p, LayerForm form) {
-    const RopeConfig *c = &p->plan->rope;
+    const RopeConfig *c = &p->plan.rope;
     if (form >= FORM_TYPES || block_has_chunks(c)) {
         printf(block_has_chunks(c)
                    ? "# these belong into config.json, beside a rope_scaling of null"
                    : "# the blocks belong into rope_parameters");
         return;
     }
-    printf("# beside the block: rope_theta");
     const RopeFamily *family = published_family(p);
-    if (form == FORM_OLD && family->theta_keys[KIND_SLIDING])
-        printf(", %s %.9g", family->theta_keys[KIND_SLIDING], p->plan->sliding.theta);
-    if (c->rotary_dim < p->plan->head_dim && !is_latent(p))
-        printf(", partial_rotary_factor %.12g", share_of(c->rotary_dim, p->plan->head_dim));
+    const char *key = theta_key(family), *of_sliding_ones = sliding_theta_key(family, form);
+    const bool is_one = of_sliding_ones && strcmp(of_sliding_ones, key) == 0;
+    printf("# beside the block: ");
+    if (!is_one) printf("%s", key);
+    if (strcmp(key, "rope_theta") != 0)
+        printf(" %.12g", c->theta);  // that of the block is not read
+    if (of_sliding_ones)
+        printf("%s%s %.12g", is_one ? "" : ", ", of_sliding_ones, p->plan.sliding.theta);
+    if (c->rotary_dim < p->plan.head_dim && !is_latent(p))
+        printf(", partial_rotary_factor %.12g", share_of(c->rotary_dim, p->plan.head_dim));
     if (block_has_original(c))
         printf(", original_max_position_embeddings %d, max_position_embeddings %d", c->train_ctx,
                most_positions(p, c));
 }
 
 void publish_options(const Publication *p) {
-    const RopeConfig *c = &p->plan->rope;
-    const RopePlan published = published_form(p->plan);
+    const RopeConfig *c = &p->plan.rope;
+    const RopePlan published = published_form(&p->plan);
+    if (p->bare_full) printf("# of the sliding layers: the full ones do not turn\n");
     print_llama_cpp(&published.rope);
     if (c->window > 0 && !p->by_layer)
         printf("# window %d is not a rope setting: Hugging Face has sliding_window\n", c->window);

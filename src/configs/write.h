@@ -7,10 +7,13 @@
 
 // What is published: a plan, and what a config needs to know beside it.
 typedef struct {
-    const RopePlan *plan;
+    // What is published. Where full layers do not turn, its settings are those of the sliding ones,
+    // which a config's one block is about.
+    RopePlan plan;
     const Model *model;    // whose plan it is; without layers: there is none
     const RopeFile *said;  // what a file said of the model's RoPE: family, layers, their heads
-    bool by_layer;         // sliding layers turn by plan->sliding
+    bool by_layer;         // sliding layers turn by plan.sliding
+    bool bare_full;        // full layers do not turn
     int context;           // positions that the model is meant for
     int window;            // of sliding layers; 0: none slide
 } Publication;

@@ -237,6 +237,10 @@ static void serve_yarn(Config *c) {
         serve_deepseek(c);
         return;
     }
+    if (reading_does(c, DOES_FOUR_KEYS)) {
+        reading_multiply_by(c, rope_yarn_growth(c->rope->factor) + 1);
+        return;
+    }
     const Json *apply = config_member(c, "apply_yarn_scaling");
     const bool is_off = reading_has_rule(c, RULE_APPLY_YARN) && apply && apply->kind == 'f' &&
                         !config_member(c, "mrope_section");
@@ -280,7 +284,7 @@ static void serve_ramp(Config *c) {
     const bool has_sections = config_member(c, "mrope_section");
     const bool is_told = reading_does(c, DOES_TELLS_POSITIONS) &&
                          (drops_sections(c) || !reading_has_rule(c, RULE_SECTIONS_AT_ALL));
-    if (reading_has_rule(c, RULE_EXTRAPOLATION))
+    if (reading_has_rule(c, RULE_EXTRAPOLATION) && !reading_does(c, DOES_FOUR_KEYS))
         c->as->spread = reading_block_number(c, "extrapolation_factor", 0);
     if (!reading_has_rule(c, RULE_SECTIONS) || !has_sections || is_told) return;
     if (c->rope->train_ctx <= MOST / 4) c->rope->train_ctx *= 4;
@@ -364,7 +368,7 @@ static void refuse_by_vllm(Config *c) {
                   "TypeError: factor is null");
     config_refuse(c, is_pasted,
                   "TypeError: no rope_theta, since rope_scaling replaces rope_parameters");
-    config_refuse(c, reading_does(c, DOES_NEEDS_BETAS) && !has_betas,
+    config_refuse(c, reading_does(c, DOES_FOUR_KEYS) && !has_betas,
                   "KeyError: beta_fast or beta_slow");
     config_refuse(c, types_disagree(c), "ValueError: type and rope_type disagree");
     config_refuse(c, c->is_mrope && !config_member(c, "mrope_section"),
@@ -402,6 +406,20 @@ static void vllm_longrope(Config *c) {
     serve_mscale(c, is_long);
 }
 
+// Where kinds of layers have blocks, the last one counts that has a factor, and whose type lengthens.
+static double factor_of_kinds(Config *c) {
+    const Json *kinds = json_member(c->config, "rope_parameters");
+    double factor = 1, x;
+    for (const Json *v = json_members(kinds); v; v = v->next) {
+        const Json *newer = json_member(v, "rope_type");
+        const RopeType type = config_type_named(c, newer ? newer : json_member(v, "type"));
+        const bool lengthens =
+            type_rows[type].flags & TYPE_EXTENDS_MOST || type == TYPE_PROPORTIONAL;
+        if (lengthens && json_number(json_member(v, "factor"), &x)) factor = x;
+    }
+    return factor;
+}
+
 // max_position_embeddings, times the factor of some types; Gemma 3's is never multiplied.
 static void limit_vllm(Config *c) {
     const bool lengthens = c->type == TYPE_YARN && reading_has_rule(c, RULE_YARN_LENGTHENS);
@@ -409,6 +427,8 @@ static void limit_vllm(Config *c) {
         config_type_has(c, TYPE_EXTENDS_MOST) || c->type == TYPE_PROPORTIONAL;
     if (reading_does(c, DOES_KEEPS_LENGTH)) return;
     if (lengthens) limit_by_factor(c, c->as->other == OTHER_NONE ? c->rope->train_ctx : c->trained);
+    else if (c->layout == BY_TYPE && is_typed(c))
+        c->as->out->max_len = (int)fmin(fmax(c->trained * factor_of_kinds(c), 1), MOST);
     else if (is_multiplied && !(c->kind == KIND_SLIDING && c->layout == BY_TYPE))
         limit_by_factor(c, c->trained);
 }
@@ -502,6 +522,7 @@ static void sglang_layers(Config *c) {
     bool is_pasted = reading_does(c, DOES_PASTED_TURNS_ALL) &&
                      reading_is_on(json_member(c->config, "rope_scaling"));
     if (!reading_does(c, DOES_SCALING_ALONE)) refuse_by_classes(c);
+    reading_lose_block(c);
     if (reading_does(c, DOES_FULL_PLAIN) && is_full && !c->stopped)
         reading_switch_off(c, true, "full layers get no block");
     if (is_pasted && is_full) {
@@ -524,7 +545,7 @@ static void limit_sglang(Config *c) {
     if (by_kind && flat && !json_member(flat, key_of_original)) {
         const double factor = reading_number(c, flat, "factor", 1);
         c->as->out->max_len = (int)fmin(fmax(c->trained * factor, 1), MOST);
-    } else if (!by_kind && is_multiplied && !c->inside) {
+    } else if ((!by_kind || reading_does(c, DOES_SCALING_ALONE)) && is_multiplied && !c->inside) {
         limit_by_factor(c, c->trained);
     }
 }

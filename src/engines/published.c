@@ -32,7 +32,7 @@ static void print_difference(const Reading *r, const Reading *last) {
 }
 
 static bool print_engines(const Publication *p, const char *config, Error *err) {
-    const RopeConfig *c = &p->plan->rope, meant[N_KINDS] = {p->plan->rope, p->plan->sliding};
+    const RopeConfig *c = &p->plan.rope, meant[N_KINDS] = {p->plan.rope, p->plan.sliding};
     int known;
     Readings *far = engines_read(NULL, config, publish_reach(c) + 1, meant, err);
     Readings *near = far ? engines_read(NULL, config, c->train_ctx / 2 + 1, meant, err) : NULL;

@@ -44,7 +44,7 @@ void reading_multiply_by(Config *c, double a) {
     c->rope->mscale = c->rope->mscale_all_dim = 0;
 }
 
-bool reading_does(const Config *c, unsigned quirk) {
+bool reading_does(const Config *c, FamilyWords quirk) {
     return c->as->own && c->as->own->does & quirk;
 }
 
@@ -162,7 +162,13 @@ static void refuse_by_validation(Config *c) {
 
 // What transformers 5 refuses before an engine sees it.
 static void refuse_through_hf5(Config *c) {
+    const int n_named = family_layers_named(c->config, c->family);
+    char words[120];
     refuse_by_validation(c);
+    snprintf(words, sizeof words,
+             "ValueError: num_hidden_layers must be equal to the number of layer_types (%d)",
+             n_named);
+    config_refuse(c, n_named, words);
     bool has_bounds = c->rope->low_freq_factor > 0 && c->rope->high_freq_factor > 0;
     config_refuse(c, c->type == TYPE_UNKNOWN,
                   c->flags & SERVES ? "ValueError: Unknown RoPE scaling type"

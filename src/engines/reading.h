@@ -28,7 +28,7 @@ typedef struct EngineReader {
 // this release. The row's theta replaces a missing one.
 void reading_find_own(Config *c, const char *engine);
 // Whether the engine does this with the family: DOES_....
-bool reading_does(const Config *c, unsigned quirk);
+bool reading_does(const Config *c, FamilyWords quirk);
 // Whether a rule holds in the release of the engine, or in that of transformers that reads the config
 // for it.
 bool reading_has_rule(const Config *c, ReleaseRule rule);

@@ -64,6 +64,7 @@ static const struct {
     {"llama.cpp", FIRST, 2026.062, RULE_PHI3_BY_SCALING},
 
     {"mlx-lm", FIRST, 0.32, RULE_NO_DYNAMIC},
+    {"mlx-lm", 0.32, NEWEST, RULE_PARAMETERS},
 };
 
 bool release_has(const char *engine, double release, ReleaseRule rule) {

@@ -291,7 +291,7 @@ static void attend_task(const Attention *c, const Cut *cut, int slot,
     int end = first + n;
     AttentionTask k = begin_task(c, scratch, kv_head, t0, n);
     bool is_watched = c->watch && c->watch->head / cut->heads == kv_head;
-    int block0 = slot % cut->splits * cut->per_split;
+    int block0 = cut->first_block + slot % cut->splits * cut->per_split;
     int64_t at = slot * s->rows;
     int64_t width = c->cache->value_width;
     float *sums = s->sums + at * width;
@@ -342,9 +342,18 @@ static void merge(const AttentionScratch *s, int64_t slot, int splits, int64_t r
     kv_cache_rotate_back(cache, out);
 }
 
+// The first block that any query of a call sees, or that is watched.
+static int first_block_of(const Attention *a) {
+    bool is_all = a->sinks > 0 || a->watch;
+    return is_all ? 0 : window_start(a, a->first) / KV_BLOCK;
+}
+
 void attention_by_team(const Team *team, const Attention *a) {
     int64_t d = a->cache->value_dim;
-    Cut c = attention_cut(a->cache, a->n_heads, a->n, (a->first + a->n - 1) / KV_BLOCK + 1);
+    int first_block = first_block_of(a);
+    int n_blocks = (a->first + a->n - 1) / KV_BLOCK + 1 - first_block;
+    Cut c = attention_cut(a->cache, a->n_heads, a->n, n_blocks);
+    c.first_block = first_block;
     // The last groups have the longest past, so they are begun first.
     int n_tasks = a->cache->n_kv_heads * c.groups * c.splits;
     const AttentionMemory *memory = &a->scratch->threads[team->number];

@@ -5,8 +5,10 @@ Cut attention_cut(const KvCache *cache, int n_heads, int n, int n_blocks) {
     int heads = n_heads / cache->n_kv_heads;
     int per_group = heads < TASK_ROWS ? TASK_ROWS / heads : 1;
     int groups = (n + per_group - 1) / per_group;
-    bool is_split = (int64_t)cache->n_kv_heads * groups < ENOUGH_TASKS;
-    int per_split = is_split ? SPLIT_BLOCKS : n_blocks;
+    int unsplit = cache->n_kv_heads * groups;
+    int even = (unsplit * n_blocks + ENOUGH_TASKS - 1) / ENOUGH_TASKS;  // blocks, by so many tasks
+    int per_split = even < SPLIT_BLOCKS ? even : SPLIT_BLOCKS;
+    if (unsplit >= ENOUGH_TASKS) per_split = n_blocks;
     return (Cut){
         .heads = heads,
         .per_group = per_group,
@@ -29,7 +31,8 @@ void attention_need(AttentionNeeds *needs, const KvCache *cache, int n_heads) {
     needs->key_dim = larger(needs->key_dim, cache->head_dim);
     needs->width = larger(needs->width, cache->value_width);
     needs->unpacked = larger(needs->unpacked, kv_cache_room(cache));
-    needs->tasks = larger(needs->tasks, larger(groups, few * splits));
+    // A short past is split for ENOUGH_TASKS, with one task more for each group.
+    needs->tasks = larger(needs->tasks, larger(groups, few * splits + ENOUGH_TASKS));
     needs->values_in_keys = needs->values_in_keys || cache->values_in_keys;
 }
 

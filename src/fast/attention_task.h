@@ -30,7 +30,7 @@ typedef struct {
 
 enum {
     TASK_ROWS = 128,    // rows that go through a block together, about
-    SPLIT_BLOCKS = 16,  // blocks of the past that one task takes when the past is split
+    SPLIT_BLOCKS = 16,  // most blocks of the past that one task takes when the past is split
     ENOUGH_TASKS = 16,  // with fewer tasks than this the past is split
     FEW_ROWS = 12,      // up to so many rows multiply a block as it lies
 };
@@ -58,6 +58,7 @@ typedef struct {
     int heads;              // query heads that share a kv head
     int per_group, groups;  // queries of a group; number of groups
     int per_split, splits;  // blocks of a split; number of splits
+    int first_block;        // of the past: the blocks before it are seen by no query
 } Cut;
 
 typedef struct {

@@ -1,6 +1,6 @@
-// Few vectors by rows that lie side by side. A register has the same four columns of LANES rows,
-// and a vector's four columns are brought to all lanes. So a lane adds up one row, and scales of
-// all rows are in one register, too.
+// Few vectors by rows that lie side by side. A register has the same four columns of BAND_ROWS rows, or
+// eight, and a vector's columns are brought to all lanes. So a lane adds up one row, and scales of all
+// rows are in one register, too.
 #include "packed.h"
 
 // Clang leaves loops as they are that would become too long.
@@ -11,57 +11,55 @@
 #include "kernels.h"
 #include "product.h"
 
-// Prefetches the share of word i of a run in a super-block's bytes, far ahead, and two
-// super-blocks ahead into the first-level cache. A processor that brings what is near by itself
-// does not follow two groups at once. With the word, x, so that prefetches are spread evenly over
-// a super-block.
+// Prefetches the share of a register, word i of a run and the next, in a super-block's bytes. With the
+// register, x, so that prefetches are spread evenly over a super-block.
 ALWAYS_INLINE vb prefetch_part(WeightType type, Band band, int run, int i, vb x) {
-    enum { SUPER_BLOCKS_AHEAD = 2 };
     int64_t bytes = group_bytes(type), words = runs_of(type) * words_of_run(type);
     int64_t word = run * words_of_run(type) + i, line = 64;
     int64_t first = (word * bytes / words + line - 1) / line;
-    int64_t end = ((word + 1) * bytes / words + line - 1) / line;
-    UNROLLED (k, 2)
-        if (first + k < end)
-            for (int64_t group = 0; group < (band.next ? 2 : 1); group++) {
-                const uint8_t *at = band.at + group * band.next + (first + k) * line;
-                x = prefetch_pinned(x, at + FAR_AHEAD + band.skipped,
-                                    at + SUPER_BLOCKS_AHEAD * bytes);
-            }
+    int64_t end = ((word + WORDS) * bytes / words + line - 1) / line;
+    UNROLLED (k, 3) {
+        if (first + k < end) x = prefetch_pinned(x, band.at + (first + k) * line);
+    }
     return x;
 }
 
-// So many words add up in 16 bits: of numbers up to 15, 31 and 127. Q6_K's are between -32 and
+// So many registers add up in 16 bits, of 8, 4 or 1 words: of numbers up to 15, 31 and 128. Q6_K's are between -32 and
 // 31, as its sums begin at what the zero takes off; only the last one of four need fit.
 ALWAYS_INLINE int shorts_of(WeightType type) {
     int bits = layouts[type].bits;
-    return bits <= 4 ? 8 : bits <= 6 ? 4 : 1;
+    return bits <= 4 ? 8 / WORDS : bits <= 6 ? 4 / WORDS : 1;
 }
+
+// Where a register has two words of a row, its sums are in two lanes, and what is added once is added to
+// both by half.
+enum { HALVED = WORDS - 1 };
 
 // What a run adds up to for each of its parts: times scales, unless these meet the sums later.
 // Those have a number for each half of a part with scales of its own.
 typedef struct {
     vi scaled[2], whole[2][2];
     vs shorts[2];
-    vb nibbles;  // of the word, both halves
+    vb word;  // all of its halves
 } RunSums;
 
-// Adds half w % 2 of word w / 2 of a run to its part's sums.
-ALWAYS_INLINE void add_word(WeightType type, Band band, int run, int w, const int8_t *x,
-                            const InLanes *lanes, const PackedScales *s, RunSums *to) {
+// Adds a half of word i of a run, and of the next where a register has it, to its part's sums.
+ALWAYS_INLINE void add_words(WeightType type, Band band, int run, int i, int upper, const int8_t *x,
+                             const InLanes *lanes, const PackedScales *s, RunSums *to) {
     bool by_halves = layouts[type].columns == 16;
-    int column = run_column(type, run, w % 2, w / 2);
+    int column = run_column(type, run, upper, i);
     int p = column / PART;
     int half = by_halves ? column % PART / 16 : 0;
-    int part = is_nibbles(type) ? 0 : w % 2;
-    int count = is_nibbles(type) ? w : w / 2;  // what came before it
+    int part = parts_of_run(type) == 1 ? 0 : upper;
+    bool are_one_part = halves_of_word(type) > parts_of_run(type);
+    int count = are_one_part ? 2 * (i / WORDS) + upper : i / WORDS;  // what came before it
     int most = shorts_of(type);
     Columns columns = load_columns(packed_dot(type), x, column);
-    if (w % 2 == 0) {
-        vb nibbles = in_register(nibbles_of_rows(type, band, run, w / 2));
-        to->nibbles = prefetch_part(type, band, run, w / 2, nibbles);
+    if (upper == 0) {
+        vb word = in_register(numbers_of_rows(type, band, run, i));
+        to->word = prefetch_part(type, band, run, i, word);
     }
-    vb q = packed_numbers(type, band, run, w % 2, w / 2, to->nibbles);
+    vb q = packed_numbers(type, band, run, upper, i, to->word);
     if (!SUMS_OF_PAIRS) {
         if (type == WEIGHT_IQ5_K) q += packed_shift(s, 2 * p + half);
         to->whole[part][half] = dot_rows(packed_dot(type), to->whole[part][half], q, columns);
@@ -69,7 +67,8 @@ ALWAYS_INLINE void add_word(WeightType type, Band band, int run, int w, const in
     }
     vs *shorts = &to->shorts[part];
     bool has_start = type == WEIGHT_Q6_K;
-    if (has_start && count % most == 0) *shorts = (vs)splat_lane(lanes->q6_starts[2 * p + half]);
+    if (has_start && count % most == 0)
+        *shorts = (vs)splat_lane(lanes->q6_starts[2 * p + half]) >> HALVED;
     bool are_first = !has_start && count % most == 0;
     *shorts = short_sums(*shorts, q, columns.even, is_int8(type), are_first);
     if (count % most != most - 1) return;
@@ -85,7 +84,7 @@ ALWAYS_INLINE vi shifts_of(const InLanes *lanes, const PackedScales *s, int p) {
     vs shifted = (vs)((s->shifted | s->shifted << 16) & (vu)own) == (vs)own;
     vi scales = (packed_scale(WEIGHT_IQ5_K, s, 2 * p, true) & 0xffff) |
                 (packed_scale(WEIGHT_IQ5_K, s, 2 * p + 1, true) & ~0xffff);
-    return times_short((vs)minus_sums, scales & (vi)shifted) << 1;
+    return times_short((vs)minus_sums, scales & (vi)shifted) << (1 - HALVED);
 }
 
 // A part of a run as float32, for s->d.
@@ -96,7 +95,7 @@ ALWAYS_INLINE vf part_sums(WeightType type, const RunSums *of, int part, int p, 
     if (SUMS_OF_PAIRS) {
         vi sums = of->scaled[part];
         if (type == WEIGHT_IQ5_K) sums -= shifts_of(lanes, s, p);
-        if (zero_bits && !by_halves) sums += splat_int(x->part_starts[p]) << zero_bits;
+        if (zero_bits && !by_halves) sums += splat_int(x->part_starts[p]) << (zero_bits - HALVED);
         return to_float(sums);
     }
     vf sums = {0};
@@ -104,30 +103,33 @@ ALWAYS_INLINE vf part_sums(WeightType type, const RunSums *of, int part, int p, 
         int k = by_halves ? 2 * p + half : p;
         const int32_t *minus_sum = by_halves ? &x->half_starts[k] : &x->part_starts[k];
         vi whole = whole_sums(packed_dot(type), of->whole[part][half]);
-        if (zero_bits) whole += splat_int(*minus_sum) << (zero_bits + (IN_PAIRS ? 8 : 0));
+        if (zero_bits) whole += splat_int(*minus_sum) << (zero_bits - HALVED + (IN_PAIRS ? 8 : 0));
         vf scaled = to_float(whole) * to_float(packed_scale(type, s, k, false));
         if (half == 0 || by_halves) sums += scaled;
     }
     return sums;
 }
 
-// What a super-block adds up to, for s->d and s->dm.
+// What a super-block adds up to: for s->d and s->dm, unless its runs have their own scales.
 typedef struct {
-    vf products, minima;
+    vf products, offsets;
 } BlockSums;
 
 ALWAYS_INLINE void add_run(WeightType type, Band band, int run, const Rounded *x,
                            const InLanes *lanes, const PackedScales *s, BlockSums *to) {
     const int8_t *values = IN_PAIRS ? x->values + SUPER_BLOCK : x->values;
     RunSums of = {0};
-    UNROLLED (i, words_of_run(type))
-        UNROLLED (upper, 2) add_word(type, band, run, 2 * i + upper, values, lanes, s, &of);
+    UNROLLED (i, words_of_run(type) / WORDS)
+        UNROLLED (upper, halves_of_word(type))
+            add_words(type, band, run, i * WORDS, upper, values, lanes, s, &of);
     UNROLLED (part, parts_of_run(type)) {
         int p = run_column(type, run, part, 0) / PART;
         vf sums = part_sums(type, &of, part, p, x, lanes, s);
         if (is_run_a_block(type)) sums *= run_scales(type, band, run);
         to->products += sums * x->scales[p];
-        if (layouts[type].has_offset) to->minima += packed_minimum(s, p) * x->sums[p];
+        if (!layouts[type].has_offset) continue;
+        if (is_run_a_block(type)) to->offsets += run_offsets(type, band, run) * x->sums[p];
+        else to->offsets -= packed_minimum(s, p) * x->sums[p];
     }
 }
 
@@ -140,8 +142,11 @@ ALWAYS_INLINE vf add_packed(WeightType type, Band band, int left, const Rounded 
     if (left == 0)
         UNROLLED (run, runs_of(type)) add_run(type, band, run, x, lanes, &s, &of);
     if (IN_PAIRS) of.products *= 1.0f / PAIRS_UNIT;
-    sum += is_run_a_block(type) ? of.products : of.products * s.d;
-    return layouts[type].has_offset ? sum - of.minima * s.dm : sum;
+    bool has_own = is_run_a_block(type);
+    of.offsets *= 1.0f / WORDS;
+    sum += has_own ? of.products : of.products * s.d;
+    if (layouts[type].has_offset) sum += has_own ? of.offsets : of.offsets * s.dm;
+    return sum;
 }
 
 typedef struct {
@@ -157,23 +162,18 @@ ALWAYS_INLINE void packed_rows_of(WeightType type, const void *given) {
     int64_t whole = g->m->cols / SUPER_BLOCK;
     int left = (int)(g->m->cols % SUPER_BLOCK) / PART / parts_of_run(type);
     for (int64_t t = 0; t < g->v->n; t++)
-        for (int64_t r = 0; r < g->n_rows; r += LANES) {
+        for (int64_t r = 0; r < g->n_rows; r += BAND_ROWS) {
             const Rounded *x = g->v->rounded + t;
             const InLanes *lanes = g->v->in_lanes + t;
             Band band = band_at(g->m, g->row + r, row_bytes);
             vf sum = {0};
-            int64_t ahead = FAR_AHEAD;  // from the beginning of the group that is prefetched
             for (int64_t i = 0; i < whole; i++, x += g->v->n, lanes += g->v->n) {
-                for (; ahead >= row_bytes * PACKED_ROWS; ahead -= row_bytes * PACKED_ROWS)
-                    band.skipped += band.next;
-                ahead += group_bytes(type);
                 sum = add_packed(type, band, 0, x, lanes, sum);
                 band.at += group_bytes(type);
             }
             // Other types have whole super-blocks.
             if (is_run_a_block(type) && left > 0) sum = add_packed(type, band, left, x, lanes, sum);
-            int64_t n = g->n_rows - r < LANES ? g->n_rows - r : LANES;
-            memcpy(g->sums + t * ROWS_IN_PLACE + r, &sum, n * sizeof(float));
+            store_rows(g->sums + t * ROWS_IN_PLACE + r, sums_of_rows(sum));
         }
 }
 
@@ -193,19 +193,20 @@ typedef struct {
 
 ALWAYS_INLINE void unpack_values(WeightType type, Band band, int run, const PackedScales *s,
                                  PanelShare to) {
-    UNROLLED (i, words_of_run(type))
-        UNROLLED (half, 2) {
-            vb nibbles = nibbles_of_rows(type, band, run, i);
-            vb q = packed_numbers(type, band, run, half, i, nibbles);
-            int word = run_column(type, run, half, i) / 4;
+    UNROLLED (i, words_of_run(type) / WORDS)
+        UNROLLED (half, halves_of_word(type)) {
+            vb numbers = numbers_of_rows(type, band, run, i * WORDS);
+            vb q = packed_numbers(type, band, run, half, i * WORDS, numbers);
+            int word = run_column(type, run, half, i * WORDS) / 4;
             if (type == WEIGHT_IQ5_K) q += packed_shift(s, word / 4);
             if (packed_dot(type) != PAIRS) {
-                store(to.values[word], (vf)in_panel(q));
+                store_words(to.values[word], to.values[word + 1], in_panel(q));
                 continue;
             }
             int first = LANES == 4 ? word / 4 * 8 + word % 4 : 2 * word;
-            store(to.values[first], (vf)widened_half(q, 0));
-            store(to.values[first + (LANES == 4 ? 4 : 1)], (vf)widened_half(q, 1));
+            int second = first + (LANES == 4 ? 4 : 1);
+            store_words(to.values[first], to.values[first + 2], widened_half(q, 0));
+            store_words(to.values[second], to.values[second + 2], widened_half(q, 1));
         }
 }
 
@@ -220,22 +221,30 @@ ALWAYS_INLINE void unpack_panel(WeightType type, const void *given) {
         if (k < scales) {
             vf scale = is_run_a_block(type) ? run_scales(type, g->band, k)
                                             : to_float(packed_scale(type, &s, k, false)) * s.d;
-            store(g->to.scales[k], scale * unit);
-            if (layout->has_offset) store(g->to.offsets[k], packed_minimum(&s, k) * -s.dm);
+            store_rows(g->to.scales[k], scale * unit);
+            if (!layout->has_offset) continue;
+            vf offset = is_run_a_block(type) ? run_offsets(type, g->band, k)
+                                             : packed_minimum(&s, k) * -s.dm;
+            store_rows(g->to.offsets[k], offset);
         }
     }
 }
 
 void unpack_packed_rows(const Matrix *m, int64_t row, int64_t index, PanelShare to) {
-    Band band = band_at(m, row, matrix_row_bytes(m));
     int64_t left = m->cols - index * SUPER_BLOCK;
     int columns = left < SUPER_BLOCK ? (int)left : SUPER_BLOCK;
     int words = PARTS * PART / 4 * (packed_dot(m->type) == PAIRS ? 2 : 1);
-    band.at += index * group_bytes(m->type);
     for (int i = columns < SUPER_BLOCK ? 0 : words; i < words; i++) {
         store(to.values[i], (vf){0});
         if (i < PARTS) store(to.scales[i], (vf){0});
+        if (i < PARTS) store(to.offsets[i], (vf){0});
     }
-    PackedPanel given = {band, columns / PART / parts_of_run(m->type), to};
-    for_packed_type(m->type, unpack_panel, &given);
+    for (int r = 0; r < LANES; r += BAND_ROWS) {
+        Band band = band_at(m, row + r, matrix_row_bytes(m));
+        band.at += index * group_bytes(m->type);
+        PanelShare share = {(void *)to.values[0][r], (void *)(to.scales[0] + r),
+                            (void *)(to.offsets[0] + r)};
+        PackedPanel given = {band, columns / PART / parts_of_run(m->type), share};
+        for_packed_type(m->type, unpack_panel, &given);
+    }
 }

@@ -1,47 +1,56 @@
-// Rows that lie side by side (src/weights/packed.c), LANES of them at once: their numbers and
-// scales in registers with a lane for each row.
+// Rows that lie side by side (src/weights/packed.c), BAND_ROWS of them at once: their numbers and
+// scales in registers with a lane for each row, or two.
 #pragma once
 
 #include "layouts.h"
 #include "simd_rows.h"
 
-// LANES rows of a matrix, from a block of their group on.
+// BAND_ROWS rows of a matrix, from a block of their group on.
 typedef struct {
     const uint8_t *at;
-    int64_t next;     // see load_words
-    int64_t skipped;  // see prefetch_far: the bytes of the register's other group
-    int row;          // the first one's place in the group, 0 where a register has them all
+    int row;  // the first one's place in the group
 } Band;
-
-ALWAYS_INLINE int row_in(Band band) { return (int)LANES < (int)PACKED_ROWS ? band.row : 0; }
 
 // Bytes of a super-block of eight rows.
 ALWAYS_INLINE int group_bytes(WeightType type) {
     return SUPER_BLOCK / layouts[type].values * layouts[type].bytes * PACKED_ROWS;
 }
 
-// Nibbles lie in words. Those of a run of words are columns of the same parts: the lower halves of
-// eight words are a part, and the upper halves another one; or both halves of four words are one.
-ALWAYS_INLINE int words_of_run(WeightType type) { return is_nibbles(type) ? 4 : 8; }
-ALWAYS_INLINE int parts_of_run(WeightType type) { return is_nibbles(type) ? 1 : 2; }
+// Whether a run is a block, with a scale of its own.
+ALWAYS_INLINE bool is_run_a_block(WeightType type) { return layouts[type].values == PART; }
+
+// Numbers lie in words, four to a word, or eight: nibbles, of which the lower halves are four columns
+// and the upper halves four others. The words of a run are columns of the same parts: eight words whose
+// halves are two parts; or four words, or eight of Q8_0, that are one part.
+ALWAYS_INLINE int halves_of_word(WeightType type) { return type == WEIGHT_Q8_0 ? 1 : 2; }
+ALWAYS_INLINE int parts_of_run(WeightType type) {
+    return is_run_a_block(type) || type == WEIGHT_IQ4_XS ? 1 : 2;
+}
+ALWAYS_INLINE int words_of_run(WeightType type) {
+    return parts_of_run(type) * PART / 4 / halves_of_word(type);
+}
 ALWAYS_INLINE int runs_of(WeightType type) { return PARTS / parts_of_run(type); }
 
-// The first column of a half of word i of a run: a part's, unless nibbles of a byte are of one
-// part.
+// The first column of a half of word i of a run: a part's, unless both halves are of one part.
 ALWAYS_INLINE int run_column(WeightType type, int run, int half, int i) {
-    if (is_nibbles(type)) return run * PART + half * 16 + i * 4;
+    if (parts_of_run(type) == 1) return run * PART + half * 16 + i * 4;
     if (type == WEIGHT_Q6_K) return run / 2 * 128 + half * 64 + run % 2 * PART + i * 4;
     return run * 64 + half * PART + i * 4;
 }
 
-// Word number i of the rows' blocks.
-ALWAYS_INLINE vb word_of_rows(Band band, int i) {
-    return load_words(band.at + 4 * (i * PACKED_ROWS + row_in(band)), band.next);
+// Where word number i of the rows' blocks lies.
+ALWAYS_INLINE const uint8_t *word_at_rows(Band band, int i) {
+    int row = WORDS == 1 ? band.row : 0;
+    return band.at + 4 * (i * PACKED_ROWS + row);
 }
+
+// Word number i of the rows' blocks, or words i and i + 1; and the same word for all lanes of a row.
+ALWAYS_INLINE vb words_of_rows(Band band, int i) { return load_bytes(word_at_rows(band, i)); }
+ALWAYS_INLINE vb word_of_rows(Band band, int i) { return load_word(word_at_rows(band, i)); }
 
 // The rows' float16 at `offset` of a group's block.
 ALWAYS_INLINE vf halves_of_rows(Band band, int offset) {
-    return load_halves(band.at + offset + 2 * row_in(band), band.next);
+    return load_halves(band.at + offset + 2 * band.row);
 }
 
 // Bits `from` and on of each byte, brought to bit `to`, and masked.
@@ -50,44 +59,58 @@ ALWAYS_INLINE vb move_bits(vb x, int from, int to, int mask) {
     return (vb)moved & (uint8_t)mask;
 }
 
-// Word i of a run: nibbles of both of its halves.
-ALWAYS_INLINE vb nibbles_of_rows(WeightType type, Band band, int run, int i) {
-    switch (type) {
-    case WEIGHT_Q4_K: return word_of_rows(band, 4 + 8 * run + i);
-    case WEIGHT_Q5_K: return word_of_rows(band, 12 + 8 * run + i);
-    case WEIGHT_Q6_K: return word_of_rows(band, 8 * run + i);
-    case WEIGHT_IQ4_XS: return word_of_rows(band, 2 + 4 * run + i);
-    case WEIGHT_IQ5_K: return word_of_rows(band, 4 + 8 * run + i);
-    default: break;  // whose blocks are runs
-    }
-    band.at += run * group_bytes(type) / PARTS + layouts[type].nibbles * PACKED_ROWS;
-    return word_of_rows(band, i);
+// The band from a byte on of a run that is a block.
+ALWAYS_INLINE Band in_block(WeightType type, Band band, int run, int byte) {
+    band.at += run * group_bytes(type) / PARTS + byte * PACKED_ROWS;
+    return band;
 }
 
-// Whether a run is a block, with a scale of its own.
-ALWAYS_INLINE bool is_run_a_block(WeightType type) { return layouts[type].values == PART; }
+// Word i of a run, or words i and i + 1: all halves.
+ALWAYS_INLINE vb numbers_of_rows(WeightType type, Band band, int run, int i) {
+    switch (type) {
+    case WEIGHT_Q4_K: return words_of_rows(band, 4 + 8 * run + i);
+    case WEIGHT_Q5_K: return words_of_rows(band, 12 + 8 * run + i);
+    case WEIGHT_Q6_K: return words_of_rows(band, 8 * run + i);
+    case WEIGHT_IQ4_XS: return words_of_rows(band, 2 + 4 * run + i);
+    case WEIGHT_IQ5_K: return words_of_rows(band, 4 + 8 * run + i);
+    case WEIGHT_Q8_0: return words_of_rows(in_block(type, band, run, 2), i);
+    default: return words_of_rows(in_block(type, band, run, layouts[type].nibbles), i);
+    }
+}
 
-// The rows' scales of such a run: their float16, or in MXFP4 half of 2^(e - 127), see mxfp4_scales.
+// The rows' scales of a run that is a block: their float16, or in MXFP4 half of 2^(e - 127), see
+// mxfp4_scales.
 ALWAYS_INLINE vf run_scales(WeightType type, Band band, int run) {
-    band.at += run * group_bytes(type) / PARTS;
+    band = in_block(type, band, run, 0);
     if (type != WEIGHT_MXFP4) return halves_of_rows(band, 0);
-    vi e = load_row_bytes(band.at + row_in(band), band.next);
+    vi e = load_row_bytes(band.at + band.row);
     vi ends = (e == 0) | (e == 255);
     return (vf)(e << 23 | (ends & 1 << 22)) * 0.5f;
 }
 
-// The numbers q (see Layout) of a half of word i of a run, for each row. Those of IQ5_K are shifted
-// elsewhere.
-ALWAYS_INLINE vb packed_numbers(WeightType type, Band band, int run, int half, int i, vb nibbles) {
-    vb lower = move_bits(nibbles, 4 * half, 0, 15);
+// The offsets of such a run, which Q4_1 and Q5_1 have.
+ALWAYS_INLINE vf run_offsets(WeightType type, Band band, int run) {
+    return halves_of_rows(in_block(type, band, run, 2), 0);
+}
+
+// The numbers q (see Layout) of a half of `word`, number i of a run, for each row. Those of IQ5_K are
+// shifted elsewhere.
+ALWAYS_INLINE vb packed_numbers(WeightType type, Band band, int run, int half, int i, vb word) {
+    if (type == WEIGHT_Q8_0) return word ^ INT8_OFFSET;
+    vb lower = move_bits(word, 4 * half, 0, 15);
     switch (type) {
-    case WEIGHT_Q5_K: return lower | move_bits(word_of_rows(band, 4 + i), 2 * run + half, 4, 16);
+    case WEIGHT_Q5_0:
+    case WEIGHT_Q5_1: {  // in the order of src/weights/packed.c
+        vb fifths = word_of_rows(in_block(type, band, run, layouts[type].fifths), 0);
+        return lower | take_bit_each(fifths, 4 * half + i);
+    }
+    case WEIGHT_Q5_K: return lower | move_bits(words_of_rows(band, 4 + i), 2 * run + half, 4, 16);
     case WEIGHT_Q6_K: {
         int two = 2 * (run % 2 + 2 * half);
-        return lower | move_bits(word_of_rows(band, 32 + run / 2 * 8 + i), two, 4, 48);
+        return lower | move_bits(words_of_rows(band, 32 + run / 2 * 8 + i), two, 4, 48);
     }
     case WEIGHT_IQ5_K: {
-        vb fifths = move_bits(word_of_rows(band, 36 + i), 2 * run + half, 7, 255);
+        vb fifths = move_bits(words_of_rows(band, 36 + i), 2 * run + half, 7, 255);
         return look_up_of_32(iq5_values, 128 - INT8_OFFSET, lower, fifths);
     }
     default: return numbers_of(type, lower);
@@ -176,6 +199,10 @@ ALWAYS_INLINE void for_packed_type(WeightType type,
                                    const void *given) {
     switch (type) {
     case WEIGHT_Q4_0: work(WEIGHT_Q4_0, given); break;
+    case WEIGHT_Q4_1: work(WEIGHT_Q4_1, given); break;
+    case WEIGHT_Q5_0: work(WEIGHT_Q5_0, given); break;
+    case WEIGHT_Q5_1: work(WEIGHT_Q5_1, given); break;
+    case WEIGHT_Q8_0: work(WEIGHT_Q8_0, given); break;
     case WEIGHT_Q4_K: work(WEIGHT_Q4_K, given); break;
     case WEIGHT_Q5_K: work(WEIGHT_Q5_K, given); break;
     case WEIGHT_Q6_K: work(WEIGHT_Q6_K, given); break;
@@ -189,11 +216,8 @@ ALWAYS_INLINE void for_packed_type(WeightType type,
 // How they are multiplied.
 ALWAYS_INLINE Dot packed_dot(WeightType type) { return dot_of_bits(layouts[type].bits); }
 
-// LANES rows from `row` on. Where there is but one group, a register takes it twice.
+// BAND_ROWS rows from `row` on.
 static inline Band band_at(const Matrix *m, int64_t row, int64_t row_bytes) {
-    int in_group = (int)(row % PACKED_ROWS);
-    int64_t group = row - in_group;
-    bool two = (int)LANES > (int)PACKED_ROWS && group + PACKED_ROWS < packed_rows(m);
-    const uint8_t *data = m->data;
-    return (Band){data + group * row_bytes, two ? row_bytes * PACKED_ROWS : 0, 0, in_group};
+    int64_t in_group = row % PACKED_ROWS;
+    return (Band){(const uint8_t *)m->data + (row - in_group) * row_bytes, (int)in_group};
 }

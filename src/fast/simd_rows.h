@@ -7,49 +7,97 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-// A register has four columns of LANES rows: of two groups of eight (AVX-512), of one, or of half a
-// one. The second group's bytes lie `next` bytes after the first one's.
+// A register has a word, four columns, of each row of a group: of all eight (AVX2), or of half of them.
+// With AVX-512 it has two words of each, one behind the other. What there is one of for each row is
+// then in both halves of the register.
+enum {
+    BAND_ROWS = (int)LANES < (int)PACKED_ROWS ? (int)LANES : (int)PACKED_ROWS,
+    WORDS = (int)LANES / (int)BAND_ROWS,
+};
 
-ALWAYS_INLINE vb load_words(const uint8_t *p, int64_t next) {
+// A word of each row, the same in both halves.
+ALWAYS_INLINE vb load_word(const uint8_t *p) {
 #ifdef SIMD_AVX512
-    __m512i first = _mm512_castsi256_si512(_mm256_loadu_si256((const void *)p));
-    return (vb)_mm512_inserti64x4(first, _mm256_loadu_si256((const void *)(p + next)), 1);
+    return (vb)_mm512_broadcast_i64x4(_mm256_loadu_si256((const void *)p));
 #else
     return load_bytes(p);
 #endif
 }
 
 // A float16 of each row.
-ALWAYS_INLINE vf load_halves(const uint8_t *p, int64_t next) {
+ALWAYS_INLINE vf load_halves(const uint8_t *p) {
 #ifdef SIMD_AVX512
-    return _mm512_cvtph_ps(_mm256_loadu2_m128i((const void *)(p + next), (const void *)p));
+    return _mm512_cvtph_ps(_mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)p)));
 #else
     return load_f16(p);
 #endif
 }
 
 // A byte of each row, as a whole number.
-ALWAYS_INLINE vi load_row_bytes(const uint8_t *p, int64_t next) {
-    vi x;
-    for (int i = 0; i < LANES; i++) x[i] = p[i < PACKED_ROWS ? i : i - PACKED_ROWS + next];
+ALWAYS_INLINE vi load_row_bytes(const uint8_t *p) {
+#ifdef SIMD_AVX512
+    return (vi)_mm512_cvtepu8_epi32(_mm_set1_epi64x(*(const int64_mem *)p));
+#else
+    vi x = {0};
+    for (int i = 0; i < LANES; i++) x[i] = p[i];
     return x;
+#endif
 }
 
-// int8 weights, none of which is -128, and activations for a product of bytes without and with
-// signs: one of the two loses its signs, which the other takes.
+// The sums of each row, from both halves, in the first one.
+ALWAYS_INLINE vf sums_of_rows(vf x) {
+#ifdef SIMD_AVX512
+    __m256 upper = _mm512_extractf32x8_ps(x, 1);
+    return _mm512_castps256_ps512(_mm256_add_ps(_mm512_castps512_ps256(x), upper));
+#else
+    return x;
+#endif
+}
+
+// Stores words of BAND_ROWS rows: the first ones, and where there are two, the second ones.
+ALWAYS_INLINE void store_words(void *first, void *second, vb x) {
+#ifdef SIMD_AVX512
+    _mm256_storeu_si256(first, _mm512_castsi512_si256((vx)x));
+    _mm256_storeu_si256(second, _mm512_extracti64x4_epi64((vx)x, 1));
+#else
+    store(first, (vf)x);
+#endif
+}
+
+// Stores the first half of a register that has the same in both.
+ALWAYS_INLINE void store_rows(void *p, vf x) {
+#ifdef SIMD_AVX512
+    _mm256_storeu_ps(p, _mm512_castps512_ps256(x));
+#else
+    store(p, x);
+#endif
+}
+
+// Bit `from` of each byte, and of second words the bit after it, as 16.
+ALWAYS_INLINE vb take_bit_each(vb x, int from) {
+#ifdef SIMD_AVX512
+    __m512i places =
+        _mm512_inserti64x4(_mm512_set1_epi32(from - 4), _mm256_set1_epi32(from - 3), 1);
+    return (vb)_mm512_rorv_epi32((vx)x, places) & 16;
+#else
+    return (vb)(from > 4 ? (vu)x >> (from - 4) : (vu)x << (4 - from)) & 16;
+#endif
+}
+
+// int8 weights and activations for a product of bytes without and with signs: weights lose their
+// signs, which activations take, none of which is -128.
 ALWAYS_INLINE void without_signs(vb *weights, vb *x) {
 #if defined SIMD_AVX512
     __mmask64 negative = _mm512_movepi8_mask((vx)*weights);
     *x = (vb)_mm512_mask_sub_epi8((vx)*x, negative, _mm512_setzero_si512(), (vx)*x);
     *weights = (vb)_mm512_abs_epi8((vx)*weights);
 #elif defined SIMD_AVX2
-    vb signs = (vb)_mm256_sign_epi8((vx)*weights, (vx)*x);
-    *weights = (vb)_mm256_abs_epi8((vx)*x);
-    *x = signs;
+    *x = (vb)_mm256_sign_epi8((vx)*x, (vx)*weights);
+    *weights = (vb)_mm256_abs_epi8((vx)*weights);
 #endif
 }
 
-// Four of a vector's columns in all lanes, from `column` on. With four lanes and PAIRS, x has the
+// Four of a vector's columns for each word, from `column` on. With four lanes and PAIRS, x has the
 // vector as load_pairs_of_x lays it, and they take two registers.
 typedef struct {
     vb even, odd;
@@ -59,6 +107,12 @@ ALWAYS_INLINE Columns load_columns(Dot how, const int8_t *x, int column) {
     Columns c = {{0}, {0}};
     bool are_two = how == PAIRS && LANES == 4;
     const int8_t *at = are_two ? x + column / 16 * 32 + column % 16 : x + column;
+#ifdef SIMD_AVX512
+    int first = column % 64 / 4;
+    __m512i order = _mm512_inserti64x4(_mm512_set1_epi32(first), _mm256_set1_epi32(first + 1), 1);
+    c.even = (vb)_mm512_permutexvar_epi32(order, (vx)load_bytes(x + column / 64 * 64));
+    return c;
+#endif
     c.even = splat_lane(at);
     if (are_two) c.odd = splat_lane(at + 16);
     return c;
@@ -74,7 +128,6 @@ ALWAYS_INLINE vi dot_rows(Dot how, vi sum, vb weights, Columns x) {
 }
 
 // Two sums of two products in each lane, which are added to earlier ones unless they are the first.
-// int8 weights may not be -128.
 ALWAYS_INLINE vs short_sums(vs sums, vb weights, vb x, bool is_signed, bool are_first) {
 #ifdef SIMD_WIDE
     if (is_signed) without_signs(&weights, &x);

@@ -52,10 +52,16 @@ void json_put_member(JsonOut *out, const char *key, const char *text, JsonType t
     put_value(text, type);
 }
 
-void json_begin_rows(JsonOut *out) {
-    begin_member(out, "rows");
+void json_begin_list(JsonOut *out, const char *key) {
+    begin_member(out, key);
     printf("[");
-    out->has_rows = out->in_rows = true;
+    out->in_rows = true;
+    out->n_rows = 0;
+}
+
+void json_begin_rows(JsonOut *out) {
+    json_begin_list(out, "rows");
+    out->has_rows = true;
 }
 
 void json_put_cell(JsonOut *out, const char *column, const char *text, JsonType type) {

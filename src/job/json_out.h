@@ -14,7 +14,7 @@
 typedef struct {
     const char *version;  // of the program, which is the first member
     bool has_rows, in_rows;
-    int n_members, n_rows, n_cells;  // of the object, of "rows", of the row at hand
+    int n_members, n_rows, n_cells;  // of the object, of the array at hand, of its row at hand
     char code[40], words[1000];      // the reason; empty: none was given
 } JsonOut;
 
@@ -33,7 +33,8 @@ void print_json_text(const char *text, size_t n);
 
 // A member of the object. Where rows were begun, they end here.
 void json_put_member(JsonOut *out, const char *key, const char *text, JsonType type);
-// Begins the rows.
+// Begins an array of objects, which ends before the next member; and that of the table's rows.
+void json_begin_list(JsonOut *out, const char *key);
 void json_begin_rows(JsonOut *out);
 // A cell of the row at hand, and the end of that row.
 void json_put_cell(JsonOut *out, const char *column, const char *text, JsonType type);

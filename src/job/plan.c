@@ -141,14 +141,17 @@ void print_advice(const Job *job, bool of_reach, bool of_tuning) {
 // ---- as engines read it ----
 
 Publication publication_of(const Job *job, const RopePlan *plan) {
-    return (Publication){
-        .plan = plan,
+    Publication publication = {
+        .plan = *plan,
         .model = job->model,
         .said = job->said,
         .by_layer = job->kinds.own_sliding,
+        .bare_full = job->kinds.own_sliding && !job->kinds.turns[LAYERS_FULL],
         .context = said_context(job->said),
         .window = said_window(job->model, job->said),
     };
+    if (publication.bare_full) publication.plan.rope = plan->sliding;
+    return publication;
 }
 
 // Prints the keys of RoPE in a config of the family that --rope-json names.

@@ -84,7 +84,7 @@ static bool is_model_file(const char *path, Error *err) {
     char magic[4] = "";
     struct stat info;
     // Only a file can be opened again: a pipe would be waited for.
-    const bool is_file = strcmp(path, "-") && stat(path, &info) == 0 && S_ISREG(info.st_mode);
+    const bool is_file = strcmp(path, "-") != 0 && stat(path, &info) == 0 && S_ISREG(info.st_mode);
     FILE *in = is_file ? fopen(path, "rb") : NULL;
     size_t n = in ? fread(magic, 1, sizeof magic, in) : 0;
     if (in) fclose(in);

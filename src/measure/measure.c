@@ -242,9 +242,11 @@ bool measure_methods(const Job *job, const MethodsTable *methods, Error *err) {
     }
     print_heading(job, &table, methods->what);
     if (methods->samples) table_note(&table, "samples", "%d", methods->samples);
+    if (methods->note) methods->note(methods->whose, &table);
     table_columns(&table, methods->columns);
     fflush(stdout);
     bool ok = true;
     for (int i = 0; ok && i < job->n_plans; i++) ok = measure_one(job, methods, &table, i, err);
+    if (ok && methods->end) methods->end(methods->whose, &table);
     return ok;
 }

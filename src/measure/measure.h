@@ -124,7 +124,9 @@ typedef struct {
     const char *what;     // is measured, for the heading
     const char *columns;  // of the table, between tabs
     int samples;          // windows of the text, for the heading; 0: it says nothing of them
+    void (*note)(void *whose, Table *table);  // adds lines to the heading; NULL: there are none
     MeasureMethod *measure;
+    void (*end)(void *whose, Table *table);  // adds lines below the rows; NULL: there are none
     void *whose;
 } MethodsTable;
 

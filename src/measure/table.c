@@ -269,7 +269,7 @@ void table_verdict(Table *t, const char *code, const char *format, ...) {
 void table_columns(Table *t, const char *columns) {
     bool rates = strstr(columns, "\taccuracy");
     char name[2 * MAX_COLUMN_NAME];
-    t->shape = rates ? SHAPE_ACCURACY : strstr(columns, "\tppl") ? SHAPE_PERPLEXITY : SHAPE_LIST;
+    t->shape = rates ? SHAPE_ACCURACY : strstr(columns, "\tfrom\t") ? SHAPE_PERPLEXITY : SHAPE_LIST;
     t->n_names = 0;
     end_line(t);
     if (t->json) json_begin_rows(t->json);

@@ -14,6 +14,7 @@
 #include "../job/chat.h"
 #include "../job/json_out.h"
 #include "../llama/sampler.h"
+#include "effective.h"
 #include "measure.h"
 #include "trial.h"
 
@@ -34,6 +35,12 @@ typedef struct {
     double accuracy;
 } Shortfall;
 
+// How far a method keeps its score.
+typedef struct {
+    const char *method;
+    Effective effective;
+} Kept;
+
 struct Tasks {
     const Job *job;
     const TasksOptions *o;
@@ -46,9 +53,14 @@ struct Tasks {
     int n_last;
     // All cells.
     const Task *asked[N_TASKS];
-    int n_asked, n_done;    // n_done: by the method at hand
-    Score score;            // of the method at hand in the task at hand
-    Score by_own[N_TASKS];  // see run_task; nothing asked: not known
+    int n_asked, n_done;                       // n_done: by the method at hand
+    int n_known;                               // landmarks, see find_known
+    Score score;                               // of the method at hand in the task at hand
+    Score by_own[N_TASKS];                     // see run_task; nothing asked: not known
+    LengthScore by_length[MOST_TASK_LENGTHS];  // (n_lengths) of the method at hand in all tasks
+    int n_lengths;
+    Kept *kept;  // (n_kept) of each method that was asked
+    int n_kept;
     Shortfall *shortfalls;  // (n_shortfalls)
     size_t n_shortfalls, capacity;
 };
@@ -77,8 +89,11 @@ static bool hear_answer(const Tasks *t, char answer[ANSWER_BYTES + 1], Error *er
     const Trial *trial = &t->trial;
     const Tokenizer *tokenizer = t->job->tokenizer;
     const int end_of_turn = trial->chat ? chat_end_of_turn(tokenizer) : -1;
-    const int one = trial->task->n_asked == 1 ? KEY_DIGITS : MAX_ANSWER * KEY_DIGITS;
-    const int most = trial->chat ? ANSWER_BYTES : one;
+    char wanted[MAX_WANTED];
+    trial_wanted(trial, 0, wanted);
+    const int one = (int)strlen(wanted);
+    const int several = trial->task->n_asked == 1 ? one : MAX_ANSWER * KEY_DIGITS;
+    const int most = trial->chat ? ANSWER_BYTES : several;
     int32_t previous = t->last[t->n_last - 1];
     ChatAnswer shown = chat_answer(tokenizer);
     int used = 0;
@@ -99,30 +114,6 @@ static bool hear_answer(const Tasks *t, char answer[ANSWER_BYTES + 1], Error *er
     return true;
 }
 
-// The first number of KEY_DIGITS digits in what a model says in a chat; "": there is none.
-static const char *first_key(const char *answer) {
-    while (*answer) {
-        const size_t other = strcspn(answer, "0123456789");
-        const size_t digits = strspn(answer + other, "0123456789");
-        if (digits == KEY_DIGITS) return answer + other;
-        answer += other + digits;
-    }
-    return answer;
-}
-
-// Whether the answer is right: it begins with the one number, or in a chat that is the first of its
-// numbers; of several numbers or names it has all.
-static bool is_right(const Trial *t, const char *answer) {
-    char wanted[MAX_WANTED];
-    if (t->chat && t->task->n_asked == 1) answer = first_key(answer);
-    for (int k = 0; k < t->task->n_asked; k++) {
-        trial_wanted(t, k, wanted);
-        const char *found = strstr(answer, wanted);
-        if (!found || (t->task->n_asked == 1 && found != answer)) return false;
-    }
-    return true;
-}
-
 // Adds 1 to *correct when the answer is right.
 static bool hide_and_ask(Tasks *t, int number, int *correct, Error *err) {
     int n;
@@ -133,7 +124,7 @@ static bool hide_and_ask(Tasks *t, int number, int *correct, Error *err) {
     int shared = rewind_to_shared(t, ids, n, n - 1);  // the last token is read for its logits
     if (!session_read(t->session, ids + shared, n - shared, n, 1, err)) return false;
     if (!hear_answer(t, answer, err)) return false;
-    *correct += is_right(&t->trial, answer);
+    *correct += trial_is_right(&t->trial, answer);
     return true;
 }
 
@@ -170,6 +161,7 @@ static void free_tasks(Tasks *t) {
     free(t->ids);
     free(t->last);
     free(t->shortfalls);
+    free(t->kept);
 }
 
 Tasks *passkeys_open(const Job *job, int length, Error *err) {
@@ -231,10 +223,15 @@ static bool run_cell(Tasks *t, Method *method, int longest, int *found, Error *e
     return true;
 }
 
-// Remembers a length where too few keys of all depths were found.
-static bool judge_length(Tasks *t, const Method *method, int found, Error *err) {
-    double accuracy = (double)found / (N_DEPTHS * t->o->trials);
-    if (!method->table || accuracy >= t->o->min_accuracy) return true;
+// Adds what was found at length number i, all depths together, and remembers where that is too little.
+static bool judge_length(Tasks *t, const Method *method, int i, int found, Error *err) {
+    const int asked = N_DEPTHS * t->o->trials;
+    const double accuracy = (double)found / asked;
+    if (!method->table) return true;
+    t->by_length[i].tasks++;
+    t->by_length[i].correct += found;
+    t->by_length[i].asked += asked;
+    if (accuracy >= t->o->min_accuracy) return true;
     if (!grow(&t->shortfalls, &t->capacity, t->n_shortfalls + 1, sizeof *t->shortfalls, "a list",
               err))
         return false;
@@ -243,24 +240,30 @@ static bool judge_length(Tasks *t, const Method *method, int found, Error *err) 
     return true;
 }
 
-// Fills t->score of one method in the task at hand: all depths, at lengths from half the trained
-// context up to the longest. A text that is spread has at least two pieces, for one does not jump.
+// The lengths of a method's table. A text that is spread has at least two pieces, for one does not
+// jump, and none is short.
+static int lengths_of(const RopePlan *plan, int longest, int lengths[MOST_TASK_LENGTHS]) {
+    const int half = (int)fmax(plan->rope.train_ctx / 2, 2 * plan->piece);
+    return task_lengths(half, longest, !plan->spread, lengths);
+}
+
+// Fills t->score of one method in the task at hand: all depths, at all lengths up to the longest.
 static bool run_lengths(Tasks *t, Method *method, int longest, Error *err) {
-    int half = (int)fmax(method->plan->rope.train_ctx / 2, 2 * method->plan->piece);
+    int lengths[MOST_TASK_LENGTHS];
+    const int n = lengths_of(method->plan, longest, lengths);
     t->score = (Score){0};
     t->session = method->session;
-    t->trial.length = half > 0 && half < longest ? half : longest;
-    for (;;) {
+    for (int i = 0; i < n; i++) {
         int found = 0;
+        t->trial.length = lengths[i];
         if (!trial_find_pieces(&t->trial, err)) return false;
         for (t->trial.depth = 0; t->trial.pieces >= 0 && t->trial.depth < N_DEPTHS;
              t->trial.depth++)
             if (!run_cell(t, method, longest, &found, err)) return false;
         if (method->table) table_end(method->table);  // a drawn line is seen when it is whole
-        if (t->trial.pieces >= 0 && !judge_length(t, method, found, err)) return false;
-        if (t->trial.length == longest) return true;
-        t->trial.length = next_length(t->trial.length, longest);
+        if (t->trial.pieces >= 0 && !judge_length(t, method, i, found, err)) return false;
     }
+    return true;
 }
 
 // Prints all rows of one method and task, and a remark when it fails within the trained context.
@@ -300,11 +303,51 @@ static bool run_task(Tasks *t, Method *method, Error *err) {
 
 static bool ask_method(void *whose, Method *method, Error *err) {
     Tasks *t = whose;
+    int lengths[MOST_TASK_LENGTHS];
+    const int trained = method->plan->rope.train_ctx;
+    t->n_lengths = lengths_of(method->plan, t->job->length, lengths);
+    for (int i = 0; i < t->n_lengths; i++) t->by_length[i] = (LengthScore){.length = lengths[i]};
     for (t->n_done = 0; t->n_done < t->n_asked; t->n_done++) {
         t->trial.task = t->asked[t->n_done];
         if (!run_task(t, method, err)) return false;
     }
+    t->kept[t->n_kept++] = (Kept){
+        method->plan->name,
+        effective_length(t->by_length, t->n_lengths, t->n_asked, trained, t->o->effective),
+    };
     return true;
+}
+
+// A length, or null where there is none.
+static void put_length(JsonOut *out, const char *name, int length) {
+    char number[16];
+    snprintf(number, sizeof number, "%d", length);
+    json_put_cell(out, name, number, length > 0 ? JSON_NUMBER : JSON_NULL);
+}
+
+// The effective length of each method, below the table. Spread texts have none: they are never short.
+static void note_effective(void *whose, Table *table) {
+    const Tasks *t = whose;
+    if (t->job->plans->spread) return;
+    if (table->json) json_begin_list(table->json, "effective");
+    for (const Kept *k = t->kept; k < t->kept + t->n_kept; k++) {
+        char key[MAX_METHOD_NAME + 20];
+        char words[200];
+        describe_effective(&k->effective, t->o->effective, words, sizeof words);
+        if (!table->json) {
+            snprintf(key, sizeof key, "effective_length %s", k->method);
+            table_note(table, key, "%s", words);
+            table_end(table);
+            continue;
+        }
+        json_put_cell(table->json, "method", k->method, JSON_STRING);
+        put_length(table->json, "length", k->effective.length);
+        put_length(table->json, "low", k->effective.low);
+        put_length(table->json, "high", k->effective.high);
+        put_length(table->json, "longest", k->effective.longest);
+        json_put_cell(table->json, "words", words, JSON_STRING);
+        json_end_row(table->json);
+    }
 }
 
 unsigned tasks_asked(const char *list, Error *err) {
@@ -323,10 +366,81 @@ unsigned tasks_asked(const char *list, Error *err) {
         if (!found)
             return fail_unknown(
                 err, "--tasks: there is no task", name, nearest,
-                "expected passkey, multikey, multivalue, variables, updates, hops, copy, "
-                "all");
+                "expected passkey, multikey, multivalue, variables, updates, hops, multiquery, "
+                "ordinal, latent, common, copy, all");
     }
     return asked;
+}
+
+// ---- what a model must know beforehand ----
+
+// Whether the likeliest tokens after the text spell a name, of which the session has read nothing yet.
+static bool goes_on_with(const Tasks *t, Session *s, const char *text, const char *name, bool *does,
+                         Error *err) {
+    const Tokenizer *tokenizer = t->job->tokenizer;
+    size_t n;
+    int32_t *ids = tokenizer_encode(tokenizer, text, strlen(text), true, &n, err);
+    char said[2 * MAX_WANTED] = "";
+    size_t used = 0;
+    bool ok = ids;
+    int32_t previous = ok ? ids[n - 1] : -1;
+    session_rewind(s, 0);
+    ok = ok && session_read(s, ids, (int)n, (int)n, 1, err);
+    free(ids);
+    for (int i = 0; ok && i < MAX_ANSWER && used < strlen(name); i++) {
+        size_t length;
+        const float *logits = session_logits(s, 0, 1, err);
+        if (!logits) return false;
+        const int32_t next = likeliest(logits, t->job->model->config.vocab_size);
+        const char *piece = tokenizer_decode(tokenizer, previous, next, &length);
+        for (size_t j = 0; j < length && used + 1 < sizeof said; j++)
+            if (piece[j] != ' ' || used > 0) said[used++] = piece[j];
+        previous = next;
+        ok = session_read(s, &next, 1, s->position + 1, 1, err);
+    }
+    *does = strncmp(said, name, strlen(name)) == 0;
+    return ok;
+}
+
+// Finds which landmarks' cities the model knows, by its own settings in a short text: it is asked about
+// these alone. False with the reason.
+static bool find_known(Tasks *t, Error *err) {
+    enum { ASKED = 64 };  // positions of such a text
+    RopePlan plan;
+    if (!reference_plan(t->job, false, 1, &plan, err)) return false;
+    Session *s = open_session(t->job, &plan, ASKED, false, err);
+    bool ok = s;
+    for (int i = 0; ok && i < N_LANDMARKS; i++) {
+        char text[80];
+        bool is_known;
+        snprintf(text, sizeof text, "The %s is in the city of", landmarks[i].landmark);
+        ok = goes_on_with(t, s, text, landmarks[i].city, &is_known, err);
+        if (ok && is_known) t->trial.known |= 1u << i;
+        t->n_known += ok && is_known;
+    }
+    session_free(s);
+    return ok;
+}
+
+// Leaves out what the model cannot be asked for.
+static bool add_task(Tasks *t, const Task *task, Error *err) {
+    t->trial.task = task;
+    if (task->names == LANDMARKS) {
+        if (!find_known(t, err)) return false;
+        if (t->n_known == 0) {
+            fprintf(stderr,
+                    "run: %s is not asked: the model knows the city of none of %d landmarks\n",
+                    task->name, N_LANDMARKS);
+            return true;
+        }
+    }
+    t->asked[t->n_asked++] = task;
+    return trial_fits(&t->trial, err);
+}
+
+static void note_tasks(void *whose, Table *table) {
+    const Tasks *t = whose;
+    if (t->trial.known) table_note(table, "landmarks", "%d", t->n_known);
 }
 
 // Makes sure, before anything is printed, that there is text, and that the longest prompt of each
@@ -343,10 +457,10 @@ static bool prepare(Tasks *t, Error *err) {
     t->trial.length = job->length;
     for (int k = 0; k < N_TASKS; k++) {
         if (!(asked >> k & 1)) continue;
-        t->trial.task = t->asked[t->n_asked++] = &all_tasks[k];
-        if (!trial_fits(&t->trial, err)) return false;
+        if (!add_task(t, &all_tasks[k], err)) return false;
     }
-    if (t->trial.task->n_hidden > 0) return true;  // all but copy, the last one
+    if (t->n_asked == 0) return fail(err, "--tasks %s: there is nothing left to ask", o->list);
+    if (t->asked[t->n_asked - 1]->n_hidden > 0) return true;  // all but copy, the last one
     if (job->options->prompt_file)
         t->ids =
             tokenizer_encode(job->tokenizer, t->trial.hay.text,
@@ -368,13 +482,16 @@ bool measure_tasks(Job *job, Error *err) {
         .what = "passkey",
         .columns = "method\tlength\tdepth\ttrials\tcorrect\taccuracy",
         .measure = ask_method,
+        .note = note_tasks,
+        .end = note_effective,
         .whose = &t,
     };
     if (o->list) {
         methods.what = "tasks";
         methods.columns = "task\tmethod\tlength\tdepth\ttrials\tcorrect\taccuracy";
     }
-    bool ok = prepare(&t, err) && measure_methods(job, &methods, err);
+    t.kept = alloc_array((uint64_t)job->n_plans, sizeof *t.kept, "effective lengths", err);
+    bool ok = t.kept && prepare(&t, err) && measure_methods(job, &methods, err);
     for (const Shortfall *s = t.shortfalls; ok && s < t.shortfalls + t.n_shortfalls; s++) {
         job->answer = NO;
         fprintf(stderr, "run: %s, %s, %d positions: accuracy %.3f, below --min-accuracy %g\n",
@@ -388,14 +505,31 @@ bool measure_tasks(Job *job, Error *err) {
 
 // ---- trials for other programs: a line of JSON for each, with its prompt and what is right ----
 
+// The messages of a chat with their answers, as OpenAI's forms have them.
+static void print_messages(const Prompt *p) {
+    static const char user[] = "{\"role\": \"user\", \"content\": ";
+    static const char model[] = "{\"role\": \"assistant\", \"content\": ";
+    for (int i = 0; i < p->n_messages; i++) {
+        const size_t from = i > 0 ? p->ends[i - 1] : 0;
+        const bool is_spaced = i > 0 && p->text[from] == ' ';
+        printf("%s%s", i > 0 ? ", " : "[", user);
+        print_json_text(p->text + from + is_spaced, p->ends[i] - from - is_spaced);
+        printf("}");
+        if (i == p->n_messages - 1) break;
+        printf(", %s", model);
+        print_json_text(message_answer, strlen(message_answer));
+        printf("}");
+    }
+    printf("]");
+}
+
 static bool print_trial(const Trial *t, int number, Error *err) {
-    size_t bytes;
     int n_ids;
+    Prompt p;
     int32_t *ids = trial_ids(t, &n_ids, err);
     if (!ids) return false;
     free(ids);
-    char *text = trial_text(t, &bytes, err);
-    if (!text) return false;
+    if (!trial_prompt(t, &p, err)) return false;
     printf("{\"task\": \"%s\", \"length\": %d, \"depth\": %.2f, ", t->task->name, t->length,
            trial_depth(t));
     printf("\"trial\": %d, \"tokens\": %d, \"max_tokens\": %d, ", number, n_ids,
@@ -406,17 +540,18 @@ static bool print_trial(const Trial *t, int number, Error *err) {
         trial_wanted(t, k, wanted);
         printf("%s\"%s\"", k > 0 ? ", " : "", wanted);
     }
-    printf("], \"prompt\": ");
-    print_json_text(text, bytes);
+    printf("], \"%s\": ", t->chat ? "messages" : "prompt");
+    if (t->chat) print_messages(&p);
+    else print_json_text(p.text, p.n);
     printf("}\n");
-    free(text);
+    free(p.text);
     return true;
 }
 
-// All depths and trials of t->task, at lengths from `shortest` to `longest`.
-static bool print_task(Trial *t, int shortest, int longest, int trials, Error *err) {
-    t->length = shortest;
-    for (;;) {
+// All depths and trials of t->task, at all lengths.
+static bool print_task(Trial *t, const int *lengths, int n, int trials, Error *err) {
+    for (int i = 0; i < n; i++) {
+        t->length = lengths[i];
         if (!trial_find_pieces(t, err)) return false;
         for (t->depth = 0; t->pieces >= 0 && t->depth < N_DEPTHS; t->depth++) {
             for (int number = 0; number < trials; number++) {
@@ -424,24 +559,27 @@ static bool print_task(Trial *t, int shortest, int longest, int trials, Error *e
                 if (!print_trial(t, number, err)) return false;
             }
         }
-        if (t->length == longest) break;
-        t->length = next_length(t->length, longest);
     }
     return t->pieces >= 0 || trial_fits(t, err);
 }
 
 bool print_prompts(Job *job, Error *err) {
     const TasksOptions *o = &job->options->tasks;
-    Trial t = {.tokenizer = job->tokenizer, .seed = job->options->seed};
-    int half = job->said->rope.train_ctx / 2;
-    int shortest = half > 0 && half < job->length ? half : job->length;
+    Trial t = {
+        .tokenizer = job->tokenizer,
+        .seed = job->options->seed,
+        .chat = job->options->mode == MODE_CHAT,
+    };
+    int lengths[MOST_TASK_LENGTHS];
+    const int half = job->said->rope.train_ctx / 2;
+    const int n = task_lengths(half, job->length, true, lengths);
     unsigned asked = tasks_asked(o->list, err);  // which was found right at the start
     bool ok = haystack_make(&t.hay, job->options->prompt_file, job->length, err);
     bool any = false;
     for (int k = 0; ok && k < N_TASKS; k++) {
         t.task = &all_tasks[k];
         if (!(asked >> k & 1) || !t.task->n_hidden) continue;
-        ok = print_task(&t, shortest, job->length, o->trials, err);
+        ok = print_task(&t, lengths, n, o->trials, err);
         any = true;
     }
     haystack_free(&t.hay);
@@ -449,5 +587,5 @@ bool print_prompts(Job *job, Error *err) {
     return fail(
         err,
         "copy is judged by perplexity and has no prompt (expected passkey, multikey, multivalue, "
-        "variables, updates or hops)");
+        "variables, updates, hops, multiquery, ordinal, latent or common)");
 }

@@ -1,14 +1,35 @@
 // --help: a first screen of the options used most, and topics: all options, RoPE, or a job.
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "../base/names.h"
 #include "options.h"
 
+enum {
+    SCREEN_COLUMNS = 100,
+    TEXT_COLUMN = 25,  // where the texts of all lines begin
+};
+
+// Prints words from column `used` on, and continues in the next line at TEXT_COLUMN where one would
+// pass SCREEN_COLUMNS. Returns the column that it ends in.
+static int print_folded(const char *text, int used) {
+    while (*text) {
+        int length = (int)strcspn(text, " ");
+        if (used + 1 + length > SCREEN_COLUMNS) used = printf("\n%*s", TEXT_COLUMN - 1, "") - 1;
+        used += printf(" %.*s", length, text);
+        text += length;
+        text += strspn(text, " ");
+    }
+    return used;
+}
+
+// Prints the line of an option, a method or a map, folded.
 static void print_line(const char *name, const char *argument, const char *text) {
     char left[40];
     snprintf(left, sizeof left, "%s %s", name, argument ? argument : "");
-    printf("  %-22s %s\n", left, text);
+    print_folded(text, printf("  %-22s", left));
+    printf("\n");
 }
 
 // Prints the line of an option, or a heading.
@@ -22,7 +43,9 @@ static void print_settings(void) {
 }
 
 static void print_known(const char *name, const char *summary, const char *source) {
-    printf("  %-22s %s (%s)\n", name, summary, source);
+    char text[200];
+    snprintf(text, sizeof text, "%s (%s)", summary, source);
+    print_line(name, NULL, text);
 }
 
 static void print_methods(void) {
@@ -32,7 +55,7 @@ static void print_methods(void) {
     print_line("dynamic-NAME", "",
                "the method with a scale that follows the length; dynamic is dynamic-ntk");
     print_line("window", "", "none with a --window of the trained context: the baseline");
-    printf("\nDistance maps, alone or behind a method (yarn+dca):\n");
+    printf("\nDistance maps, alone or after a method (yarn+dca):\n");
     for (int i = 0; i < rope_n_maps; i++)
         print_known(rope_maps[i].name, rope_maps[i].summary, rope_maps[i].source);
 }
@@ -92,18 +115,19 @@ static void print_common(const char *name) {
     printf("\n  %s model.bin -n 1024 --rope yarn -i \"It was a fine morning\"\n", name);
     printf("  %s model.bin --ppl book.txt -n 2048 --rope none,yarn,dynamic\n", name);
     printf("  %s model.bin --explain --rope yarn -n 2048\n", name);
-    printf("\nMore: --help all lists every option, --help rope those of RoPE, and --help check, "
-           "ppl, ... those of a job.\n");
+    printf(
+        "\nMore: --help all lists all options, --help rope those of RoPE, --help check (ppl, ...) "
+        "a job's.\n");
 }
 
 // The job of a topic: `text`, `chat`, or the option that asks for it without its dashes. -1: none.
 static int job_of_topic(const char *topic, const char **nearest) {
-    if (strcmp(topic, "text") == 0) return JOB_TEXT;
-    if (strcmp(topic, "chat") == 0) return JOB_CHAT;
+    if (strcasecmp(topic, "text") == 0) return JOB_TEXT;
+    if (strcasecmp(topic, "chat") == 0) return JOB_CHAT;
     for (int i = 0; i < n_option_rows; i++) {
         const Option *row = &option_table[i];
         if (!row->job) continue;
-        if (strcmp(topic, row->value.option + 2) == 0) return row->job;
+        if (strcasecmp(topic, row->value.option + 2) == 0) return row->job;
         *nearest = nearer_name(topic, row->value.option + 2, *nearest);
     }
     return -1;
@@ -113,8 +137,8 @@ bool options_help(const char *program, const char *version, const char *topic, E
     const char *slash = strrchr(program, '/');
     const char *nearest = nearer_name(topic, "rope", nearer_name(topic, "chat", ""));
     int job = job_of_topic(topic, &nearest);
-    bool is_all = strcmp(topic, "all") == 0;
-    bool is_rope = strcmp(topic, "rope") == 0;
+    bool is_all = strcasecmp(topic, "all") == 0;
+    bool is_rope = strcasecmp(topic, "rope") == 0;
     if (*topic && !is_all && !is_rope && job < 0)
         return fail_unknown(err, "--help: there is no topic", topic, nearest,
                             "expected all, rope, text, chat, or a job such as check");

@@ -148,17 +148,22 @@ static bool check_sliding_method(const RopeSettings *s, Error *err) {
     return true;
 }
 
-bool sliding_method_parse(const char *text, RopeSettings *of_sliding, Error *err) {
+bool one_method_parse(const char *option, const char *text, RopeSettings *settings, Error *err) {
     int n;
-    *of_sliding = (RopeSettings){.said = 0};
-    if (!text) return true;
-    RopeSettings *methods = parse_methods(text, of_sliding, &n, err);
+    *settings = (RopeSettings){.said = 0};
+    RopeSettings *methods = parse_methods(text, settings, &n, err);
     bool good =
         methods && (n == 1 || fail(err, "'%.100s' is a list of %d (expected one method)", text, n));
-    good = good && check_sliding_method(methods, err);
-    if (good) *of_sliding = methods[0];
+    if (good) *settings = methods[0];
     free(methods);
-    return good || fail(err, "--rope-sliding: %s", err->text);
+    return good || fail(err, "%s: %s", option, err->text);
+}
+
+bool sliding_method_parse(const char *text, RopeSettings *of_sliding, Error *err) {
+    *of_sliding = (RopeSettings){.said = 0};
+    if (!text) return true;
+    return one_method_parse("--rope-sliding", text, of_sliding, err) &&
+           (check_sliding_method(of_sliding, err) || fail(err, "--rope-sliding: %s", err->text));
 }
 
 void settings_say(RopeSettings *s, int row, double value) {

@@ -12,6 +12,10 @@ RopeSettings *methods_parse(const char *text,          // NULL: nothing is said
                             int *n,                    // how many there are
                             Error *err);
 
+// Reads the one method of an option such as --judge, with its settings ("yarn:factor=8"). False with
+// the reason, which begins with the option.
+bool one_method_parse(const char *option, const char *text, RopeSettings *settings, Error *err);
+
 // Reads the method of --rope-sliding with its settings; NULL changes nothing. False with the reason
 // where it does not apply to sliding layers.
 bool sliding_method_parse(const char *text, RopeSettings *of_sliding, Error *err);

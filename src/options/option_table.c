@@ -39,10 +39,8 @@ const Option option_table[] = {
      .is_common = true,
      .needs = A_SEED},
     {.value = {"-n", "N",
-               "positions, prompt included, 256 for text; 0: the model's context, as in a chat and "
-               "--check; "
-               "8k: 8 x 1,024 "
-               "[4 times the trained context for measurements]",
+               "positions with the prompt: 256 for text, 4 times --train-ctx for tables; 0: "
+               "the model's context, as in a chat and --check; 8k is 8,192",
                WHOLE, OF_OPTIONS(steps), 0, MOST},
      .is_common = true,
      .needs = A_LENGTH},
@@ -65,10 +63,10 @@ const Option option_table[] = {
                FLAG, OF_OPTIONS(no_import)}},
     {.value = {"-m", "MODE",
                "generate or chat; a chat writes turns as the model's family does, which it "
-               "recognizes by its special tokens; --tasks asks by them [generate]",
+               "recognizes by its special tokens; --tasks asks its questions so, too [generate]",
                WORD, OF_OPTIONS(mode), 0, 1, modes},
      .is_common = true,
-     .jobs = ON_TASKS,
+     .jobs = ON_TASKS | ON_PROMPTS,
      .needs = SAMPLING},
     {.value = {"-y", "TEXT", "system prompt of a chat; '': none [the template's own]", TEXT,
                OF_OPTIONS(text.system_prompt)},
@@ -121,8 +119,8 @@ const Option option_table[] = {
      .about_rope = true,
      .needs = PLANS},
     {.value = {"--rope-config", "FILE",
-               "a config.json, or its rope_scaling block alone, in place of the model's settings",
-               TEXT, OF_OPTIONS(rope_config)},
+               "a config.json, or its rope_scaling block, in place of the model's settings", TEXT,
+               OF_OPTIONS(rope_config)},
      .is_common = true,
      .about_rope = true},
     {.value = {"--reading", "ENGINES",
@@ -139,7 +137,7 @@ const Option option_table[] = {
      .is_common = true,
      .job = JOB_PPL},
     {.value = {"--ids", NULL,
-               "FILE of --ppl, or of -f with --next, holds token ids, as decimal numbers", FLAG,
+               "the FILE of --ppl, or of -f with --next, has decimal token ids, not text", FLAG,
                OF_OPTIONS(ids)},
      .jobs = ON_PPL | ON_NEXT},
     {.value = {"--per-token", NULL, "--ppl prints every position", FLAG, OF_OPTIONS(ppl.per_token)},
@@ -147,21 +145,35 @@ const Option option_table[] = {
     {.value = {"--samples", "K", "--ppl averages K windows spread evenly over the text [1]", WHOLE,
                OF_OPTIONS(ppl.samples), 1, MOST_COUNT},
      .jobs = ON_PPL},
+    {.value = {"--keys", "[T,STEP,GAIN,LOSS]",
+               "--ppl and --search count key tokens alone: those that the whole text, instead of "
+               "the last T tokens (read in steps of STEP), makes likelier by GAIN nats, to LOSS or "
+               "less [512,128,2,2]",
+               TEXT, OF_OPTIONS(keys.given)},
+     .not_with = "--spread",
+     .jobs = ON_PPL | ON_SEARCH},
+    {.value = {"--judge", "NAME",
+               "method that chooses the tokens of --keys, with its settings (yarn:factor=8) "
+               "[the model's own settings]",
+               TEXT, OF_OPTIONS(keys.judge_name)},
+     .with = {"--keys"},
+     .about_rope = true,
+     .jobs = ON_PPL | ON_SEARCH},
     {.value = {"--stepwise", NULL,
                "--ppl and --next read token by token, as generation does (slow)", FLAG,
                OF_OPTIONS(sessions.stepwise)},
      .jobs = ON_PPL | ON_NEXT},
     {.value =
          {"--stale-keys", NULL,
-          "leave keys as they were rotated when cached: a known flaw, with --stepwise or --check. "
-          "Nor is a text read anew where longrope's list changes",
+          "leave keys as they were rotated when cached: a known flaw, with --stepwise or --check; "
+          "a text is then not read anew where longrope's list changes",
           FLAG, OF_OPTIONS(sessions.stale_keys)},
      .idle = {"--stepwise", false, ON_PPL},
      .about_rope = true,
      .jobs = ON_PPL | ON_CHECK | ON_NEXT},
     {.value = {"--check", "[FILE]",
-               "does the model hold to N positions? On a text of yours, or the built-in story",
-               TEXT, OF_OPTIONS(check.text_path)},
+               "does the model hold to N positions? Reads FILE, or the built-in story", TEXT,
+               OF_OPTIONS(check.text_path)},
      .is_common = true,
      .job = JOB_CHECK},
     {.value = {"--like", "FILE",
@@ -196,7 +208,7 @@ const Option option_table[] = {
     {.value =
          {"--tasks", "LIST",
           "tasks by length and depth; passkey, multikey, multivalue, variables, updates, hops, "
-          "copy, or all; -f: in that text",
+          "multiquery, ordinal, latent, common, copy, or all; -f: in that text",
           TEXT, OF_OPTIONS(tasks.list)},
      .is_common = true,
      .job = JOB_TASKS},
@@ -212,6 +224,11 @@ const Option option_table[] = {
     {.value = {"--min-accuracy", "A",
                "exit with status 1 when a method's accuracy in a task at a length is below A [0]",
                NUMBER, OF_OPTIONS(tasks.min_accuracy), 0, 1},
+     .jobs = ON_TASKS},
+    {.value = {"--effective", "SHARE",
+               "the effective length at the end of --tasks is the longest up to which a method "
+               "keeps SHARE of its score in texts of 512 to 1,024 tokens [0.85]",
+               NUMBER, OF_OPTIONS(tasks.effective), 0.01, 1},
      .jobs = ON_TASKS},
     {.value = {"--attn", "LAYER.HEAD",
                "scores and weights that the prompt's last query gives each key, by distance", PAIR,
@@ -245,10 +262,11 @@ const Option option_table[] = {
      .is_common = true,
      .job = JOB_ROPE_JSON,
      .about_rope = true},
-    {.value = {"--fields", NULL,
-               "what --rope-config's file says, by the names of a model file's header, as JSON: "
-               "what the exporter asks",
-               .type = NOTHING},
+    {.value =
+         {"--fields", NULL,
+          "print what --rope-config's file says as JSON, by the names of a model file's header: "
+          "the exporter asks for it",
+          .type = NOTHING},
      .job = JOB_FIELDS,
      .not_with = "MODEL",
      .with = {"--rope-config"},
@@ -261,9 +279,8 @@ const Option option_table[] = {
      .job = JOB_ENGINES,
      .about_rope = true},
     {.value = {"--search", "FILE",
-               "LongRoPE's search: find the divisors of each pair for windows of N positions of "
-               "this text",
-               TEXT, OF_OPTIONS(text_path)},
+               "LongRoPE's search: a divisor for each pair, for N positions of this text", TEXT,
+               OF_OPTIONS(text_path)},
      .is_common = true,
      .job = JOB_SEARCH,
      .about_rope = true},
@@ -308,7 +325,8 @@ const Options options_unsaid = {
     .steps = -1,
     .text = {.sampling = {.temperature = 1, .top_p = 0.9}},
     .ppl = {.samples = 1},
-    .tasks = {.trials = 10},
+    .keys = {.trim = 512, .step = 128, .gain = 2, .loss = 2},
+    .tasks = {.trials = 10, .effective = 0.85},
     .check = {.budget = 60, .max_cache = -1},
     .search = {.reads = 400, .windows = 8},
 };

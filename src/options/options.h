@@ -34,11 +34,22 @@ typedef struct {
     bool per_token;  // a row for each position
 } PerplexityOptions;
 
+// Of key tokens, see src/measure/key_tokens.h.
+typedef struct {
+    bool asked;
+    const char *given;       // "T,STEP,GAIN,LOSS" or the first of these; NULL: the usual ones
+    int trim, step;          // tokens before a trimmed text's first scored one; scored in each
+    double gain, loss;       // nats that the whole text takes off, at least; that are left, at most
+    const char *judge_name;  // of --judge, as in --rope; NULL: the model's own settings
+    RopeSettings judge;
+} KeyOptions;
+
 typedef struct {
     // of tasks, between commas; NULL: passkey, in a table without the task's name
     const char *list;
     int trials;           // at each length and depth
     double min_accuracy;  // below which the answer is NO
+    double effective;     // share of the score in short texts that an effective length keeps
 } TasksOptions;
 
 typedef struct {
@@ -76,6 +87,7 @@ typedef struct {
     SessionOptions sessions;
     TextOptions text;
     PerplexityOptions ppl;
+    KeyOptions keys;  // of --ppl and --search
     TasksOptions tasks;
     CheckOptions check;
     SearchOptions search;

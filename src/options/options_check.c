@@ -1,4 +1,5 @@
 // What goes together on a command line, and what has no effect in the job at hand.
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -196,11 +197,46 @@ static bool read_methods(Options *o, Error *err) {
     return fail_list("--rope", "method", o->methods, o->n_asked, err);
 }
 
+// ---- --keys ----
+
+// Reads T,STEP,GAIN,LOSS, of which the last ones may be missing. STEP is a quarter of T unless it is
+// given, as the authors of LongPPL have it.
+static bool read_key_rule(KeyOptions *keys, Error *err) {
+    static const Setting parts[] = {
+        {.type = WHOLE, .place = offsetof(KeyOptions, trim), .low = 1, .high = MOST},
+        {.type = WHOLE, .place = offsetof(KeyOptions, step), .low = 1, .high = MOST},
+        {.type = NUMBER, .place = offsetof(KeyOptions, gain), .low = 0, .high = 100},
+        {.type = NUMBER, .place = offsetof(KeyOptions, loss), .low = 0, .high = 100},
+    };
+    static const char *const names[] = {"T of --keys", "STEP of --keys", "GAIN of --keys",
+                                        "LOSS of --keys"};
+    enum { N_PARTS = sizeof parts / sizeof parts[0] };
+    const char *rest = keys->given;
+    for (int i = 0; rest; i++) {
+        char part[32];
+        const int length = (int)strcspn(rest, ",");
+        if (i == N_PARTS)
+            return fail(err, "--keys: '%.60s' has more than T,STEP,GAIN,LOSS", keys->given);
+        snprintf(part, sizeof part, "%.*s", length, rest);
+        if (!setting_read(&parts[i], keys, names[i], part, err)) return false;
+        if (i == 0) keys->step = (keys->trim + 3) / 4;
+        rest = rest[length] ? rest + length + 1 : NULL;
+    }
+    return true;
+}
+
+static bool check_keys(Options *o, Error *err) {
+    o->keys.asked = is_given(o, "--keys");
+    return read_key_rule(&o->keys, err) &&
+           (!o->keys.judge_name ||
+            one_method_parse("--judge", o->keys.judge_name, &o->keys.judge, err));
+}
+
 bool options_check(Options *o, Error *err) {
     if (!check_one_job(o, err)) return false;
     o->job = job_meant(o);
     if (!rows_are_named(err)) return false;
     if (!check_json(o, err) || !check_model_given(o, err) || !check_engines(o, err)) return false;
     drop_idle(o);
-    return check_pairs(o, err) && read_methods(o, err);
+    return check_pairs(o, err) && check_keys(o, err) && read_methods(o, err);
 }

@@ -114,15 +114,12 @@ static inline const uint8_t *group_scales(const Matrix *m, int64_t row, int64_t 
     return (const uint8_t *)m->scales + (row * groups_of(m->cols) + group) * 4;
 }
 
-// How blocks are cut where rows lie side by side: NOT_PACKED types never do; others are cut into
-// words of four bytes, and the rest of a block is a byte or a float16 before the words, or a
-// float16 after them.
-typedef enum {
-    NOT_PACKED,
-    PACKED_WORDS,
-    PACKED_BYTE_FIRST,
-    PACKED_HALF_FIRST,
-    PACKED_HALF_LAST
+// How blocks are cut where rows lie side by side: n_first numbers of so many bytes each, then words of
+// four bytes, then what is left.
+typedef struct {
+    bool is_possible;
+    int n_first, first_bytes;
+    bool begins_with_fifths;  // the first word has a fifth bit of each of 32 weights
 } Packing;
 
 // Blocks of weights, as ggml's types have them and as our q4 does (blocks.c).

@@ -5,16 +5,20 @@
 // Blocks are cut into words of four bytes, and the eight rows' words lie together:
 //     0  |word 0 of row 0|word 0 of row 1| ... |word 0 of row 7|
 //    32  |word 1 of row 0|word 1 of row 1| ... |word 1 of row 7|
-// A block of 4 n + 2 bytes begins or ends with a float16, and one of 4 n + 1 with a byte. Those of
-// the eight rows lie together, too, before the words or after them. Rows after the last whole group
-// are not packed.
+// A block of 4 n + 2 bytes begins or ends with a float16, and one of 4 n + 1 with a byte. Q4_1 and
+// Q5_1 begin with two float16. Each such number of the eight rows lies together, too, before the words
+// or after them. Rows after the last whole group are not packed.
+//
+// The word of Q5_0 and Q5_1 with the fifth bits of 32 weights gets them in another order, in which a
+// shift brings those of four neighbors into four bytes:
+//     |76543210|fedcba98| ... -> |sokgc840|tplhd951|uqmiea62|vrnjfb73|
 #include <string.h>
 
 #include "matrix.h"
 
 enum { WORD_BYTES = 4 };
 
-bool can_be_packed(WeightType type) { return block_types[type].packing != NOT_PACKED; }
+bool can_be_packed(WeightType type) { return block_types[type].packing.is_possible; }
 
 // Moves bytes `at` to `at` + n - 1 of one row's block out of a group's blocks, or into them.
 static void move_bytes(uint8_t *group, int64_t row, uint8_t *block, int at, int n, bool in) {
@@ -23,16 +27,32 @@ static void move_bytes(uint8_t *group, int64_t row, uint8_t *block, int at, int 
     else memcpy(block + at, side_by_side, n);
 }
 
-// Moves all of the block: its words, and the byte or float16 beside them.
+// Puts the fifth bits of a word into the order of packed rows, or back.
+static void reorder_fifths(uint8_t *word, bool in) {
+    uint8_t from[WORD_BYTES];
+    memcpy(from, word, sizeof from);
+    memset(word, 0, sizeof from);
+    for (int i = 0; i < 32; i++) {
+        int packed = i % WORD_BYTES * 8 + i / WORD_BYTES;
+        int source = in ? i : packed;
+        int to = in ? packed : i;
+        word[to / 8] |= (uint8_t)((from[source / 8] >> source % 8 & 1) << to % 8);
+    }
+}
+
+// Moves all of the block: its words, and the bytes or float16 beside them.
 static void move_block(const BlockType *type, uint8_t *group, int64_t row, uint8_t *block,
                        bool in) {
-    int words = type->bytes / WORD_BYTES;
-    int rest = type->bytes % WORD_BYTES;  // bytes of what is no word: 0, 1 or 2
-    bool is_last = type->packing == PACKED_HALF_LAST;
-    int first = is_last ? 0 : rest;  // where the words begin
-    for (int i = 0; i < words; i++)
-        move_bytes(group, row, block, first + i * WORD_BYTES, WORD_BYTES, in);
-    if (rest > 0) move_bytes(group, row, block, is_last ? words * WORD_BYTES : 0, rest, in);
+    const Packing *p = &type->packing;
+    int words = (type->bytes - p->n_first * p->first_bytes) / WORD_BYTES;
+    int at = 0;
+    for (int i = 0; i < p->n_first; i++, at += p->first_bytes)
+        move_bytes(group, row, block, at, p->first_bytes, in);
+    uint8_t *fifths = in ? group + at * PACKED_ROWS + row * WORD_BYTES : block + at;
+    for (int i = 0; i < words; i++, at += WORD_BYTES)
+        move_bytes(group, row, block, at, WORD_BYTES, in);
+    if (at < type->bytes) move_bytes(group, row, block, at, type->bytes - at, in);
+    if (p->begins_with_fifths) reorder_fifths(fifths, in);
 }
 
 static int64_t row_bytes_of(const Matrix *m) {

@@ -1,6 +1,6 @@
-"""Families that are explained and not run, held against transformers' own classes: the default config of each
-model_type, and the inverse frequencies and the attention factor that --explain reads from it. What transformers does
-not have, and defaults that their own class cannot make, are named."""
+"""All families held against transformers' own classes: the default config of each model_type, and the inverse
+frequencies and the attention factor that --explain reads from it. What transformers does not have, and defaults of which
+it makes no RoPE, are named."""
 
 import json
 import math
@@ -14,11 +14,12 @@ from install import NEWEST, Missing
 
 NAME = 'hf5@5.24'
 LENGTH = 100
+REFUSED = 'glm4_moe',  # whose default has no whole head, 4,096 by 96: transformers takes 42, of which 22 elements turn
 
 
 def model_types():
-    """Those of the families that are not run, and their wrappers."""
-    return [name for family in FAMILIES.values() if not family.runs
+    """Those of the families, and their wrappers."""
+    return [name for family in FAMILIES.values() if not family.own
             for name in (family.model_type, *family.aliases, *family.wrapped_in)]
 
 
@@ -65,8 +66,9 @@ def run(planted):
         rules = json.load(file)['engines']
     try:
         python = packages.environment(rules['install'])
+        wanted = packages.newest(rules[NAME], rules['install']) if NEWEST else rules[NAME]
         cases = [{'name': name, 'config': {}, 'length': LENGTH} for name in model_types()]
-        found, own = engines.computed(python, NAME, packages.places(rules[NAME], NEWEST), cases, 'run_defaults.py')
+        found, own = engines.computed(python, NAME, packages.places(wanted), cases, 'run_defaults.py')
     except Missing as reason:
         skip('defaults: ' + str(reason))
         return
@@ -78,6 +80,9 @@ def run(planted):
                 layers = {kind: value and [[2 * speed for speed in value[0]], value[1]]
                           for kind, value in layers.items()}
             words = differences(said(config), layers)
+            if name in REFUSED:
+                check('expected an even multiple of num_attention_heads' in words[0], name, words)
+                continue
             has_rope = any(layers.values())
             check(bool(words) == bool(planted and has_rope), name, words)
     print('%s: %d defaults, and not made: %s' % (own, len(made), ' '.join(sorted(set(found) - set(made)))), flush=True)

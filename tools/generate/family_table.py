@@ -18,7 +18,7 @@ from typing import Any, Dict, NamedTuple, Tuple
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, ROOT)
 
-from export.families import FAMILIES, WRAPPERS  # noqa: E402
+from export.families import FAMILIES, WRAPPERS, gguf_of  # noqa: E402
 from written import write_changed  # noqa: E402
 
 HEADER = os.path.join('src', 'configs', 'family_table.h')
@@ -26,6 +26,7 @@ LISTS = os.path.join(ROOT, 'docs', 'checkpoints.md')
 KEY_HEADER = os.path.join('src', 'configs', 'key_table.h')
 WORD_HEADER = os.path.join('src', 'configs', 'family_words.h')
 COLUMNS = 100
+WORD_BITS = 64  # of a FamilyWords
 FIRST = ('// Made by tools/generate/family_table.py from export/families.json, not by hand.\n'
          '// family.c includes it after family.h.\n')
 
@@ -70,6 +71,8 @@ FAMILY_WORDS = (
      'ntk at every length is written as dynamic with an alpha'),
     ('gguf_longrope', lambda f: bool(f.gguf) and 'LONGROPE' in {each.name for each in f.gguf.ropes},
      "longrope's lists have a place in its GGUF file"),
+    ('gguf_divisors', lambda f: bool(f.gguf) and 'DIVISORS' in {each.name for each in gguf_of(f).ropes},
+     'so have divisors of frequencies, as which llama3 is converted'),
     ('mscales', lambda f: f.rope.attention_factor == 'long_mscale', "longrope's attention factor is long_mscale"),
     ('unmultiplied', lambda f: f.rope.attention_factor == 'one',
      "yarn's attention factor is 1 unless the block says one"),
@@ -94,10 +97,12 @@ DOES_WORDS = {
     'tells_block': "a config without a block gets the class's, and a note says so",
     'three_keys': "a block has `type` and longrope's lists, and no more",
     'needs_long_list': "longrope's long list and `type` beside it, else it stops",
-    'needs_betas': "yarn's, in the block",
+    'four_keys': "of yarn's block the factor, L and both betas are read, which must be there, and truncate",
     'needs_theta': 'at the top level',
+    'takes_parameters': 'a theta and a block of rope_parameters count where there are none beside it',
     # Methods.
     'linear_alone': 'nobody looked at types but linear',
+    'llama3_unseen': 'nobody looked at llama3',
     'proportional': 'it knows the rope_type proportional',
     'yarn_by_type': "yarn was converted before others', where the key is `type`",
     'yarn_told': "the file tells yarn's betas, and mscale_all_dim, which it must have",
@@ -117,7 +122,8 @@ DOES_WORDS = {
     'class_below': "transformers' own class is used",
     'reads_factor': "yarn's attention_factor counts",
     'shifted': 'a release passes its arguments one place off'}
-KNOWN = {'theta', 'refuses', 'known', 'before', 'one_block_before', 'block', 'does'}  # what engines do otherwise
+# What engines do otherwise.
+KNOWN = {'theta', 'refuses', 'known', 'before', 'one_block_before', 'block', 'does'}
 
 
 # ---- keys: the rows of src/configs/keys.json ----
@@ -127,7 +133,7 @@ LIMIT = 1e12  # of numbers
 PLACES, TYPES = ('top', 'block', 'chunks'), ('any', 'number', 'whole', 'flag', 'text', 'list', 'object')
 ALL_TYPES = 'default', 'linear', 'dynamic', 'proportional', 'llama3', 'yarn', 'longrope'
 WORDS = {'at', 'is', 'above', 'most', 'from', 'to', 'types', 'needed', 'null', 'zero', 'absent', 'read_by', 'by_layer',
-         'misplaced', 'misspelled', 'also', 'turns', 'saved'}
+         'misplaced', 'misspelled', 'also', 'turns', 'saved', 'of_some'}
 
 
 class Key(NamedTuple):
@@ -148,6 +154,7 @@ class Key(NamedTuple):
     also: Tuple[str, ...]      # what unverified families may call it
     turns: Tuple[str, ...]     # of these: the values with which layers turn; another one says that none does
     saved: bool                # the library writes it itself, and nobody reads it
+    of_some: bool              # some families alone read it
 
 
 def row(name: str, words: Dict[str, Any]) -> Key:
@@ -163,7 +170,7 @@ def row(name: str, words: Dict[str, Any]) -> Key:
                words.get('zero', False), tuple(absent_in.split()), absent, words.get('read_by', ''),
                words.get('by_layer', False), words.get('misplaced', False), tuple(words.get('misspelled', ())),
                tuple(words.get('also', ())), tuple(words.get('turns', ())),
-               words.get('saved', False))
+               words.get('saved', False), words.get('of_some', False))
 
 
 with open(KEY_ROWS, encoding='utf-8') as _file:
@@ -271,10 +278,11 @@ def family_text(family):
     listed = family.states.listed if family.states and layers.others == 'linear' else ''
     linear = family.states.words if family.states else ('linear_attention',)
     others = ' '.join(linear) if layers.others == 'linear' else ''
+    layer_keys = [*family.keys.by_layer, *(['rope_interleave'] if family.latent == 'interleave' else [])]
     texts = {'longer_key': family.keys.longer, 'head_key': family.keys.head, 'thetas_key': thetas,
              'rotary_key': rope.rotary_key, 'only_key': rope.only_key, 'period_key': layers.period_key,
              'zeros_key': ' '.join(zeros), 'indexes_key': listed, 'other_words': others,
-             'full_words': ' '.join(layers.full_words), 'layer_keys': ' '.join(family.keys.by_layer)}
+             'full_words': ' '.join(layers.full_words), 'layer_keys': ' '.join(layer_keys)}
     members = [quoted(family.model_type), quoted(family.architecture)]
     members += ['.%s = %s' % (name, number(value)) for name, value in numbers.items() if value]
     members += ['.%s = %s' % (name, quoted(text)) for name, text in texts.items() if text]
@@ -321,22 +329,26 @@ def table():
 # ---- words ----
 
 def enumerated(prefix, words):
-    """An enum with a bit for each word, and what it means."""
-    if len(words) > 31:  # the last bit is the sign
-        raise ValueError('%s: %d words, and an int has 31 bits for them' % (prefix, len(words)))
+    """A bit for each word, and what it means: constants of 64 bits, which an enum of C cannot have. C keeps them in a
+    FamilyWords. The last word has the highest bit: code which keeps words in a narrower integer loses them, and a test
+    fails, before there are more of them than that has bits."""
+    if len(words) > WORD_BITS:
+        raise ValueError('%s: %d words, and FamilyWords has %d bits for them' % (prefix, len(words), WORD_BITS))
     lines = []
-    for bit, (word, meaning) in enumerate(words):
-        line = '    %s_%s = 1 << %d,' % (prefix, word.upper(), bit)
+    for bit, (word, meaning) in enumerate(words, WORD_BITS - len(words)):
+        line = '#define %s_%s ((FamilyWords)1 << %d)' % (prefix, word.upper(), bit)
         above = bool(meaning) and len(line) + len(meaning) + 5 > COLUMNS
-        lines += ['    // ' + part for part in (textwrap.wrap(meaning, COLUMNS - 7) if above else ())]
+        lines += ['// ' + part for part in (textwrap.wrap(meaning, COLUMNS - 3) if above else ())]
         lines.append(line + ('  // ' + meaning if meaning and not above else ''))
-    return 'enum {\n%s\n};\n' % '\n'.join(lines)
+    return ''.join(line + '\n' for line in lines)
 
 
 def words():
     return ('// Made by tools/generate/family_table.py, where the words stand with what they mean, not by hand.\n'
-            '#pragma once\n\n'
-            '// What is peculiar to a family.\n'
+            '#pragma once\n\n#include <stdint.h>\n\n'
+            '// Some of the words below: what is peculiar to a family, what it has, what engines do.\n'
+            'typedef uint%d_t FamilyWords;\n\n'
+            '// What is peculiar to a family.\n' % WORD_BITS
             + enumerated('FAMILY', [(word, meaning) for word, _, meaning in FAMILY_WORDS])
             + '\n// What sets a family apart from a Llama and can be seen in a model. Where no family has all that a\n'
             '// model has, what comes further down matters more.\n'
@@ -351,7 +363,8 @@ def key_text(name, key):
     members += ['.%s = %s' % (word, number(value)) for word, value in (('low', key.low), ('high', key.high)) if value]
     members += ['.%s = %s' % (word, bits('TYPE_BIT_', types)) for word, types in (
         ('types', key.types), ('needed', key.needed), ('null', key.null), ('absent_in', key.absent_in)) if types]
-    members += ['.%s = true' % word for word in ('zero', 'by_layer', 'misplaced', 'saved') if getattr(key, word)]
+    members += ['.%s = true' % word for word in ('zero', 'by_layer', 'misplaced', 'saved', 'of_some')
+                if getattr(key, word)]
     members += ['.%s = %s' % (word, literal(text)) for word, text in (
         ('absent', key.absent), ('read_by', key.read_by), ('misspelled', ' '.join(key.misspelled)),
         ('also', ' '.join(key.also)), ('turns', ' '.join(key.turns))) if text]

@@ -11,7 +11,7 @@ from c_source import COMMENT, ROOT, STRING, files
 # of examples on the page, and of what is measured.
 ELSEWHERE = {
     'export/bytelevel.py': ['glm4', 'exaone4', 'qwen2', 'qwen35', 'lfm2', 'llama4', 'minimax-m2', 'hunyuan-dense',
-                            'olmo'],
+                            'olmo', 'mellum'],
     'export/out_tokenizer.py': ['llama'], 'export/tokenizer.py': ['llama'],
     'page/src/config/examples.js': ['llama', 'qwen2'], 'page/src/panels/arrows.js': ['phi'],
     'page/build.mjs': ['llama'], 'src/llama/main.c': ['llama'],

@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+"""--tasks: its effective length, worked out here from the rows, and by the probe's code from the same answers."""
+
+import json
+import math
+import os
+import re
+from types import SimpleNamespace
+
+from common import ROOT, check, good, main, one_line, run, table
+import fake_server
+import probe_common  # noqa: F401: which finds the probe's rooms
+from test_measure import write_induction
+from probe.no_model.effective import effective_length  # noqa: E402
+
+
+def by_length(rows, method):
+    """{length: (correct, asked)} of all tasks and depths."""
+    found = {}
+    for row in rows:
+        if row['method'] == method:
+            correct, asked = found.get(int(row['length']), (0, 0))
+            found[int(row['length'])] = correct + int(row['correct']), asked + int(row['trials'])
+    return found
+
+
+def worked_out(scores, trained, share):
+    """(effective, low, high): the longest length up to which the score is `share` of that in the short texts, and the same
+    one standard error lower and higher."""
+    short = [n for n in scores if n <= min(trained, 1024)]
+    correct, asked = (sum(scores[n][i] for n in short) for i in (0, 1))
+    base = correct / asked
+    if base < 0.5:
+        return base, None, None, None
+
+    def error(right, of):
+        p = (right + 1) / (of + 2)
+        return math.sqrt(p * (1 - p) / of)
+
+    def longest(errors):
+        kept = 0
+        for n in sorted(scores):
+            right, of = scores[n]
+            ratio = right / of / base
+            spread = math.hypot(error(right, of), share * error(correct, asked)) / base
+            if ratio + errors * spread < share:
+                break
+            kept = n
+        return kept
+    length, low, high = longest(0), longest(-1), longest(1)
+    return base, length, low or (min(short) if length else 0), high
+
+
+def test_effective_length():
+    model = write_induction('far.bin', 2048)
+    asked = model, '--tasks', 'passkey', '-n', 2048, '--trials', 3, '--rope'
+    methods = 'none,none:window=300,linear:factor=4'
+    for more, share in ((), 0.85), (('--effective', 0.3), 0.3):
+        out = good(*asked, methods, *more).out
+        rows = table(out)[2]
+        said = dict(re.findall(r'^# effective_length (\S+) (.*)', out, re.M))
+        told = json.loads(good(*asked, methods, *more, '--json').out)
+        check([e['method'] for e in told['effective']] == methods.split(',') == list(said), 'a line for each', said)
+        for e in told['effective']:
+            scores = by_length(rows, e['method'])
+            check(sorted(scores) == [512, 1024, 2048], 'short texts are asked, too', scores)
+            base, *expected = worked_out(scores, 2048, share)
+            what, words = '%s, %g' % (e['method'], share), said[e['method']]
+            check(e['words'] == words, 'the same in JSON', e, words)
+            if base < 0.5:
+                check(e['length'] is None and words.startswith('unknown: accuracy is %.2f +- ' % base), what, words)
+                continue
+            check([e['length'], e['low'], e['high'], e['longest']] == expected + [2048], what, e, expected)
+            check(words.startswith('%d (' % expected[0]) and '%g %% of %.2f +- ' % (100 * share, base) in words, what, words)
+            trials = [SimpleNamespace(task=row['task'], length=int(row['length']), is_done=True,
+                                      right=k < int(row['correct']))
+                      for row in rows if row['method'] == e['method'] for k in range(int(row['trials']))]
+            probed = effective_length(trials, share)
+            check(probed == (words, {k: e[k] for k in ('length', 'low', 'high', 'longest')}), 'by the probe', probed, words)
+        lengths = [e['length'] for e in told['effective']]
+        check(lengths[0] > 512 and lengths[2] is None, 'a window and wrong positions are found out', lengths)
+
+
+def test_lengths_that_are_asked():
+    """Texts of 512 and 1,024 tokens where the others begin later, and never past the trained context."""
+    for trained, n, lengths in ((8192, 16384, [512, 1024, 4096, 8192, 16384]), (2048, 3000, [512, 1024, 2048, 3000]),
+                                (1000, 2000, [500, 1000, 2000]), (512, 1024, [256, 512, 1024]),
+                                (8192, 2048, [512, 1024, 2048]), (8192, 700, [512, 700])):
+        lines = good('--tasks', 'passkey', '--prompts', '--trials', 1, '-n', n, '--train-ctx', trained, cwd=ROOT).out
+        found = [json.loads(line)['length'] for line in lines.splitlines()]
+        check(found == [length for length in lengths for _ in range(5)], 'L = %d, -n %d' % (trained, n), found)
+    model = write_induction('near.bin', 256)
+    out = good(model, '--passkey', '-n', 512, '--trials', 1).out
+    check(re.search(r'^# effective_length none \d+ .* in texts of 256$|^# effective_length none unknown', out, re.M),
+          'a short trained context', out)
+    out = good(model, '--passkey', '-n', 300, '--spread', 2048, '--piece', 64, '--trials', 1).out
+    check('effective' not in out, 'spread texts are not short', out)
+
+
+def prompts(task, n=1500, trials=2, *more):
+    out = good('--tasks', task, '--prompts', '-n', n, '--train-ctx', 2 * n, '--trials', trials, *more, cwd=ROOT).out
+    return [t for t in map(json.loads, out.splitlines()) if t['length'] == n]
+
+
+def test_ordinals():
+    """Three numbers of one name; the one that the ordinal counts to is at the depth."""
+    asked = set()
+    for t in prompts('ordinal', 1500, 4):
+        said = [(m.group(1), m.group(2), m.start() / len(t['prompt']))
+                for m in re.finditer(r' A number of the (\w+) is (\d{5})\.', t['prompt'])]
+        which, who = re.search(r' The (\w+) number of the (\w+) is$', t['prompt']).groups()
+        i = ['first', 'second', 'third'].index(which)
+        asked.add((which, t['depth']))
+        check(len(said) == 3 == len({value for _, value, _ in said}) and {name for name, *_ in said} == {who} and
+              t['answers'] == [said[i][1]] and abs(said[i][2] - t['depth']) < 0.07, 'an ordinal', t['depth'], which, said)
+        check(t['tokens'] + t['max_tokens'] <= 1500, 'it fits', t['tokens'])
+    check(len({which for which, _ in asked}) == 3 and len({depth for _, depth in asked}) == 5, 'all of them', asked)
+
+
+def test_latent():
+    """What tells two people apart is a landmark, and the question names its city: no word in common but function words."""
+    cities = fake_server.CITIES
+    seen = set()
+    for t in prompts('latent', 1500, 4):
+        said = re.findall(r' The (\w+) has a house next to the ([\w ]+)\.', t['prompt'])
+        city = re.search(r' The one who lives in ([\w ]+) is the$', t['prompt']).group(1)
+        right = [(who, where) for who, where in said if cities[where] == city]
+        check(len(said) == 2 == len({cities[where] for _, where in said}) and [who for who, _ in right] == t['answers'],
+              'one of two', said, city, t['answers'])
+        place = t['prompt'].index(' The %s has a house next to the %s.' % right[0]) / len(t['prompt'])
+        check(abs(place - t['depth']) < 0.07, 'at the depth', place, t['depth'])
+        question = set(re.findall(r'\w+', t['prompt'][t['prompt'].index(' Which one of them'):]))
+        shared = question & set(re.findall(r'\w+', ' has a house next to the %s' % right[0][1]))
+        check(shared <= {'the', 'of'}, 'no word in common', shared)
+        seen.add(right[0][1])
+    check(len(seen) > 6, 'many landmarks', seen)
+    result = run(os.path.join(ROOT, 'model.bin'), '--tasks', 'latent,passkey', '-n', 300, '--trials', 1)
+    check(result.status == 0 and 'latent is not asked: the model knows the city of none of 12 landmarks' in result.err and
+          'latent\t' not in result.out and 'passkey\t' in result.out, 'what the model does not know', result)
+    alone = run(os.path.join(ROOT, 'model.bin'), '--tasks', 'latent', '-n', 300)
+    check(alone.status == 2 and 'there is nothing left to ask' in alone.err.splitlines()[-1] and not alone.raw, 'alone', alone)
+
+
+def test_common_words():
+    """Half of a list is one word. The rest of it is the same in all trials of a length."""
+    lists = {}
+    for t in prompts('common', 1500, 4):
+        words = re.findall(r'\w+', t['prompt'].split(' one that is repeated.')[1].split('. The list has ended.')[0])
+        answer = t['answers'][0]
+        share = words.count(answer) / len(words)
+        others = {word: words.count(word) for word in words if word != answer}
+        check(0.4 < share < 0.6 and max(others.values()) < words.count(answer) / 5, 'the common word', share, others)
+        lists.setdefault(tuple(w if w != answer else '' for w in words), set()).add(answer)
+        check(t['prompt'].endswith(' The word that is repeated is "') and t['tokens'] + t['max_tokens'] <= 1500, 'it fits', t)
+    check(len(lists) == 1 and len(next(iter(lists.values()))) > 3, 'one list, several words', lists.values())
+
+
+def test_several_questions():
+    for t in prompts('multiquery'):
+        keys = dict(re.findall(r' The pass key of the (\w+) is (\d{5})\.', t['prompt']))
+        asked = re.search(r' The pass keys of the (\w+) and the (\w+) are$', t['prompt']).groups()
+        check(len(keys) == 4 and t['answers'] == [keys[who] for who in asked] and asked[0] != asked[1], 'two of four', t)
+
+
+def test_chats():
+    """The text of a prompt, in messages of which the last one asks, and what it asks for is in an earlier one."""
+    for task in 'passkey', 'multikey', 'ordinal', 'latent', 'common':
+        plain, chats = prompts(task, 1200), prompts(task, 1200, 2, '-m', 'chat')
+        check(len(plain) == len(chats) == 10, 'as many chats as prompts', len(chats))
+        for t, whole in zip(chats, plain):
+            users, others = t['messages'][::2], t['messages'][1::2]
+            check([m['role'] for m in users] == ['user'] * 5 and
+                  all(m == dict(role='assistant', content='I have read it.') for m in others) and len(others) == 4, 'turns', t)
+            question = users[-1]['content']
+            check(whole['prompt'].endswith(question) and len(question) < 200, 'the question is the last message', question)
+            check(t['answers'] == whole['answers'] and t['answers'][0] not in question and
+                  sum(t['answers'][0] in m['content'] for m in users[:-1]) >= 1, 'it is in an earlier one', t)
+            joined = ' '.join(m['content'] for m in users[:-1])
+            opening = whole['prompt'][:80]
+            check(joined.startswith(opening) and t['tokens'] + t['max_tokens'] <= 1200, 'the same text', joined[:90])
+        places = [sum(len(m['content']) for m in t['messages'][::2][:next(
+            i for i, m in enumerate(t['messages'][::2]) if t['answers'][0] in m['content'])]) for t in chats]
+        check(task == 'common' or places[0] < places[4] < places[9], 'at its depth', places)
+    model = write_induction('chats.bin', 1024)
+    rows = table(good(model, '--tasks', 'passkey', '-m', 'chat', '-n', 1024, '--trials', 1).out)[2]
+    check([int(row['length']) for row in rows] == [512] * 5 + [1024] * 5, 'asked by turns', rows)
+
+
+def test_what_is_refused():
+    shipped = os.path.join(ROOT, 'model.bin')
+    one_line(run(shipped, '--passkey', '-n', 512, '--effective', 0), 2, 'a share', '--effective', '0.01')
+    one_line(run(shipped, '--passkey', '-n', 512, '--effective', 'x'), 2, 'a word', '--effective', "'x'")
+
+
+if __name__ == '__main__':
+    main(globals())
