@@ -61,8 +61,8 @@ def by_library(options, path):
 def by_bench(options, path):
     """llama-bench of llama.cpp or a descendant."""
     prompt, n = str(options.prompt), str(WRITTEN)
-    command = [os.path.join(options.beside, 'llama-bench'), '-m', path, '-t', str(options.threads), '-fa', '1', '-r', '1',
-               '-o', 'json', '-p', prompt, '-n', n, '-gp', prompt + ',' + n]
+    command = [os.path.join(options.beside, 'llama-bench'), '-m', path, '-t', str(options.threads), '-fa', '1', '-r',
+               '1', '-o', 'json', '-p', prompt, '-n', n, '-gp', prompt + ',' + n]
     out = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
     return [answer['avg_ts'] for answer in json.loads(out[out.index('['):])]
 
