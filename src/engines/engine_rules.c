@@ -329,6 +329,19 @@ static const Json *flat_block(const Config *c) {
     return !is_typed(c) && json_members(parameters) ? parameters : NULL;
 }
 
+// The type of a block.
+static RopeType type_of(const Config *c, const Json *block) {
+    const Json *newer = json_member(block, "rope_type");
+    return config_type_named(c, newer ? newer : json_member(block, "type"));
+}
+
+// transformers puts no theta into such a block, and checks llama3 for one.
+static void refuse_flat_llama3(Config *c) {
+    const Json *flat = flat_block(c);
+    const bool is_llama3 = flat && type_of(c, flat) == TYPE_LLAMA3;
+    config_refuse(c, is_llama3 && !json_member(flat, "rope_theta"), "KeyError: rope_theta");
+}
+
 // vLLM takes a layer type's block, else the whole one, of what transformers made of the config.
 static void prepare_vllm(Config *c) {
     if (stands_on_4(c)) prepare_vllm_on_4(c);
@@ -383,6 +396,7 @@ static void refuse_by_vllm(Config *c) {
     const bool has_theta = json_member(flat, "rope_theta");
     const bool is_pasted = flat && !has_theta && !json_member(c->config, "rope_theta");
     bool has_betas = config_member(c, "beta_fast") && config_member(c, "beta_slow");
+    refuse_flat_llama3(c);
     if (!stands_on_4(c)) refuse_by_classes(c);
     config_refuse(c,
                   c->type == TYPE_PLAIN && factor && factor->kind == 'n' &&
@@ -390,7 +404,6 @@ static void refuse_by_vllm(Config *c) {
                   "TypeError: factor is null");
     config_refuse(c, is_pasted,
                   "TypeError: no rope_theta, since rope_scaling replaces rope_parameters");
-    config_refuse(c, flat && !has_theta && c->type == TYPE_LLAMA3, "KeyError: rope_theta");
     config_refuse(c, reading_does(c, DOES_FOUR_KEYS) && !has_betas,
                   "KeyError: beta_fast or beta_slow");
     config_refuse(c, types_disagree(c), "ValueError: type and rope_type disagree");
@@ -431,8 +444,7 @@ static void vllm_longrope(Config *c) {
 
 // Finds the factor of a block whose type lengthens texts. False where there is none.
 static bool find_longer(Config *c, const Json *block, double *factor) {
-    const Json *newer = json_member(block, "rope_type");
-    const RopeType type = config_type_named(c, newer ? newer : json_member(block, "type"));
+    const RopeType type = type_of(c, block);
     const bool lengthens = type_rows[type].flags & TYPE_EXTENDS_MOST || type == TYPE_PROPORTIONAL;
     return lengthens && json_number(json_member(block, "factor"), factor);
 }
@@ -543,6 +555,7 @@ static void vllm(Config *c) {
 static void prepare_sglang(Config *c) {
     if (reading_does(c, DOES_TAKES_TEXT_CONFIG)) c->flags &= ~(unsigned)SERVES;
     reading_unseen(c, has_chunks_elsewhere(c));
+    if (reading_does(c, DOES_FLAT_BY_KIND) && flat_block(c)) c->layout = ONE_BLOCK;
     if (!reading_does(c, DOES_SCALING_ALONE)) return;
     c->layout = FULL_ONLY;
     c->flags |= SCALING_ONLY;
@@ -555,6 +568,12 @@ static void sglang_layers(Config *c) {
                      reading_is_on(json_member(c->config, "rope_scaling"));
     if (!reading_does(c, DOES_SCALING_ALONE)) refuse_by_classes(c);
     reading_lose_block(c);
+    if (reading_does(c, DOES_FLAT_BY_KIND) && flat_block(c)) {
+        const bool is_new = flat_block(c) != json_member(c->config, "rope_scaling");
+        c->rope->theta = is_new ? 1e4 : reading_number(c, c->config, "rope_theta", 1e4);
+        c->partial = 1;
+        reading_switch_off(c, is_new || !is_full, "rope_scaling alone is read, of full layers");
+    }
     if (reading_does(c, DOES_FULL_PLAIN) && is_full && !c->stopped)
         reading_switch_off(c, true, "full layers get no block");
     if (is_pasted && is_full) {
@@ -574,10 +593,11 @@ static void limit_sglang(Config *c) {
     const Json *flat = json_is_object(parameters) && !is_typed(c) ? parameters : NULL;
     const bool is_multiplied =
         config_type_has(c, TYPE_EXTENDS_MOST) || c->type == TYPE_PROPORTIONAL;
-    if (by_kind && flat && !json_member(flat, key_of_original)) {
+    const bool is_own = reading_does(c, DOES_SCALING_ALONE);  // a class of SGLang's own
+    if (by_kind && flat && !is_own && !json_member(flat, key_of_original)) {
         const double factor = reading_number(c, flat, "factor", 1);
         c->as->out->max_len = (int)fmin(fmax(c->trained * factor, 1), MOST);
-    } else if ((!by_kind || reading_does(c, DOES_SCALING_ALONE)) && is_multiplied && !c->inside) {
+    } else if ((!by_kind || is_own) && is_multiplied && !c->inside) {
         limit_by_factor(c, c->trained);
     }
 }
@@ -606,19 +626,30 @@ static void sglang(Config *c) {
     double s = c->rope->factor;
     config_refuse(c, reading_does(c, DOES_SHIFTED) && reading_has_rule(c, RULE_SHIFTED),
                   "AttributeError: 'bool' object has no attribute 'items'");
+    refuse_flat_llama3(c);
     config_refuse(c, c->is_mrope, "ValueError: Unknown RoPE scaling type mrope");
     config_refuse(c,
                   reading_has_rule(c, RULE_ONE_HEAD) && c->family->global_head_dim &&
                       c->config == c->whole,
                   "AmbiguousGlobalPerLayerAttributeError: num_key_value_heads");
+    const Json *flat = json_member(c->config, "rope_parameters");
+    const bool is_flat = json_is_object(flat) && !is_typed(c);
+    config_refuse(c,
+                  is_flat && reading_does(c, DOES_SCALING_ALONE) &&
+                      type_rows[type_of(c, flat)].flags & TYPE_HAS_ORIGINAL,
+                  "AttributeError: no max_position_embeddings");
     limit_sglang(c);
     if (is_transformers_class(c)) {
         hf5(c);
         return;
     }
     sglang_layers(c);
-    share_sglang(c);
+    if (c->layout != ONE_BLOCK || !flat_block(c)) share_sglang(c);
     grow_sglang(c);
+    if (reading_does(c, DOES_THETA_FIXED)) {
+        c->rope->theta = c->as->own->theta;
+        c->as->why_theta = "its class looks for it where transformers 5 has none";
+    }
     if (c->rope->map)
         c->as->why_far =
             "far distances end at chunk_size, one later, and keys grow by 0.1 ln(n / L) + 1";

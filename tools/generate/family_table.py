@@ -110,7 +110,9 @@ DOES_WORDS = {
     'multiplies_again': "by yarn's attention factor, and queries grow one position early",
     # Theta, and the share of a head.
     'theta_in_parameters': 'that of rope_parameters counts',
+    'theta_fixed': 'theta is a constant',
     'sliding_base_fixed': 'the theta of sliding layers is a constant',
+    'flat_by_kind': 'rope_scaling is of full layers, of which all turns, and the sliding ones are plain',
     'pasted_turns_all': 'with a rope_scaling, all pairs of full layers turn, and plainly',
     'share_inside': 'of two shares of a head it takes that of the block',
     'share_outside': 'or the one beside it, which is 1 if neither is there',
