@@ -113,8 +113,9 @@ def run_command(folder, command, name=''):
 
 def held(command, status):
     """Whether a command ended as it may: with 1 where engines differ or a short check fails, with 3 where one is
-    undecided."""
-    return status == 0 or status == 1 and '--engines' in command or status in (1, 3) and '--check' in command
+    undecided, as a short text's key tokens are."""
+    return status == 0 or status == 1 and '--engines' in command or status in (1, 3) and '--check' in command or \
+        status == 3 and '--keys' in command
 
 
 @takes_long

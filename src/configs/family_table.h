@@ -92,7 +92,7 @@ static const FamilyEngine engines_of_gemma3_text[] = {
 
 static const FamilyEngine engines_of_olmo2[] = {
     {.name = "hf5"},
-    {.name = "hf4", .since = 4.57},
+    {.name = "hf4", .since = 4.57, .does = DOES_TWO_KEYS},
     {.name = "vllm", .since = 0.24},
     {.name = "sglang"},
     {.name = "llama.cpp", .since = 2026.08},
@@ -192,7 +192,7 @@ static const FamilyEngine engines_of_minimax_m2[] = {
 static const FamilyEngine engines_of_gemma4_text[] = {
     {.name = "hf5", .since = 5.05, .before = "ValueError: the model_type is not known"},
     {.name = "hf4", .since = 4.57},
-    {.name = "vllm", .since = 0.24},
+    {.name = "vllm", .since = 0.24, .does = DOES_SLIDING_BASE_FIXED},
     {.name = "sglang", .does = DOES_PASTED_TURNS_ALL},
     {.name = "llama.cpp", .since = 2026.08, .does = DOES_PROPORTIONAL},
     {.name = "mlx-lm", .since = 0.32, .does = DOES_PROPORTIONAL},

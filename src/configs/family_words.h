@@ -1,4 +1,4 @@
-// Made by tools/generate/family_table.py, where the words stand with what they mean, not by hand.
+// Made by tools/generate/family_table.py, which has the words and what they mean, not by hand.
 #pragma once
 
 #include <stdint.h>
@@ -13,19 +13,19 @@ typedef uint64_t FamilyWords;
 #define FAMILY_NEW ((FamilyWords)1 << 33)
 // engines were looked at with it before those whose layers differ
 #define FAMILY_SEEN_FIRST ((FamilyWords)1 << 34)
-#define FAMILY_ANY ((FamilyWords)1 << 35)  // it stands for families that have no row
+#define FAMILY_ANY ((FamilyWords)1 << 35)  // it is in place of families that have no row
 // the first layer of a period is the full one, not the last
 #define FAMILY_FULL_FIRST ((FamilyWords)1 << 36)
 #define FAMILY_FROM_END ((FamilyWords)1 << 37)  // periods of layers are counted from the last layer
 #define FAMILY_FULL_TOO ((FamilyWords)1 << 38)  // the first layer of all is full, too
 #define FAMILY_FULL_LAST ((FamilyWords)1 << 39)  // so is the last one, whatever a config says
 #define FAMILY_LINEAR ((FamilyWords)1 << 40)  // layers that are not full have linear attention
-// what lists have behind the last layer is not used
+// what lists have after the last layer is not used
 #define FAMILY_CUTS_LISTS ((FamilyWords)1 << 41)
 #define FAMILY_BARE_FULL ((FamilyWords)1 << 42)  // full layers have no RoPE
 // a window of null is refused, also where all layers are full
 #define FAMILY_NEEDS_WINDOW ((FamilyWords)1 << 43)
-// latent attention: a part of each head stands still, and another turns
+// latent attention: a part of each head is at rest, and another turns
 #define FAMILY_LATENT ((FamilyWords)1 << 44)
 // a head_dim of null is the model's width by its heads
 #define FAMILY_NULL_HEAD ((FamilyWords)1 << 45)
@@ -80,16 +80,18 @@ typedef uint64_t FamilyWords;
 
 // What an engine does otherwise with a family than with others.
 // which layers slide is by the family's period, whatever is written
-#define DOES_LAYERS_BY_DEFAULT ((FamilyWords)1 << 33)
-#define DOES_LAYERS_BY_PERIOD ((FamilyWords)1 << 34)  // likewise by the config's period
-#define DOES_TAKES_TEXT_CONFIG ((FamilyWords)1 << 35)  // a text_config does not stop it
-#define DOES_TAKES_CHUNKS ((FamilyWords)1 << 36)  // dual_chunk_attention_config
-#define DOES_FULL_PLAIN ((FamilyWords)1 << 37)  // full layers get no block
+#define DOES_LAYERS_BY_DEFAULT ((FamilyWords)1 << 32)
+#define DOES_LAYERS_BY_PERIOD ((FamilyWords)1 << 33)  // likewise by the config's period
+#define DOES_TAKES_TEXT_CONFIG ((FamilyWords)1 << 34)  // a text_config does not stop it
+#define DOES_TAKES_CHUNKS ((FamilyWords)1 << 35)  // dual_chunk_attention_config
+#define DOES_FULL_PLAIN ((FamilyWords)1 << 36)  // full layers get no block
 // rope_parameters is not read, and rope_scaling is of the full layers
-#define DOES_SCALING_ALONE ((FamilyWords)1 << 38)
-#define DOES_NULL_BLOCK_UNSEEN ((FamilyWords)1 << 39)  // nobody looked at a rope_scaling of null
+#define DOES_SCALING_ALONE ((FamilyWords)1 << 37)
+#define DOES_NULL_BLOCK_UNSEEN ((FamilyWords)1 << 38)  // nobody looked at a rope_scaling of null
 // a config without a block gets the class's, and a note says so
-#define DOES_TELLS_BLOCK ((FamilyWords)1 << 40)
+#define DOES_TELLS_BLOCK ((FamilyWords)1 << 39)
+// a block has `type`, linear or dynamic, and a factor, and no more
+#define DOES_TWO_KEYS ((FamilyWords)1 << 40)
 // a block has `type` and longrope's lists, and no more
 #define DOES_THREE_KEYS ((FamilyWords)1 << 41)
 // longrope's long list and `type` beside it, else it stops

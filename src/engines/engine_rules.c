@@ -138,6 +138,15 @@ static void prepare_hf4(Config *c) {
     reading_unseen(c, reading_does(c, DOES_NULL_BLOCK_UNSEEN) && scaling && scaling->kind == 'n');
 }
 
+// Whether a block has `type`, linear or dynamic, and a factor with a point, and no more.
+static bool has_two_keys(const Config *c) {
+    const Json *factor = config_member(c, "factor");
+    int keys = 0;
+    for (const Json *v = json_members(c->block); v; v = v->next) keys++;
+    const bool is_type = c->type_member && (c->type == TYPE_LINEAR || c->type == TYPE_DYNAMIC);
+    return keys == 2 && is_type && factor && !json_is_whole(factor);
+}
+
 static const char three_keys_error[] =
     "ValueError: its class takes type, short_factor and long_factor, and no more";
 
@@ -164,6 +173,8 @@ static void refuse_by_hf4(Config *c) {
     config_refuse(c, is_newer || is_strange_su, "KeyError: the rope_type is not known");
     config_refuse(c, c->block && reading_does(c, DOES_THREE_KEYS) && !has_three_keys(c),
                   three_keys_error);
+    config_refuse(c, c->block && reading_does(c, DOES_TWO_KEYS) && !has_two_keys(c),
+                  "ValueError: rope_scaling must be a dictionary with two fields, type and factor");
     config_refuse(c, c->type == TYPE_LLAMA3 && !config_member(c, key_of_original),
                   "KeyError: original_max_position_embeddings");
     config_refuse(c, c->type == TYPE_LLAMA3 && !has_bounds(c),
@@ -309,10 +320,20 @@ static void prepare_vllm_on_4(Config *c) {
     reading_unseen(c, reading_is_new(c) || c->family->flags & FAMILY_NEW);
 }
 
+// The block for all layers in a family that has one for each kind alone. NULL: there is none.
+static const Json *flat_block(const Config *c) {
+    const Json *scaling = json_member(c->config, "rope_scaling");
+    const Json *parameters = json_member(c->config, "rope_parameters");
+    if (!(c->family->flags & FAMILY_NO_SCALING) || stands_on_4(c)) return NULL;
+    if (reading_is_on(scaling) && json_members(scaling)) return scaling;
+    return !is_typed(c) && json_members(parameters) ? parameters : NULL;
+}
+
 // vLLM takes a layer type's block, else the whole one, of what transformers made of the config.
 static void prepare_vllm(Config *c) {
     if (stands_on_4(c)) prepare_vllm_on_4(c);
     const bool is_own = reading_has_rule(c, RULE_OWN_OLMO3) && reading_does(c, DOES_OWN_CLASS);
+    if (flat_block(c)) c->layout = ONE_BLOCK;
     if (has_one_block(c) && !is_typed(c)) c->layout = is_own ? FULL_ONLY : ONE_BLOCK;
     if (has_one_block(c) && c->as->own) c->theta = c->as->own->theta;
     bool has_chunks = reading_is_on(json_member(c->config, key_of_chunks));
@@ -358,8 +379,9 @@ static void vllm_on_4(Config *c) {
 
 static void refuse_by_vllm(Config *c) {
     const Json *factor = config_member(c, "factor");
-    bool is_pasted = c->family->flags & FAMILY_NO_SCALING &&
-                     reading_is_on(json_member(c->config, "rope_scaling"));
+    const Json *flat = flat_block(c);
+    const bool has_theta = json_member(flat, "rope_theta");
+    const bool is_pasted = flat && !has_theta && !json_member(c->config, "rope_theta");
     bool has_betas = config_member(c, "beta_fast") && config_member(c, "beta_slow");
     if (!stands_on_4(c)) refuse_by_classes(c);
     config_refuse(c,
@@ -368,6 +390,7 @@ static void refuse_by_vllm(Config *c) {
                   "TypeError: factor is null");
     config_refuse(c, is_pasted,
                   "TypeError: no rope_theta, since rope_scaling replaces rope_parameters");
+    config_refuse(c, flat && !has_theta && c->type == TYPE_LLAMA3, "KeyError: rope_theta");
     config_refuse(c, reading_does(c, DOES_FOUR_KEYS) && !has_betas,
                   "KeyError: beta_fast or beta_slow");
     config_refuse(c, types_disagree(c), "ValueError: type and rope_type disagree");
@@ -406,17 +429,22 @@ static void vllm_longrope(Config *c) {
     serve_mscale(c, is_long);
 }
 
-// Where kinds of layers have blocks, the last one counts that has a factor, and whose type lengthens.
+// Finds the factor of a block whose type lengthens texts. False where there is none.
+static bool find_longer(Config *c, const Json *block, double *factor) {
+    const Json *newer = json_member(block, "rope_type");
+    const RopeType type = config_type_named(c, newer ? newer : json_member(block, "type"));
+    const bool lengthens = type_rows[type].flags & TYPE_EXTENDS_MOST || type == TYPE_PROPORTIONAL;
+    return lengthens && json_number(json_member(block, "factor"), factor);
+}
+
+// In families with blocks for kinds of layers, the last one counts that has a factor, or the one
+// block for all, also where the class does not read that.
 static double factor_of_kinds(Config *c) {
     const Json *kinds = json_member(c->config, "rope_parameters");
-    double factor = 1, x;
-    for (const Json *v = json_members(kinds); v; v = v->next) {
-        const Json *newer = json_member(v, "rope_type");
-        const RopeType type = config_type_named(c, newer ? newer : json_member(v, "type"));
-        const bool lengthens =
-            type_rows[type].flags & TYPE_EXTENDS_MOST || type == TYPE_PROPORTIONAL;
-        if (lengthens && json_number(json_member(v, "factor"), &x)) factor = x;
-    }
+    double factor = 1;
+    for (const Json *v = is_typed(c) ? json_members(kinds) : NULL; v; v = v->next)
+        find_longer(c, v, &factor);
+    if (!is_typed(c)) find_longer(c, kinds, &factor);
     return factor;
 }
 
@@ -427,7 +455,7 @@ static void limit_vllm(Config *c) {
         config_type_has(c, TYPE_EXTENDS_MOST) || c->type == TYPE_PROPORTIONAL;
     if (reading_does(c, DOES_KEEPS_LENGTH)) return;
     if (lengthens) limit_by_factor(c, c->as->other == OTHER_NONE ? c->rope->train_ctx : c->trained);
-    else if (c->layout == BY_TYPE && is_typed(c))
+    else if (c->layout == BY_TYPE && json_members(json_member(c->config, "rope_parameters")))
         c->as->out->max_len = (int)fmin(fmax(c->trained * factor_of_kinds(c), 1), MOST);
     else if (is_multiplied && !(c->kind == KIND_SLIDING && c->layout == BY_TYPE))
         limit_by_factor(c, c->trained);
@@ -499,6 +527,10 @@ static void vllm(Config *c) {
         c->rope->factor = (double)c->trained / c->inside;
     if (c->type == TYPE_PROPORTIONAL) c->rope->factor = 1;
     c->as->why_grows = "no llama_4_scaling at the top level";
+    if (flat_block(c) && reading_does(c, DOES_SLIDING_BASE_FIXED) && c->kind == KIND_SLIDING) {
+        c->rope->theta = c->family->local_theta;
+        c->as->why_theta = "the sliding layers' base is a constant";
+    }
     if (c->type == TYPE_DYNAMIC && c->alpha <= 0) vllm_dynamic(c);
     config_take_alpha(c);
     if (c->type == TYPE_YARN) serve_yarn(c);
