@@ -82,8 +82,9 @@ def test_chunks():
 @takes_long
 def test_sanitized():
     paths = dict(models_of_all(2))
-    session_test('chunks', paths['dynamic-yarn'], 'q8', 70, 2, 150, TOLERANCE['q8'], 'chunks under the sanitizers',
-                 'sanitized')
+    for kv in 'q8', 'q4':
+        session_test('chunks', paths['dynamic-yarn'], kv, 70, 2, 150, 0.5 if kv == 'q4' else TOLERANCE['q8'],
+                     'chunks under the sanitizers, ' + kv, 'sanitized')
 
 
 def test_dynamic_decoding():
