@@ -113,6 +113,33 @@ def check_verdicts(name, chapter):
         check('%s %s' % (lines[0], lines[-1][2:]) in words, name + ': the lesson has its verdict', (lines[0], lines[-1]))
 
 
+def test_tables_of_the_small_model():
+    """The lesson's tables by position, of the small model, print the numbers of docs/figures: {windows: their files}."""
+    files = {16: ('perplexity-16x', 'maps-16x'), 4: ('ramp',)}
+    with open(os.path.join(ROOT, 'docs', 'lesson.md'), encoding='utf-8') as file:
+        lesson = file.read()
+    known = {windows: {key[1:]: ppl for name in names for key, ppl in of_table(name)[1].items()}
+             for windows, names in files.items()}
+    n_compared, head, windows = 0, None, 16
+    for line in lesson.split('\n'):
+        cells = [cell.strip() for cell in line.strip('|').split('|')] if line.startswith('| ') else None
+        if cells is None:
+            head = None
+        elif 'Great Expectations* at positions' in cells[0]:
+            windows = int((re.findall(r'(\d+) windows', cells[0]) or [16])[0])
+            head = [int(cell.split(' to ')[0].replace(',', '')) if ' to ' in cell else None for cell in cells[1:]]
+        elif head and '---' not in cells[0]:
+            method = re.findall('`([^`]*)`', cells[0])
+            method = method[0] if method else 'ntk-by-parts:beta-fast=' + cells[0]
+            for at, cell in zip(head, cells[1:]):
+                if at:
+                    wanted = known[windows].get((method, at))
+                    check(wanted and abs(float(cell) - wanted) <= 0.0501, 'docs/lesson.md: %s from %d on' % (method, at),
+                          cell, wanted)
+                    n_compared += 1
+    check(n_compared >= 90, 'numbers of the lesson', n_compared)
+
+
 def test_released():
     """The lesson's chapter on released models prints what its printed commands measured: every number of its tables."""
     import released_tables
