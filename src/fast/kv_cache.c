@@ -243,12 +243,12 @@ static bool is_packed(const KvCache *c, int64_t block) {
 }
 
 // What the numbers of a block that is not of packs are.
-static Number type_of(const KvCache *c) { return c->kept == KV_Q4 ? NUMBER_F16 : c->type; }
+static Number number_of(const KvCache *c) { return c->kept == KV_Q4 ? NUMBER_F16 : c->type; }
 
 // A block that is not of packs: where it lies.
 static KvBlock in_place_at(const KvCache *c, uint8_t *keys) {
     int column =
-        KV_BLOCK * number_bytes(type_of(c));  // bytes that 64 positions take for one element
+        KV_BLOCK * number_bytes(number_of(c));  // bytes that 64 positions take for one element
     uint8_t *values = keys + c->head_dim * column;
     KvBlock found = {.keys = keys, .values = c->values_in_keys ? NULL : values};
     if (c->type != NUMBER_I8) return found;
@@ -296,11 +296,11 @@ static void transpose_key(uint8_t *column, const uint8_t *row, int64_t n, int64_
 // The mean of each element of the keys of the first block, which is whole, but for the first few.
 static void measure_keys(KvCache *c, int kv_head) {
     KvBlock first = in_place_at(c, block_at(c, kv_head, 0));
-    int64_t column = KV_BLOCK * number_bytes(type_of(c));
+    int64_t column = KV_BLOCK * number_bytes(number_of(c));
     for (int64_t e = 0; e < c->head_dim; e++) {
         float x[KV_BLOCK];
         float sum = 0;
-        numbers_to_f32(x, first.keys + e * column, type_of(c), KV_BLOCK);
+        numbers_to_f32(x, first.keys + e * column, number_of(c), KV_BLOCK);
         for (int j = UNLIKE; j < KV_BLOCK; j++) sum += x[j];
         float mean = sum / (KV_BLOCK - UNLIKE);
         c->means[kv_head * c->head_dim + e] = isfinite(mean) ? mean : 0;
@@ -363,7 +363,7 @@ static void write_packed(KvCache *c, int kv_head, int64_t p, uint8_t *start, con
 
 static void write_in_place(KvCache *c, int64_t p, uint8_t *start, const float *key,
                            const float *value) {
-    Number type = type_of(c);
+    Number type = number_of(c);
     int64_t bytes = number_bytes(type);
     KvBlock block = in_place_at(c, start);
     uint8_t row[MAX_KEY * sizeof(float)];  // of the key, until it is transposed
