@@ -60,7 +60,7 @@ static const FamilyEngine engines_of_phi3[] = {
     {.name = "vllm"},
     {.name = "sglang", .does = DOES_SHARE_BESIDE},
     {.name = "llama.cpp"},
-    {.name = "mlx-lm", .does = DOES_NEEDS_LONG_LIST | DOES_THETA_IN_PARAMETERS},
+    {.name = "mlx-lm", .does = DOES_NEEDS_LONG_LIST},
     {.name = "exllamav3"},
     {.name = "exllamav2"},
     {0},
@@ -72,7 +72,7 @@ static const FamilyEngine engines_of_smollm3[] = {
     {.name = "vllm", .since = 0.24, .does = DOES_CLASS_BELOW},
     {.name = "sglang", .does = DOES_CLASS_BELOW},
     {.name = "llama.cpp", .does = DOES_LLAMA3_UNSEEN},
-    {.name = "mlx-lm"},
+    {.name = "mlx-lm", .theta = 10000},
     {.name = "exllamav3"},
     {0},
 };
@@ -98,7 +98,7 @@ static const FamilyEngine engines_of_olmo2[] = {
     {.name = "llama.cpp", .since = 2026.08},
     {.name = "ik_llama.cpp", .refuses = "the file's architecture is not known"},
     {.name = "mlx-lm", .since = 0.32},
-    {.name = "exllamav3"},
+    {.name = "exllamav3", .refuses = "AssertionError: Unknown architecture Olmo2ForCausalLM"},
     {0},
 };
 

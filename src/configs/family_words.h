@@ -80,37 +80,36 @@ typedef uint64_t FamilyWords;
 
 // What an engine does otherwise with a family than with others.
 // which layers slide is by the family's period, whatever is written
-#define DOES_LAYERS_BY_DEFAULT ((FamilyWords)1 << 30)
-#define DOES_LAYERS_BY_PERIOD ((FamilyWords)1 << 31)  // likewise by the config's period
-#define DOES_TAKES_TEXT_CONFIG ((FamilyWords)1 << 32)  // a text_config does not stop it
-#define DOES_TAKES_CHUNKS ((FamilyWords)1 << 33)  // dual_chunk_attention_config
-#define DOES_FULL_PLAIN ((FamilyWords)1 << 34)  // full layers get no block
+#define DOES_LAYERS_BY_DEFAULT ((FamilyWords)1 << 31)
+#define DOES_LAYERS_BY_PERIOD ((FamilyWords)1 << 32)  // likewise by the config's period
+#define DOES_TAKES_TEXT_CONFIG ((FamilyWords)1 << 33)  // a text_config does not stop it
+#define DOES_TAKES_CHUNKS ((FamilyWords)1 << 34)  // dual_chunk_attention_config
+#define DOES_FULL_PLAIN ((FamilyWords)1 << 35)  // full layers get no block
 // rope_parameters is not read, and rope_scaling is of the full layers
-#define DOES_SCALING_ALONE ((FamilyWords)1 << 35)
-#define DOES_NULL_BLOCK_UNSEEN ((FamilyWords)1 << 36)  // nobody looked at a rope_scaling of null
+#define DOES_SCALING_ALONE ((FamilyWords)1 << 36)
+#define DOES_NULL_BLOCK_UNSEEN ((FamilyWords)1 << 37)  // nobody looked at a rope_scaling of null
 // a config without a block gets the class's, and a note says so
-#define DOES_TELLS_BLOCK ((FamilyWords)1 << 37)
+#define DOES_TELLS_BLOCK ((FamilyWords)1 << 38)
 // a block has `type`, linear or dynamic, and a factor, and no more
-#define DOES_TWO_KEYS ((FamilyWords)1 << 38)
+#define DOES_TWO_KEYS ((FamilyWords)1 << 39)
 // a block has `type` and longrope's lists, and no more
-#define DOES_THREE_KEYS ((FamilyWords)1 << 39)
+#define DOES_THREE_KEYS ((FamilyWords)1 << 40)
 // longrope's long list and `type` beside it, else it stops
-#define DOES_NEEDS_LONG_LIST ((FamilyWords)1 << 40)
+#define DOES_NEEDS_LONG_LIST ((FamilyWords)1 << 41)
 // of yarn's block the factor, L and both betas are read, which must be there, and truncate
-#define DOES_FOUR_KEYS ((FamilyWords)1 << 41)
-#define DOES_NEEDS_THETA ((FamilyWords)1 << 42)  // at the top level
+#define DOES_FOUR_KEYS ((FamilyWords)1 << 42)
+#define DOES_NEEDS_THETA ((FamilyWords)1 << 43)  // at the top level
 // a theta and a block of rope_parameters count where there are none beside it
-#define DOES_TAKES_PARAMETERS ((FamilyWords)1 << 43)
-#define DOES_LINEAR_ALONE ((FamilyWords)1 << 44)  // nobody looked at types but linear
-#define DOES_LLAMA3_UNSEEN ((FamilyWords)1 << 45)  // nobody looked at llama3
-#define DOES_PROPORTIONAL ((FamilyWords)1 << 46)  // it knows the rope_type proportional
+#define DOES_TAKES_PARAMETERS ((FamilyWords)1 << 44)
+#define DOES_LINEAR_ALONE ((FamilyWords)1 << 45)  // nobody looked at types but linear
+#define DOES_LLAMA3_UNSEEN ((FamilyWords)1 << 46)  // nobody looked at llama3
+#define DOES_PROPORTIONAL ((FamilyWords)1 << 47)  // it knows the rope_type proportional
 // yarn was converted before others', where the key is `type`
-#define DOES_YARN_BY_TYPE ((FamilyWords)1 << 47)
+#define DOES_YARN_BY_TYPE ((FamilyWords)1 << 48)
 // the file tells yarn's betas, and mscale_all_dim, which it must have
-#define DOES_YARN_TOLD ((FamilyWords)1 << 48)
+#define DOES_YARN_TOLD ((FamilyWords)1 << 49)
 // by yarn's attention factor, and queries grow one position early
-#define DOES_MULTIPLIES_AGAIN ((FamilyWords)1 << 49)
-#define DOES_THETA_IN_PARAMETERS ((FamilyWords)1 << 50)  // that of rope_parameters counts
+#define DOES_MULTIPLIES_AGAIN ((FamilyWords)1 << 50)
 #define DOES_THETA_FIXED ((FamilyWords)1 << 51)  // theta is a constant
 #define DOES_SLIDING_BASE_FIXED ((FamilyWords)1 << 52)  // the theta of sliding layers is a constant
 // rope_scaling is of full layers, of which all turns, and the sliding ones are plain

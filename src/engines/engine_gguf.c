@@ -113,6 +113,7 @@ void engine_llama_cpp(Config *c) {
     else
         config_refuse(c, has_null_block(c),
                       "AttributeError: 'NoneType' object has no attribute 'get'");
+    config_refuse(c, reading_flat_block(c), "KeyError: full_attention");
     lose_block(c);
     config_refuse(
         c, c->type == TYPE_YARN && !config_member(c, key_of_original) && !c->top && !stands_on_5(c),

@@ -42,7 +42,6 @@ static void refuse_without_keys(Config *c) {
 static void mlx_lm_by_family(Config *c) {
     const Json *parameters = json_member(c->config, "rope_parameters");
     const Json *beside = json_member(c->config, "rope_theta");
-    bool is_inside = reading_does(c, DOES_THETA_IN_PARAMETERS);
     refuse_without_keys(c);
     if (takes_parameters(c)) {
         const bool is_beside = beside && beside->kind != 'n';
@@ -51,8 +50,7 @@ static void mlx_lm_by_family(Config *c) {
         config_refuse(c, !is_beside && !json_member(parameters, "rope_theta"),
                       "ValueError: rope_theta is missing from the model config.");
     }
-    if (is_inside && parameters && parameters->kind == '{')
-        c->rope->theta = reading_number(c, parameters, "rope_theta", 1e4);
+    if (reading_flat_block(c) && reading_flat_block(c) == parameters) c->rope->theta = 1e4;
     if (!(c->family->flags & FAMILY_PARTIAL)) c->partial = 1;
     if (c->type == TYPE_PROPORTIONAL)
         c->partial = reading_block_number(c, "partial_rotary_factor", c->partial);
@@ -156,6 +154,10 @@ static void exllamav3_beside(Config *c) {
 // ExLlamaV3. Theta at the top level wins.
 void engine_exllamav3(Config *c) {
     const bool is_known = c->type != TYPE_UNKNOWN && c->type != TYPE_DYNAMIC;
+    const Json *flat = reading_flat_block(c);
+    const bool is_new = flat && flat == json_member(c->config, "rope_parameters");
+    config_refuse(c, flat && !reading_does(c, DOES_PROPORTIONAL),
+                  is_new ? "KeyError: sliding_attention" : "ValueError: no rope_parameters");
     if (reading_does(c, DOES_SLIDING_BASE_FIXED) && c->kind == KIND_SLIDING &&
         c->layout == FULL_ONLY) {
         c->rope->theta = c->family->local_theta;
@@ -168,6 +170,11 @@ void engine_exllamav3(Config *c) {
     reading_switch_off(c, c->type == TYPE_LINEAR && !config_member(c, "factor"),
                        "there is no factor");
     if (c->type == TYPE_PROPORTIONAL) c->rope->factor = 1;
+    if (flat && !is_new) {  // which is not read, and neither is a theta beside it
+        reading_switch_off(c, true, "rope_scaling is not read");
+        c->partial = 1;
+        if (c->kind == KIND_FULL) c->rope->theta = c->family->theta;
+    }
     config_refuse(c, c->type == TYPE_YARN && !c->inside && c->rope->factor == 0,
                   "TypeError: factor is no number");
     config_refuse(c, c->type == TYPE_LONGROPE && !c->inside && !c->top,

@@ -320,17 +320,16 @@ static void prepare_vllm_on_4(Config *c) {
     reading_unseen(c, reading_is_new(c) || c->family->flags & FAMILY_NEW);
 }
 
-// The block for all layers in a family that has one for each kind alone. NULL: there is none.
+// The block for all layers, as transformers 5 leaves it: rope_scaling, also beside blocks for kinds
+// of them. NULL: there is none.
 static const Json *flat_block(const Config *c) {
     const Json *scaling = json_member(c->config, "rope_scaling");
-    const Json *parameters = json_member(c->config, "rope_parameters");
     if (!(c->family->flags & FAMILY_NO_SCALING) || stands_on_4(c)) return NULL;
-    if (reading_is_on(scaling) && json_members(scaling)) return scaling;
-    return !is_typed(c) && json_members(parameters) ? parameters : NULL;
+    return reading_is_on(scaling) && json_members(scaling) ? scaling : reading_flat_block(c);
 }
 
 // The type of a block.
-static RopeType type_of(const Config *c, const Json *block) {
+static RopeType block_type(const Config *c, const Json *block) {
     const Json *newer = json_member(block, "rope_type");
     return config_type_named(c, newer ? newer : json_member(block, "type"));
 }
@@ -338,7 +337,7 @@ static RopeType type_of(const Config *c, const Json *block) {
 // transformers puts no theta into such a block, and checks llama3 for one.
 static void refuse_flat_llama3(Config *c) {
     const Json *flat = flat_block(c);
-    const bool is_llama3 = flat && type_of(c, flat) == TYPE_LLAMA3;
+    const bool is_llama3 = flat && block_type(c, flat) == TYPE_LLAMA3;
     config_refuse(c, is_llama3 && !json_member(flat, "rope_theta"), "KeyError: rope_theta");
 }
 
@@ -444,7 +443,7 @@ static void vllm_longrope(Config *c) {
 
 // Finds the factor of a block whose type lengthens texts. False where there is none.
 static bool find_longer(Config *c, const Json *block, double *factor) {
-    const RopeType type = type_of(c, block);
+    const RopeType type = block_type(c, block);
     const bool lengthens = type_rows[type].flags & TYPE_EXTENDS_MOST || type == TYPE_PROPORTIONAL;
     return lengthens && json_number(json_member(block, "factor"), factor);
 }
@@ -636,7 +635,7 @@ static void sglang(Config *c) {
     const bool is_flat = json_is_object(flat) && !is_typed(c);
     config_refuse(c,
                   is_flat && reading_does(c, DOES_SCALING_ALONE) &&
-                      type_rows[type_of(c, flat)].flags & TYPE_HAS_ORIGINAL,
+                      type_rows[block_type(c, flat)].flags & TYPE_HAS_ORIGINAL,
                   "AttributeError: no max_position_embeddings");
     limit_sglang(c);
     if (is_transformers_class(c)) {

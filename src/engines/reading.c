@@ -48,6 +48,15 @@ bool reading_does(const Config *c, FamilyWords quirk) {
     return c->as->own && c->as->own->does & quirk;
 }
 
+const Json *reading_flat_block(const Config *c) {
+    const Json *scaling = json_member(c->config, "rope_scaling");
+    const Json *parameters = json_member(c->config, "rope_parameters");
+    const bool is_typed = config_has_type_blocks(c->family, parameters);
+    if (!(c->family->flags & FAMILY_NO_SCALING) || is_typed) return NULL;
+    if (reading_is_on(scaling) && json_members(scaling)) return scaling;
+    return json_members(parameters) ? parameters : NULL;
+}
+
 bool reading_has_rule(const Config *c, ReleaseRule rule) {
     const char *own = engines[c->as->out->row].name;
     const bool is_through = c->flags & THROUGH_HF5;

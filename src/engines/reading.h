@@ -29,6 +29,9 @@ typedef struct EngineReader {
 void reading_find_own(Config *c, const char *engine);
 // Whether the engine does this with the family: DOES_....
 bool reading_does(const Config *c, FamilyWords quirk);
+// The block for all layers of a config without blocks for kinds of them, in a family that takes these
+// alone. NULL: there is none.
+const Json *reading_flat_block(const Config *c);
 // Whether a rule holds in the release of the engine, or in that of transformers that reads the config
 // for it.
 bool reading_has_rule(const Config *c, ReleaseRule rule);

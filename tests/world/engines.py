@@ -30,7 +30,7 @@ LIMIT = 400  # seconds for one recipe, on a busy machine
 # first layer, which is of one kind.
 UNMADE = {'sglang': ('qwen35', 'Qwen 3.5, YaRN', 'Qwen 3.5, YaRN two shares'),
           'vllm@0.24': ('text_config', 'gemma3_flat', 'gemma3_nofactor', 'gemma3_r4', 'gemma3_r5', 'gemma3_yarn',
-                        'Gemma 3, null block')}
+                        'Gemma 3, null block', 'Gemma 3, local base')}
 
 
 BOUND = {'hf4': '<5'}  # of the newest package of an engine

@@ -109,7 +109,6 @@ DOES_WORDS = {
     'yarn_told': "the file tells yarn's betas, and mscale_all_dim, which it must have",
     'multiplies_again': "by yarn's attention factor, and queries grow one position early",
     # Theta, and the share of a head.
-    'theta_in_parameters': 'that of rope_parameters counts',
     'theta_fixed': 'theta is a constant',
     'sliding_base_fixed': 'the theta of sliding layers is a constant',
     'flat_by_kind': 'rope_scaling is of full layers, of which all turns, and the sliding ones are plain',
