@@ -113,8 +113,9 @@ def run_command(folder, command, name=''):
 
 def held(command, status):
     """Whether a command ended as it may: with 1 where engines differ or a short check fails, with 3 where one is
-    undecided."""
-    return status == 0 or status == 1 and '--engines' in command or status in (1, 3) and '--check' in command
+    undecided, as a short text's key tokens are."""
+    return status == 0 or status == 1 and '--engines' in command or status in (1, 3) and '--check' in command or \
+        status == 3 and '--keys' in command
 
 
 @takes_long
@@ -251,7 +252,7 @@ def finds(error, found, expected):
                  if check_name == name and row['verdict'] == 'fail' and length in ('', at)]
         check(status == 1 and fails, 'docs/check.md: %s is found by %s' % (error, name), status, rows)
         for row in fails[:1]:
-            check(value is None or abs(float(row['value']) - value) <= 0.06 * value,
+            check(value is None or abs(float(row['value']) - value) <= 0.15 * value,
                   'docs/check.md: %s, the value of %s' % (error, name), row['value'], value)
 
 

@@ -118,15 +118,14 @@ def test_ordinals():
 
 
 def test_latent():
-    """What tells two people apart is a landmark, and the question names its city: no word in common but function words."""
+    """Somebody lives next to a landmark, and the question names its city: no word in common but function words."""
     cities = fake_server.CITIES
     seen = set()
     for t in prompts('latent', 1500, 4):
-        said = re.findall(r' The (\w+) has a house next to the ([\w ]+)\.', t['prompt'])
+        right = re.findall(r' The (\w+) has a house next to the ([\w ]+)\.', t['prompt'])
         city = re.search(r' The one who lives in ([\w ]+) is the$', t['prompt']).group(1)
-        right = [(who, where) for who, where in said if cities[where] == city]
-        check(len(said) == 2 == len({cities[where] for _, where in said}) and [who for who, _ in right] == t['answers'],
-              'one of two', said, city, t['answers'])
+        check([(who, cities[where]) for who, where in right] == [(t['answers'][0], city)] and len(t['answers']) == 1,
+              'who lives there', right, city, t['answers'])
         place = t['prompt'].index(' The %s has a house next to the %s.' % right[0]) / len(t['prompt'])
         check(abs(place - t['depth']) < 0.07, 'at the depth', place, t['depth'])
         question = set(re.findall(r'\w+', t['prompt'][t['prompt'].index(' Which one of them'):]))

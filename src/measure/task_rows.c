@@ -42,7 +42,7 @@ const Task all_tasks[N_TASKS] = {
      3, 1, ORDINALS},
     {"latent", "There are some people", "where they live", "one of them",
      " The @ has a house next to the %.", NULL,
-     " Which one of them lives in ~? Answer with one word. The one who lives in ~ is the", "@", 2,
+     " Which one of them lives in ~? Answer with one word. The one who lives in ~ is the", "@", 1,
      1, LANDMARKS},
     {"common", NULL, NULL, NULL, NULL, NULL,
      ". The list has ended. Which word is repeated? Answer with one word. The word that is "

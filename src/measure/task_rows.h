@@ -21,7 +21,8 @@ typedef struct {
     // Each of a chain is about the one before it. Updates are of one name, and the first sentence
     // is the last update. Of links each first one says where the other one's value is to be sought.
     // Ordinals are of one name, too, and the first sentence has the place in their order that is
-    // asked for. Landmarks are of people. Words are hidden in a list of others in the haystack's place.
+    // asked for. Of landmarks there is one. Words are hidden in a list of others in the haystack's
+    // place.
     enum { NAMES_DIFFER, ONE_NAME, CHAIN, UPDATES, LINKS, ORDINALS, LANDMARKS, WORDS } names;
 } Task;
 

@@ -46,19 +46,13 @@ static uint64_t mix(uint64_t bits) {
     return bits ^ bits >> 31;
 }
 
-// Landmarks of cities that differ, the first one of those that are asked for.
-static void choose_landmarks(Trial *t) {
-    int at = t->values[0] % N_LANDMARKS;
-    for (int k = 0; k < t->task->n_hidden; k++) {
-        const char *first = landmarks[t->places[0]].city;
-        for (int i = 0; i < N_LANDMARKS; i++, at++) {
-            const int place = at % N_LANDMARKS;
-            const bool is_asked = !t->known || t->known >> place & 1;
-            if (k == 0 ? is_asked : strcmp(landmarks[place].city, first) != 0) break;
-        }
-        t->places[k] = at % N_LANDMARKS;
-        at += 1 + t->values[k] / N_LANDMARKS % (N_LANDMARKS - 1);
+// The number of a landmark that is asked for, from `first` on.
+static int choose_landmark(const Trial *t, int first) {
+    for (int i = 0; i < N_LANDMARKS; i++) {
+        const int number = (first + i) % N_LANDMARKS;
+        if (!t->known || t->known >> number & 1) return number;
     }
+    return 0;
 }
 
 void trial_choose(Trial *t, int number) {
@@ -83,7 +77,7 @@ void trial_choose(Trial *t, int number) {
     for (int k = 0; names == LINKS && k < t->task->n_hidden; k += 2)
         t->values[k] = t->values[k + 1];
     if (names == ORDINALS) t->ordinal = t->values[1] % t->task->n_hidden;
-    if (names == LANDMARKS) choose_landmarks(t);
+    if (names == LANDMARKS) t->landmark = choose_landmark(t, t->values[1]);
     if (names == WORDS)
         snprintf(t->names[0], sizeof t->names[0], "%s", repeated_words[t->values[0] % N_REPEATED]);
 }
@@ -95,8 +89,8 @@ static char *fill_in(char *end, const char *form, const Trial *t, int k) {
         else if (*form == '@') end = stpcpy(end, t->names[k]);
         else if (*form == '<') end = stpcpy(end, t->names[k > 0 ? k - 1 : 0]);
         else if (*form == '>') end = stpcpy(end, t->names[k + 1]);
-        else if (*form == '%') end = stpcpy(end, landmarks[t->places[k]].landmark);
-        else if (*form == '~') end = stpcpy(end, landmarks[t->places[k]].city);
+        else if (*form == '%') end = stpcpy(end, landmarks[t->landmark].landmark);
+        else if (*form == '~') end = stpcpy(end, landmarks[t->landmark].city);
         else if (*form == '^') end = stpcpy(end, ordinals[t->ordinal]);
         else *end++ = *form;
     }

@@ -45,7 +45,7 @@ typedef struct {
     int pieces;              // of the haystack; -1: no prompt fits
     int depth;               // of N_DEPTHS, from 0
     int values[MAX_HIDDEN];  // what the sentences say
-    int places[MAX_HIDDEN];  // landmarks
+    int landmark;            // its number
     int ordinal;             // from 0
     char names[MAX_HIDDEN][12];
 } Trial;
