@@ -41,12 +41,14 @@ TABLES = {
     'released-smollm2': (8192, NOVEL[1], [ppl('smollm2', NOVEL, '16k', METHODS)]),
     'released-smollm2-32k': (8192, NOVEL[1], [ppl('smollm2', NOVEL, '32k', 'yarn')]),
     'released-smollm2-jumps': (8192, NOVEL[1], [jumps('smollm2', '32k', METHODS)]),
-    'released-smollm2-check': (8192, NOVEL[1], [check('smollm2', '16k', 'none'), check('smollm2', '16k', 'yarn')]),
+    'released-smollm2-check': (8192, NOVEL[1], [check('smollm2', '16k', rope) for rope in ('none', 'yarn', 'dca')]),
     'released-gemma3': (32768, NOVEL[1], [
         ppl('gemma3', NOVEL, '8k', 'none,linear:factor=4,yarn:factor=4'),
         ppl('gemma3', NOVEL, '8k', 'linear:factor=4', '--rope-sliding', 'linear:factor=4'),
         ppl('gemma3', NOVEL, '8k', 'yarn:factor=4', '--rope-sliding', 'yarn:factor=4')]),
-    'released-gemma3-48k': (32768, NOVEL[1], [ppl('gemma3', NOVEL, '48k', 'none,yarn')]),
+    'released-gemma3-48k': (32768, NOVEL[1], [
+        ppl('gemma3', NOVEL, '48k', 'none,yarn'),
+        ppl('gemma3', NOVEL, '48k', 'yarn', '--rope-sliding', 'yarn:factor=1.5')]),
     'released-gemma3-jumps': (32768, NOVEL[1], [
         jumps('gemma3', '128k', METHODS),
         jumps('gemma3', '128k', 'linear', '--rope-sliding', 'linear:factor=4'),
