@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Callable, Iterable, Iterator, List, Optional, Tuple
 
 from .common import CHUNK
@@ -14,8 +15,8 @@ from .tensors import BLOCKS, Made, Tensor, size_of_rows
 
 ROWS, PACKED = 8, 128  # rows of a group; what is added to the type in the type table
 # The types, and where a block has what is no word of four bytes: float16, or in MXFP4 a byte.
-RESTS = {'Q4_0': (0,), 'Q4_1': (0, 2), 'Q5_0': (0,), 'Q5_1': (0, 2), 'Q8_0': (0,), 'Q4_K': (), 'Q5_K': (), 'Q6_K': (208,),
-         'IQ4_NL': (0,), 'IQ4_XS': (), 'MXFP4': (0,), 'IQ5_K': ()}
+RESTS = {'Q4_0': (0,), 'Q4_1': (0, 2), 'Q5_0': (0,), 'Q5_1': (0, 2), 'Q8_0': (0,), 'Q4_K': (), 'Q5_K': (),
+         'Q6_K': (208,), 'IQ4_NL': (0,), 'IQ4_XS': (), 'MXFP4': (0,), 'IQ5_K': ()}
 FIFTHS = 'Q5_0', 'Q5_1'  # whose first words have a fifth bit of each of 32 weights
 # A fifth bit goes from place i to place i % 4 * 8 + i // 4: bits of the number of its place that change places in turn.
 SWAPS = (4, 1), (3, 0), (1, 0), (2, 0)
@@ -69,16 +70,27 @@ def item_of(size: int) -> str:
     return 'B' if size % 2 else 'H'
 
 
-def reordered_fifths(words: array, back: bool = False) -> array:
-    """Words of fifth bits in the order of packed rows, or `back` in that of blocks."""
-    bits = int.from_bytes(words.tobytes(), 'little')
-    for high, low in reversed(SWAPS) if back else SWAPS:
+@lru_cache(None)
+def masks_of(count: int) -> List[Tuple[int, int]]:
+    """For each swap (how far apart its bits are, the lower bits of so many words)."""
+    masks = []
+    for high, low in SWAPS:
         places = sum(1 << i for i in range(32) if i >> low & 1 > i >> high & 1)
-        mask = int.from_bytes(places.to_bytes(4, 'little') * len(words), 'little')
-        apart = (1 << high) - (1 << low)
+        masks.append(((1 << high) - (1 << low), int.from_bytes(places.to_bytes(4, 'little') * count, 'little')))
+    return masks
+
+
+def reorder_fifths(rows: List[array], every: slice, back: bool = False) -> None:
+    """Words of fifth bits come into the order of packed rows, or `back` into that of blocks."""
+    words = b''.join(row[every].tobytes() for row in rows)
+    bits, masks = int.from_bytes(words, 'little'), masks_of(len(words) // 4)
+    for apart, mask in reversed(masks) if back else masks:
         differ = (bits >> apart ^ bits) & mask
         bits ^= differ | differ << apart
-    return array('I', bits.to_bytes(4 * len(words), 'little'))
+    reordered = array('I', bits.to_bytes(len(words), 'little'))
+    count = len(reordered) // len(rows)
+    for i, row in enumerate(rows):
+        row[every] = reordered[i * count:(i + 1) * count]
 
 
 def runs_of(dtype: str) -> List[Tuple[int, int]]:
@@ -102,9 +114,8 @@ def packed_group(data: bytes, dtype: str) -> bytes:
         for each in rows:
             del each[every]
     words = [array('I', each.tobytes()) for each in rows]
-    for each in words if dtype in FIFTHS else ():
-        every = slice(0, None, runs_of(dtype)[-1][1] // 4)
-        each[every] = reordered_fifths(each[every])
+    if dtype in FIFTHS:
+        reorder_fifths(words, slice(0, None, runs_of(dtype)[-1][1] // 4))
     return in_turn(*((runs.get(place) or woven(words), ROWS * count) for place, count in runs_of(dtype)))
 
 
@@ -118,9 +129,8 @@ def parted_group(data: bytes, dtype: str) -> bytes:
         runs[place] = b''.join(data[at + first:at + end] for at in blocks)
     place, count = max(runs_of(dtype), key=lambda run: run[1])  # the words
     words = unwoven(runs[place], 'I')
-    for each in words if dtype in FIFTHS else ():
-        every = slice(0, None, count // 4)
-        each[every] = reordered_fifths(each[every], back=True)
+    if dtype in FIFTHS:
+        reorder_fifths(words, slice(0, None, count // 4), back=True)
     rows, width = [array(kind, each.tobytes()) for each in words], array(kind).itemsize
     for taken, rest in reversed(list(enumerate(rests))):
         rows = [with_items(row, items, size // width - taken, rest // width - taken)

@@ -82,8 +82,9 @@ def test_chunks():
 @takes_long
 def test_sanitized():
     paths = dict(models_of_all(2))
-    session_test('chunks', paths['dynamic-yarn'], 'q8', 70, 2, 150, TOLERANCE['q8'], 'chunks under the sanitizers',
-                 'sanitized')
+    for kv in 'q8', 'q4':
+        session_test('chunks', paths['dynamic-yarn'], kv, 70, 2, 150, 0.5 if kv == 'q4' else TOLERANCE['q8'],
+                     'chunks under the sanitizers, ' + kv, 'sanitized')
 
 
 def test_dynamic_decoding():
@@ -130,6 +131,17 @@ def half(row):
     return [struct.unpack('<e', struct.pack('<e', x))[0] for x in row]
 
 
+def hadamard(row):
+    """A row times Sylvester's matrix, in blocks of the largest power of two that divides its length."""
+    width = len(row) & -len(row)
+    return [sum(row[i // width * width + j] * (-1) ** bin(i % width & j).count('1') for j in range(width)) / width ** 0.5
+            for i in range(len(row))]
+
+
+def kept_values(rows):
+    return list(map(hadamard, kept_rows(list(map(hadamard, rows)), False)))
+
+
 def kept_rows(rows, centered):
     """The rows of a head, a position each, as a cache of 4 bits keeps them. The first 64 are float16, and the mean of
     all but four of these is taken off keys that come after them."""
@@ -149,7 +161,7 @@ def rounding_attend(plain, is_latent):
             flat = [[four_bits(head) for head in row] for row in flat]
         else:
             flat = list(zip(*(kept_rows(head, True) for head in zip(*flat))))
-            values = list(zip(*(kept_rows(head, False) for head in zip(*values))))
+            values = list(zip(*(kept_values(head) for head in zip(*values))))
         keys = [[([complex(x, -y) for x, y in zip(kept[::2], kept[1::2])], head[1]) for kept, head in zip(*both)]
                 for both in zip(flat, keys)]
         return plain(queries, keys, values, *more)

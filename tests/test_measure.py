@@ -489,7 +489,7 @@ def test_rope_json():
                  options[0])
 
 
-BENCH = ['phase', 'depth', 'tokens', 'seconds', 'tokens_per_s', 'gbytes_per_s']
+BENCH = ['phase', 'depth', 'tokens', 'seconds', 'tokens_per_s', 'gbytes_per_s', 'processor_s']
 
 
 def bytes_needed(c, kv_bytes, positions):
@@ -535,6 +535,7 @@ def test_bench():
             total = bytes_needed(c, kv_bytes, positions) * (tokens if r['phase'] == 'decode' else 1)
             check(seconds > 0 and abs(float(r['tokens_per_s']) * seconds / tokens - 1) < 0.02,
                   'tokens per second of --bench', r)
+            check(float(r['processor_s']) > 0, 'processor seconds of --bench', r)
             check(abs(float(r['gbytes_per_s']) * 1e9 * seconds / total - 1) < 0.15, 'bytes per second of --bench',
                   (r, total))
         check(result.err.count('% of the') == len([r for r in rows if r['phase'] == 'decode']), 'the shares of --bench',

@@ -245,7 +245,7 @@ def the_same(*arguments):
           and len(lines) == len(rows) > 0, 'columns and rows', (header, lines[:1]))
     for line, row in zip(lines, rows):
         plain = {key: '-' if value is None else value for key, value in line.items()}
-        for key in 'budget', 'seconds', 'tokens_per_s', 'gbytes_per_s':  # what follows from time
+        for key in 'budget', 'seconds', 'tokens_per_s', 'gbytes_per_s', 'processor_s':  # what follows from time
             check((plain.pop(key, '-') == '-') == (row.pop(key, '-') == '-'), key, line)
         check(plain == row, '%s --json' % (arguments,), (line, row))
     for e in found.pop('effective', []):

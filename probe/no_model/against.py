@@ -74,7 +74,8 @@ class Said:
     """What one server says of each prompt: `rounds` of log-probabilities or words, its count, or why it is refused. A
     server that counts only what its cache had not has counted the prompt behind a beginning: `is_begun`."""
 
-    def __init__(self, rounds: List[Any], counted: Optional[int], refused: Optional[str], is_begun: bool = False) -> None:
+    def __init__(self, rounds: List[Any], counted: Optional[int], refused: Optional[str],
+                 is_begun: bool = False) -> None:
         self.rounds, self.counted, self.refused, self.is_begun = rounds, counted, refused, is_begun
 
 

@@ -92,7 +92,7 @@ static const FamilyEngine engines_of_gemma3_text[] = {
 
 static const FamilyEngine engines_of_olmo2[] = {
     {.name = "hf5"},
-    {.name = "hf4", .since = 4.57},
+    {.name = "hf4", .since = 4.57, .does = DOES_TWO_KEYS},
     {.name = "vllm", .since = 0.24},
     {.name = "sglang"},
     {.name = "llama.cpp", .since = 2026.08},
@@ -131,7 +131,7 @@ static const FamilyEngine engines_of_exaone4[] = {
     {.name = "hf5"},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.24},
-    {.name = "sglang"},
+    {.name = "sglang", .theta = 1000000, .does = DOES_THETA_FIXED},
     {.name = "llama.cpp", .since = 2026.08},
     {.name = "ik_llama.cpp", .refuses = "the file's architecture is not known"},
     {.name = "mlx-lm", .since = 0.32, .does = DOES_NEEDS_THETA},
@@ -192,7 +192,7 @@ static const FamilyEngine engines_of_minimax_m2[] = {
 static const FamilyEngine engines_of_gemma4_text[] = {
     {.name = "hf5", .since = 5.05, .before = "ValueError: the model_type is not known"},
     {.name = "hf4", .since = 4.57},
-    {.name = "vllm", .since = 0.24},
+    {.name = "vllm", .since = 0.24, .does = DOES_SLIDING_BASE_FIXED},
     {.name = "sglang", .does = DOES_PASTED_TURNS_ALL},
     {.name = "llama.cpp", .since = 2026.08, .does = DOES_PROPORTIONAL},
     {.name = "mlx-lm", .since = 0.32, .does = DOES_PROPORTIONAL},
@@ -205,7 +205,7 @@ static const FamilyEngine engines_of_laguna[] = {
         .before = "ValueError: the model_type is not known"},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.24},
-    {.name = "sglang", .since = 0.0523, .does = DOES_READS_FACTOR},
+    {.name = "sglang", .since = 0.0523, .does = DOES_READS_FACTOR | DOES_FLAT_BY_KIND},
     {.name = "llama.cpp", .since = 2026.08},
     {.name = "mlx-lm", .since = 0.32},
     {.name = "exllamav3"},

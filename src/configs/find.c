@@ -449,7 +449,10 @@ void config_find_growth(Config *c) {
     c->rope->temperature_beta = config_number(c, object, beta, 0);
     if (config_type_has(c, TYPE_HAS_ORIGINAL)) return;
     c->inside = config_length(c, config_object_with(c, key_of_original), key_of_original, 0, 1);
-    if (c->inside) c->rope->train_ctx = c->inside;
+    // dynamic counts from max_position_embeddings all the same. This program has one length for both.
+    const bool are_two = c->type == TYPE_DYNAMIC && !config_is_strict(c);
+    if (c->inside && are_two) c->rope->temperature_length = c->inside;
+    else if (c->inside) c->rope->train_ctx = c->inside;
 }
 
 bool config_find_list(Config *c, const char *key, int n, double *out) {

@@ -30,7 +30,7 @@ void engine_prepare_llama_cpp(Config *c) {
     reading_unseen(c, reading_is_on(json_member(c->config, key_of_chunks)));
 }
 
-// What transformers 5 refuses or makes of a config before the converter sees it.
+// What transformers 5 refuses or changes in a config before the converter sees it.
 static void read_by_5(Config *c) {
     const bool is_pasted = reading_is_on(json_member(c->config, "rope_scaling"));
     config_refuse(c, c->family->flags & FAMILY_NO_SCALING && is_pasted, "KeyError: full_attention");

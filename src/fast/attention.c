@@ -339,6 +339,7 @@ static void merge(const AttentionScratch *s, int64_t slot, int splits, int64_t r
     }
     if (sink) total += expf(*sink - max);
     scale_by(out, 1 / total, value_dim);
+    kv_cache_rotate_back(cache, out);
 }
 
 // The first block that any query of a call sees, or that is watched.

@@ -151,6 +151,35 @@ int64_t kv_cache_room(const KvCache *c) {
 
 // ---- all kinds ----
 
+// Whether values are kept as 4 bits, and rotated before.
+static bool is_rotated(const KvCache *c) {
+    KvType values = c->rounds ? c->values_as : c->kept;
+    return values == KV_Q4 && !c->values_in_keys;
+}
+
+// Multiplies x (n) by a Hadamard matrix over the root of its width, block by block: each block is as
+// wide as the largest power of two that divides n. It is its own inverse. A number that is larger
+// than the others is spread over its block, and their scale shrinks.
+static void rotate_by_hadamard(float *x, int64_t n) {
+    int64_t block = n & -n;
+    float scale = 1 / sqrtf((float)block);
+    for (int64_t half = 1; half < block; half *= 2) {
+        for (int64_t at = 0; at < n; at += 2 * half) {
+            for (int64_t i = at; i < at + half; i++) {
+                float a = x[i];
+                float b = x[i + half];
+                x[i] = a + b;
+                x[i + half] = a - b;
+            }
+        }
+    }
+    scale_by(x, scale, n);
+}
+
+void kv_cache_rotate_back(const KvCache *c, float *mixed) {
+    if (c->kept == KV_Q4 && is_rotated(c)) rotate_by_hadamard(mixed, c->value_dim);
+}
+
 // Whether keys are kept as 4 bits less their mean.
 static bool is_centered(const KvCache *c) {
     KvType keys = c->rounds ? c->keys_as : c->kept;
@@ -308,8 +337,16 @@ static void round_key(const KvCache *c, int kv_head, int position, const float *
 }
 
 static void round_value(const KvCache *c, int position, const float *value, float *out) {
-    if (c->values_as == KV_Q4 && position >= KV_BLOCK) round_to_packs(out, value, c->value_dim);
-    else round_row(out, value, c->value_dim, c->values_as == KV_Q4 ? KV_F16 : c->values_as);
+    float rotated[MAX_KEY];
+    if (c->values_as != KV_Q4) {
+        round_row(out, value, c->value_dim, c->values_as);
+        return;
+    }
+    memcpy(rotated, value, c->value_dim * sizeof *value);
+    rotate_by_hadamard(rotated, c->value_dim);
+    if (position >= KV_BLOCK) round_to_packs(out, rotated, c->value_dim);
+    else round_row(out, rotated, c->value_dim, KV_F16);
+    rotate_by_hadamard(out, c->value_dim);
 }
 
 static void write_packed(KvCache *c, int kv_head, int64_t p, uint8_t *start, const float *key,
@@ -341,8 +378,8 @@ static void write_in_place(KvCache *c, int64_t p, uint8_t *start, const float *k
 
 void kv_cache_write(KvCache *c, int kv_head, int position, const float *key, const float *value) {
     float sized[MAX_KEY];
-    float rounded_key[MAX_KEY];
-    float rounded_value[MAX_KEY];
+    float kept_key[MAX_KEY];
+    float kept_value[MAX_KEY];
     int64_t block = position / KV_BLOCK;
     int64_t p = position % KV_BLOCK;
     uint8_t *start = block_at(c, kv_head, block);
@@ -353,12 +390,16 @@ void kv_cache_write(KvCache *c, int kv_head, int position, const float *key, con
         key = sized;
     }
     if (c->rounds) {
-        round_key(c, kv_head, position, key, rounded_key);
-        key = rounded_key;
+        round_key(c, kv_head, position, key, kept_key);
+        key = kept_key;
     }
     if (c->rounds && !c->values_in_keys) {
-        round_value(c, position, value, rounded_value);
-        value = rounded_value;
+        round_value(c, position, value, kept_value);
+        value = kept_value;
+    } else if (is_rotated(c)) {
+        memcpy(kept_value, value, c->value_dim * sizeof *value);
+        rotate_by_hadamard(kept_value, c->value_dim);
+        value = kept_value;
     }
     if (is_packed(c, block)) write_packed(c, kv_head, p, start, key, value);
     else write_in_place(c, p, start, key, value);

@@ -36,6 +36,9 @@ static inline int64_t whole_vectors(int64_t n) { return (n + 15) / 16 * 16; }
 // others would vanish. Keys are so before RoPE turns them (KVQuant, arXiv 2401.18079), so a cache of
 // 4 bits holds keys that are not turned yet: see angles_lay_out.
 //
+// Values of 4 bits have a few large elements, too. They are multiplied by a Hadamard matrix, and so
+// is their mix (QuaRot, arXiv 2404.00456). RoPE does not commute with it, and keys do without.
+//
 // The bias alone serves 8 bits, whose keys are turned: `sizes` is one number for each pair, so that
 // it goes through RoPE. Keys are kept divided by it, and queries are multiplied by it.
 //
@@ -59,6 +62,9 @@ typedef struct {
     float *means;  // (n_kv_heads, head_dim) of the keys of the first block; NULL: not taken off
     uint8_t *data;
 } KvCache;
+
+// Rotates a mix of values (value_dim) back, where a cache of 4 bits has rotated them.
+void kv_cache_rotate_back(const KvCache *cache, float *mixed);
 
 // Whether all blocks of a kv head must be written by one thread, in their order, while the first is
 // among them.

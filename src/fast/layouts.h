@@ -181,6 +181,13 @@ ALWAYS_INLINE Floats16 times(Floats16 x, float factor, float more) {
     return x;
 }
 
+// The first n of 16 numbers, then zeros.
+ALWAYS_INLINE Floats16 first_of(Floats16 x, int n) {
+    for (int i = 0; i < 16 / LANES; i++)
+        x.of[i] = select_vf(lane_numbers() + i * LANES < n, x.of[i], (vf){0});
+    return x;
+}
+
 ALWAYS_INLINE uint32_t word_at(const uint8_t *p) {
     uint32_t word;
     memcpy(&word, p, sizeof word);

@@ -71,17 +71,22 @@ ALWAYS_INLINE const float *scales_for(int columns, const Rounded *x, const InLan
     return columns == 32 ? x->scales : lanes->group_scales;
 }
 
-// sum += n registers of a super-block times a vector's. Four sums, so that they do not wait for one
-// another.
-ALWAYS_INLINE void add_super_block(WeightType type, SuperBlock at, int n, const Rounded *x,
+// sum += a super-block, of which the first `n_columns` columns are its row's, times a vector's. Four
+// sums, so that they do not wait for one another.
+ALWAYS_INLINE void add_super_block(WeightType type, SuperBlock at, int n_columns, const Rounded *x,
                                    const InLanes *lanes, vf sum[4]) {
     const Layout *layout = &layouts[type];
     int columns = layout->columns;
+    int n = (n_columns + REGISTER - 1) / REGISTER;
     int zero_bits = zero_bits_of(type);
     const int8_t *values = IN_PAIRS ? x->values + SUPER_BLOCK : x->values;
     const float *x_scales = scales_for(columns, x, lanes);
     const float *x_sums = columns == 16 ? x->half_sums : x->sums;
     Scales s = scales_of(type, at);
+    if (n_columns < SUPER_BLOCK) {  // what follows a row may be anything, and 0 times NaN is NaN
+        s.scales = first_of(s.scales, (n_columns + columns - 1) / columns);
+        if (layout->has_offset) s.offsets = first_of(s.offsets, n_columns / columns);
+    }
     for (int i = 0; i < (SUPER_BLOCK / columns + LANES - 1) / LANES; i++) {
         s.scales.of[i] *= load(x_scales + i * LANES) * (IN_PAIRS ? 1.0f / PAIRS_UNIT : 1);
         if (layout->has_offset) sum[i] += s.offsets.of[i] * load(x_sums + i * LANES);
@@ -120,30 +125,47 @@ static inline void prefetch_coded(const Matrix *m, int64_t row, int64_t i) {
     for (int64_t b = 0; b < bytes; b += 64) prefetch_ahead(at + b);
 }
 
-// A row times vector t. *at is where the row begins, and then where its last whole super-block
-// ends.
-ALWAYS_INLINE float int8_row_dot(WeightType type, const Matrix *m, int64_t row, SuperBlock *at,
-                                 const Vectors *v, int64_t t) {
+// Where a row begins that is neither packed nor of a coded type.
+static inline SuperBlock row_at(const Matrix *m, int64_t row) {
+    SuperBlock at = {.values = (const uint8_t *)m->data + row * matrix_row_bytes(m)};
+    if (!is_ggml(m->type)) at.scales = group_scales(m, row, 0);
+    return at;
+}
+
+// Whether a whole super-block can be read from the end of a row: only the last rows are too short.
+static inline bool has_more(WeightType type, const Matrix *m, SuperBlock at) {
+    const uint8_t *data = m->data;
+    const uint8_t *scales = m->scales;
+    if (at.values + bytes_of(type) > data + m->rows * matrix_row_bytes(m)) return false;
+    return is_ggml(type) || at.scales + 16 <= scales + matrix_scale_bytes(m);
+}
+
+// A row times vector t.
+ALWAYS_INLINE float int8_row_dot(WeightType type, const Matrix *m, int64_t row, const Vectors *v,
+                                 int64_t t) {
     int64_t whole = m->cols / SUPER_BLOCK;
     vf sum[4] = {{0}};
     const Rounded *x = v->rounded + t;
     const InLanes *lanes = v->in_lanes + t;
-    for (int64_t i = 0; is_coded(type) && i < whole; i++, x += v->n, lanes += v->n) {
-        SuperBlockCopy copy;
-        prefetch_coded(m, row, i);
-        add_super_block(type, super_block_at(m, row, i, &copy), REGISTERS, x, lanes, sum);
+    SuperBlock at = {0};
+    SuperBlockCopy copy;
+    if (!is_coded(type)) at = row_at(m, row);
+    for (int64_t i = 0; i < whole; i++, x += v->n, lanes += v->n) {
+        if (is_coded(type)) {
+            prefetch_coded(m, row, i);
+            at = super_block_at(m, row, i, &copy);
+        }
+        if (type == WEIGHT_Q4) prefetch_ahead(at.scales);
+        add_super_block(type, at, SUPER_BLOCK, x, lanes, sum);
+        if (is_coded(type)) continue;
+        at.values += bytes_of(type);
+        if (!is_ggml(type)) at.scales += 16;
     }
-    for (int64_t i = 0; !is_coded(type) && i < whole; i++, x += v->n, lanes += v->n) {
-        if (type == WEIGHT_Q4) prefetch_ahead(at->scales);
-        add_super_block(type, *at, REGISTERS, x, lanes, sum);
-        at->values += bytes_of(type);
-        if (!is_ggml(type)) at->scales += 16;
-    }
-    if (whole * SUPER_BLOCK < m->cols) {
-        SuperBlockCopy copy;
-        int left = (int)(m->cols - whole * SUPER_BLOCK);
-        int registers = (left + REGISTER - 1) / REGISTER;
-        add_super_block(type, super_block_at(m, row, whole, &copy), registers, x, lanes, sum);
+    int left = (int)(m->cols - whole * SUPER_BLOCK);
+    if (left > 0) {
+        bool in_place = !is_coded(type) && has_more(type, m, at);
+        if (!in_place) at = super_block_at(m, row, whole, &copy);
+        add_super_block(type, at, left, x, lanes, sum);
     }
     return sum_lanes((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
@@ -224,16 +246,9 @@ typedef struct {
 
 ALWAYS_INLINE void int8_rows(WeightType type, const void *given) {
     const Int8Rows *g = given;
-    // The next row begins where a row ends.
-    bool side_by_side = g->m->cols % SUPER_BLOCK == 0 && !is_coded(type);
-    SuperBlockCopy copy;
-    for (int64_t t = 0; t < g->v->n; t++) {
-        SuperBlock at = {0};
-        for (int64_t r = 0; r < g->n_rows; r++) {
-            if (r == 0 || !side_by_side) at = super_block_at(g->m, g->row + r, 0, &copy);
-            g->sums[t * ROWS_IN_PLACE + r] = int8_row_dot(type, g->m, g->row + r, &at, g->v, t);
-        }
-    }
+    for (int64_t t = 0; t < g->v->n; t++)
+        for (int64_t r = 0; r < g->n_rows; r++)
+            g->sums[t * ROWS_IN_PLACE + r] = int8_row_dot(type, g->m, g->row + r, g->v, t);
 }
 
 void multiply_int8_rows(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v,

@@ -157,6 +157,7 @@ static bool bench_phase(const Job *job, Table *table, Session *s, const int32_t 
     cache += 2 * (double)s->n_states * sizeof(float);  // which are read and written
     double bytes = (decode ? DECODED : 1) * (weight_bytes(job->model, decode) + cache);
     Runs runs = {0};
+    double used = processor_seconds();
     // Longrope reads a text anew when it grows past L. That is once, in the first run, and no speed.
     bool crosses = settings_changes_list(s->config.rope, depth, depth + count);
     if (decode) session_keep(s);
@@ -168,6 +169,7 @@ static bool bench_phase(const Job *job, Table *table, Session *s, const int32_t 
                 return false;
         }
     }
+    used = (processor_seconds() - used) / (runs.n - 1);
     double seconds = median(&runs);
     double speed = bytes / seconds * 1e-9;
     table_words(table, decode ? "decode" : "prefill");
@@ -176,6 +178,7 @@ static bool bench_phase(const Job *job, Table *table, Session *s, const int32_t 
     table_number(table, "%.6f", seconds);
     table_number(table, "%.2f", count / seconds);
     table_number(table, "%.3f", speed);
+    table_number(table, "%.6f", used);
     table_end_row(table);
     fflush(stdout);
     if (!decode) return true;
@@ -209,7 +212,9 @@ bool bench(Job *job, Error *err) {
         table_note(&table, "float32_gflops", "%.1f", multiplying * 1e-9);
         Model model = *job->model;  // for model_visit, which lets others change it
         ok = note_packed(&table, &model, err);
-        if (ok) table_columns(&table, "phase\tdepth\ttokens\tseconds\ttokens_per_s\tgbytes_per_s");
+        if (ok)
+            table_columns(&table, "phase\tdepth\ttokens\tseconds\ttokens_per_s\tgbytes_per_s"
+                                  "\tprocessor_s");
         const int reads[] = {0, prompt, depth, depth};  // the first and the last phase decode
         for (int i = 0; ok && i < (depth > prompt ? 4 : 2); i++)
             ok = bench_phase(job, &table, s, tokens, i == 0 || i == 3, reads[i], err);
