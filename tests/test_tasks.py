@@ -103,7 +103,7 @@ def prompts(task, n=1500, trials=2, *more):
 
 
 def test_ordinals():
-    """Three numbers of one name; the one that the ordinal counts to is at the depth."""
+    """Three numbers of one name, side by side at the depth, of which an ordinal names one."""
     asked = set()
     for t in prompts('ordinal', 1500, 4):
         said = [(m.group(1), m.group(2), m.start() / len(t['prompt']))
@@ -162,23 +162,21 @@ def test_several_questions():
 
 
 def test_chats():
-    """The text of a prompt, in messages of which the last one asks, and what it asks for is in an earlier one."""
+    """The text of a prompt in one message, and the question in another, after an answer."""
     for task in 'passkey', 'multikey', 'ordinal', 'latent', 'common':
         plain, chats = prompts(task, 1200), prompts(task, 1200, 2, '-m', 'chat')
         check(len(plain) == len(chats) == 10, 'as many chats as prompts', len(chats))
         for t, whole in zip(chats, plain):
-            users, others = t['messages'][::2], t['messages'][1::2]
-            check([m['role'] for m in users] == ['user'] * 5 and
-                  all(m == dict(role='assistant', content='I have read it.') for m in others) and len(others) == 4, 'turns', t)
-            question = users[-1]['content']
+            text, answered, asked = t['messages']
+            check([m['role'] for m in t['messages']] == ['user', 'assistant', 'user'] and
+                  answered['content'] == 'I have read it.', 'turns', t)
+            question = asked['content']
             check(whole['prompt'].endswith(question) and len(question) < 200, 'the question is the last message', question)
             check(t['answers'] == whole['answers'] and t['answers'][0] not in question and
-                  sum(t['answers'][0] in m['content'] for m in users[:-1]) >= 1, 'it is in an earlier one', t)
-            joined = ' '.join(m['content'] for m in users[:-1])
-            opening = whole['prompt'][:80]
-            check(joined.startswith(opening) and t['tokens'] + t['max_tokens'] <= 1200, 'the same text', joined[:90])
-        places = [sum(len(m['content']) for m in t['messages'][::2][:next(
-            i for i, m in enumerate(t['messages'][::2]) if t['answers'][0] in m['content'])]) for t in chats]
+                  t['answers'][0] in text['content'], 'what it asks for is in the earlier one', t)
+            check(text['content'].startswith(whole['prompt'][:80]) and t['tokens'] + t['max_tokens'] <= 1200, 'the same text',
+                  text['content'][:90])
+        places = [t['messages'][0]['content'].index(t['answers'][0]) for t in chats]
         check(task == 'common' or places[0] < places[4] < places[9], 'at its depth', places)
     model = write_induction('chats.bin', 1024)
     rows = table(good(model, '--tasks', 'passkey', '-m', 'chat', '-n', 1024, '--trials', 1).out)[2]

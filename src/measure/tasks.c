@@ -505,21 +505,21 @@ bool measure_tasks(Job *job, Error *err) {
 
 // ---- trials for other programs: a line of JSON for each, with its prompt and what is right ----
 
-// The messages of a chat with their answers, as OpenAI's forms have them.
+static void print_message(const char *role, const char *text, size_t n) {
+    const bool is_spaced = n > 0 && text[0] == ' ';
+    printf("{\"role\": \"%s\", \"content\": ", role);
+    print_json_text(text + is_spaced, n - is_spaced);
+    printf("}");
+}
+
+// The messages of a chat, as OpenAI's forms have them.
 static void print_messages(const Prompt *p) {
-    static const char user[] = "{\"role\": \"user\", \"content\": ";
-    static const char model[] = "{\"role\": \"assistant\", \"content\": ";
-    for (int i = 0; i < p->n_messages; i++) {
-        const size_t from = i > 0 ? p->ends[i - 1] : 0;
-        const bool is_spaced = i > 0 && p->text[from] == ' ';
-        printf("%s%s", i > 0 ? ", " : "[", user);
-        print_json_text(p->text + from + is_spaced, p->ends[i] - from - is_spaced);
-        printf("}");
-        if (i == p->n_messages - 1) break;
-        printf(", %s", model);
-        print_json_text(message_answer, strlen(message_answer));
-        printf("}");
-    }
+    printf("[");
+    print_message("user", p->text, p->question);
+    printf(", ");
+    print_message("assistant", message_answer, strlen(message_answer));
+    printf(", ");
+    print_message("user", p->text + p->question, p->n - p->question);
     printf("]");
 }
 

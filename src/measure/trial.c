@@ -104,20 +104,16 @@ static const char *sentence_of(const Task *task, int k) {
 }
 
 // Where the k-th sentence stands, in shares of the haystack. Those of a chain keep their order up to
-// the end of the text. Updates stand before the last one, which is sentence number 0. Ordinals are
-// before sentence number 0 and after it. Others wrap around.
+// the end of the text. Updates stand before the last one, which is sentence number 0. Ordinals stand
+// side by side. Others wrap around.
 static double share_before(const Trial *t, int k) {
     const double depth = trial_depth(t);
-    const int n = t->task->n_hidden;
-    const int before = t->ordinal;  // ordinals before number 0
-    const double step = (double)k / n;
+    const double step = (double)k / t->task->n_hidden;
     if (k == 0) return depth;
     switch (t->task->names) {
     case CHAIN: return depth + (1 - depth) * step;
     case UPDATES: return depth * step;
-    case ORDINALS:
-        if (k <= before) return depth * (k - 1) / before;
-        return depth + (1 - depth) * (k - before) / (n - before);
+    case ORDINALS: return depth;
     default: return fmod(depth + step, 1);
     }
 }
@@ -162,12 +158,6 @@ static char *write_piece(char *end, const Trial *t, int i) {
     return end + bytes;
 }
 
-// Ends a message, unless it would be empty.
-static void end_message(Prompt *p, const char *end) {
-    const size_t at = (size_t)(end - p->text);
-    if (p->n_messages == 0 || p->ends[p->n_messages - 1] < at) p->ends[p->n_messages++] = at;
-}
-
 bool trial_prompt(const Trial *t, Prompt *p, Error *err) {
     const Task *task = t->task;
     *p = (Prompt){.n = 0};
@@ -179,15 +169,9 @@ bool trial_prompt(const Trial *t, Prompt *p, Error *err) {
     else
         end += snprintf(end, PROMPT_BYTES, opening, task->what,
                         task->names == LANDMARKS ? "them" : task->them, task->them, task->asked);
-    for (int i = 0; i <= t->pieces; i++) {
-        end = write_piece(end, t, i);
-        const int message = p->n_messages + 1;
-        const bool is_whole = i + 1 >= (int64_t)t->pieces * message / MESSAGES;
-        if (is_whole && message < MESSAGES) end_message(p, end);
-    }
-    end_message(p, end);
+    for (int i = 0; i <= t->pieces; i++) end = write_piece(end, t, i);
+    p->question = (size_t)(end - p->text);
     end = fill_in(end, task->question, t, 0);
-    end_message(p, end);
     p->n = (size_t)(end - p->text);
     return true;
 }
@@ -214,28 +198,33 @@ static bool add_to_chat(int32_t **all, size_t *used, int32_t *ids, size_t n, Err
     return longer;
 }
 
-// The ids of a chat: the messages with their answers, and the question.
+// Adds the ids of a message of the user, text[from, to) without a space before it.
+static bool add_message(const Trial *t, const char *text, size_t from, size_t to, int before,
+                        int32_t **all, size_t *used, Error *err) {
+    const bool is_first = from == 0;
+    size_t n;
+    if (text[from] == ' ') from++;
+    char *message = alloc_array(to - from + 1, 1, "a message", err);
+    if (!message) return false;
+    memcpy(message, text + from, to - from);
+    int32_t *turn = chat_turn(t->tokenizer, is_first, "", message, false, before, &n, err);
+    free(message);
+    return add_to_chat(all, used, turn, n, err);
+}
+
+// The ids of a chat: the text, its answer, the question.
 static int32_t *chat_ids(const Trial *t, const Prompt *p, size_t *n, Error *err) {
     const int end = end_of_answer(t->tokenizer);
-    const size_t answer_bytes = strlen(message_answer);
     int32_t *all = NULL;
-    size_t of_turn;
+    size_t n_answer;
     *n = 0;
-    for (int i = 0; i < p->n_messages; i++) {
-        const size_t from = i > 0 ? p->ends[i - 1] : 0;
-        char *text = alloc_array(p->ends[i] - from + 1, 1, "a message", err);
-        if (!text) break;
-        const bool is_spaced = i > 0 && p->text[from] == ' ';
-        memcpy(text, p->text + from + is_spaced, p->ends[i] - from - is_spaced);
-        int32_t *turn =
-            chat_turn(t->tokenizer, i == 0, "", text, false, i > 0 ? end : -1, &of_turn, err);
-        free(text);
-        if (!add_to_chat(&all, n, turn, of_turn, err)) return NULL;
-        if (i == p->n_messages - 1) return all;
-        int32_t *answer =
-            tokenizer_encode(t->tokenizer, message_answer, answer_bytes, false, &of_turn, err);
-        if (!add_to_chat(&all, n, answer, of_turn, err)) return NULL;
-    }
+    bool ok = add_message(t, p->text, 0, p->question, -1, &all, n, err);
+    int32_t *answer = ok ? tokenizer_encode(t->tokenizer, message_answer, strlen(message_answer),
+                                            false, &n_answer, err)
+                         : NULL;
+    ok = ok && add_to_chat(&all, n, answer, n_answer, err) &&
+         add_message(t, p->text, p->question, p->n, end, &all, n, err);
+    if (ok) return all;
     free(all);
     return NULL;
 }

@@ -31,7 +31,6 @@ enum {
     MAX_ANSWER = 12,   // tokens of a number or name, at most
     CHAT_ANSWER = 64,  // tokens of an answer in a chat, at most
     MAX_WANTED = 16,   // bytes of a number or name, with its NUL
-    MESSAGES = 4,      // of a chat, before the one that asks
 };
 
 typedef struct {
@@ -62,14 +61,12 @@ bool trial_fits(Trial *t, Error *err);
 // Chooses what trial `number` at the length and depth hides.
 void trial_choose(Trial *t, int number);
 
-// A prompt as text. In a chat each message ends where the next one begins, and the last one asks.
+// A prompt as text. In a chat it is two messages of the user, of which the second one is the question.
 typedef struct {
     char *text;  // n bytes and a NUL; the caller frees it
-    size_t n;
-    size_t ends[MESSAGES + 1];
-    int n_messages;
+    size_t n, question;
 } Prompt;
-// What the model is taken to say to each message but the last.
+// What the model is taken to say to the first message.
 extern const char message_answer[];
 
 // The prompt, and its ids (*n), which the caller frees. False or NULL with the reason.
