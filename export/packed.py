@@ -15,8 +15,8 @@ from .tensors import BLOCKS, Made, Tensor, size_of_rows
 
 ROWS, PACKED = 8, 128  # rows of a group; what is added to the type in the type table
 # The types, and where a block has what is no word of four bytes: float16, or in MXFP4 a byte.
-RESTS = {'Q4_0': (0,), 'Q4_1': (0, 2), 'Q5_0': (0,), 'Q5_1': (0, 2), 'Q8_0': (0,), 'Q4_K': (), 'Q5_K': (), 'Q6_K': (208,),
-         'IQ4_NL': (0,), 'IQ4_XS': (), 'MXFP4': (0,), 'IQ5_K': ()}
+RESTS = {'Q4_0': (0,), 'Q4_1': (0, 2), 'Q5_0': (0,), 'Q5_1': (0, 2), 'Q8_0': (0,), 'Q4_K': (), 'Q5_K': (),
+         'Q6_K': (208,), 'IQ4_NL': (0,), 'IQ4_XS': (), 'MXFP4': (0,), 'IQ5_K': ()}
 FIFTHS = 'Q5_0', 'Q5_1'  # whose first words have a fifth bit of each of 32 weights
 # A fifth bit goes from place i to place i % 4 * 8 + i // 4: bits of the number of its place that change places in turn.
 SWAPS = (4, 1), (3, 0), (1, 0), (2, 0)

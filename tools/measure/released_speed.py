@@ -23,7 +23,7 @@ import sys
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PHASES = 'prefill', 'decode at 0', 'decode behind it'
+PHASES = 'prompt', 'decode at the start', 'decode after the prompt'
 WRITTEN = 32  # tokens
 
 
@@ -61,8 +61,8 @@ def by_library(options, path):
 def by_bench(options, path):
     """llama-bench of llama.cpp or a descendant."""
     prompt, n = str(options.prompt), str(WRITTEN)
-    command = [os.path.join(options.beside, 'llama-bench'), '-m', path, '-t', str(options.threads), '-fa', '1', '-r', '1',
-               '-o', 'json', '-p', prompt, '-n', n, '-gp', prompt + ',' + n]
+    command = [os.path.join(options.beside, 'llama-bench'), '-m', path, '-t', str(options.threads), '-fa', '1', '-r',
+               '1', '-o', 'json', '-p', prompt, '-n', n, '-gp', prompt + ',' + n]
     out = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
     return [answer['avg_ts'] for answer in json.loads(out[out.index('['):])]
 
@@ -129,8 +129,8 @@ def main():
             for answers in others:
                 ratios = [speeds[i] / answer[i] for speeds, answer in zip(own, answers)]
                 cells += [cell([answer[i] for answer in answers]), '%.2f' % statistics.median(ratios)]
-            print('| %s | %s of %d | %s |' % (os.path.basename(path), phase, options.prompt, ' | '.join(cells))
-                  if i != 1 else '| | %s | %s |' % (phase, ' | '.join(cells)), flush=True)
+            name = os.path.basename(path) if i == 0 else ''
+            print('| %s | %s | %s |' % (name, phase, ' | '.join(cells)), flush=True)
         if not options.processor:
             print('| | share of memory | %.2f |%s' % (statistics.median(shares), ' | |' * len(peers)), flush=True)
 
