@@ -12,7 +12,7 @@
 #include "src/job/text_io.h"
 #include "src/measure/measure.h"
 
-#define VERSION "4.0.0"
+#define VERSION "5.0.0"
 #ifndef COMMIT                   // make says it in a clone,
 #define COMMIT "$Format: (%h)$"  // and `git archive` writes it here
 #endif

@@ -346,7 +346,7 @@ def read_families(path: str = PLACE) -> Dict[str, Family]:
         found: Dict[str, Any] = {}
         for key, value in members:
             if key in found:
-                raise ValueError('families.json: %s stands there twice' % key)
+                raise ValueError('families.json: %s is there twice' % key)
             found[key] = value
         return found
 

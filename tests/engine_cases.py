@@ -1,8 +1,9 @@
-"""Configs, and what engines made of them: tests/engines/README.md. The recipes of tests/world write what packages
-computed; what an older or an unpublished release makes of a config was recorded before."""
+"""Configs, and how engines read them: tests/engines/README.md. The recipes of tests/world write what packages computed;
+how an older or an unpublished release reads a config was recorded before."""
 
 import json
 import os
+import re
 
 from common import RUN, ROOT, in_work, run, table, write
 
@@ -80,7 +81,7 @@ def write_found(found, folder=FOLDER):
 
 
 def without_still(frequencies):
-    """Without the pairs at the end that stand still, which some engines list and others do not."""
+    """Without the pairs at the end that are at rest, which some engines list and others do not."""
     n = len(frequencies)
     while n and frequencies[n - 1] == 0:
         n -= 1
@@ -126,7 +127,7 @@ def of_kind(layers, kind):
 
 
 def key_of(error):
-    return error.split(':')[0].replace('ValidationError', 'ValueError')
+    return re.sub(r'^\w*ValidationError$', 'ValueError', error.split(':')[0])
 
 
 def differences(said, found):

@@ -65,6 +65,12 @@ def of_text():
     return found
 
 
+CITIES = {'Eiffel Tower': 'Paris', 'Louvre': 'Paris', 'Colosseum': 'Rome', 'Kremlin': 'Moscow', 'Big Ben': 'London',
+          'Brandenburg Gate': 'Berlin', 'White House': 'Washington', 'Statue of Liberty': 'New York',
+          'Golden Gate Bridge': 'San Francisco', 'Acropolis': 'Athens', 'Forbidden City': 'Beijing',
+          'Tower Bridge': 'London'}
+
+
 class Refused(Exception):
     def __init__(self, status, words):
         super().__init__(words)
@@ -87,7 +93,7 @@ class Fake(http.server.ThreadingHTTPServer):
         self.bos, self.fault, self.key, self.refuse, self.knows = bos, fault, key, refuse, knows
         self.weights, self.vocabulary, self.count, self.ready = weights, vocabulary, count, ready
         self.cached, self.last, self.mutex = cached, '', threading.Lock()
-        self.random, self.asked, self.seen, self.is_dead = random.Random(3), 0, [], False
+        self.random, self.asked, self.seen, self.bodies, self.is_dead = random.Random(3), 0, [], [], False
         self.url = 'http://127.0.0.1:%d' % self.server_port
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
@@ -116,12 +122,11 @@ class Fake(http.server.ThreadingHTTPServer):
     def ids_of(self, prompt):
         """The ids that it reads, and how many it counts."""
         if isinstance(prompt, str):
-            begun = re.match(r'No\. [0-9]+\. ', prompt)
-            if begun and prompt[begun.end():] in of_text():  # a beginning of nine tokens
-                return None, len(of_text()[prompt[begun.end():]]) + 9
-            if prompt not in of_text():
+            begun = re.match(r'(No\. [0-9]+|[A-Z] [A-Z] [A-Z] [A-Z])\. ', prompt)
+            text = prompt[begun.end():] if begun else prompt
+            if text not in of_text():
                 return None, self.count(prompt) if self.count else len(prompt) // 3 + 1
-            ids = of_text()[prompt]
+            ids = (5,) * (9 if begun else 0) + of_text()[text]  # a beginning of nine tokens
             if self.vocabulary and self.fault != 'counts alike':
                 return ids, len(ids) * 13 // 10
         else:
@@ -168,6 +173,19 @@ class Fake(http.server.ThreadingHTTPServer):
         hop = re.search(r'Which pass key has the (\w+)\?', kept)
         link = hop and re.search(r' The %s has the pass key of the (\w+)\.' % hop.group(1), kept)
         keys = keys or (re.findall(r'pass key of the %s is ([0-9]{5})' % link.group(1), kept) if link else [])
+        asked = re.search(r'are the pass keys of the (\w+) and the (\w+)\?', kept)
+        both = [re.search(r'pass key of the %s is ([0-9]{5})' % who, kept) for who in asked.groups()] if asked else []
+        keys = [' and '.join(found.group(1) for found in both)] if both and all(both) else keys
+        nth = re.search(r'What is the (\w+) number of', kept)
+        if nth:
+            keys = re.findall(r'A number of the \w+ is ([0-9]{5})', kept)[['first', 'second', 'third'].index(nth.group(1)):][:1]
+        city = re.search(r'Which one of them lives in ([\w ]+)\?', kept)
+        if city:
+            keys = [who for who, where in re.findall(r'The (\w+) has a house next to the ([\w ]+)\.', kept)
+                    if CITIES[where] == city.group(1)]
+        if 'Below is a list of words.' in kept:
+            said = re.findall(r'\w+', kept.split(' one that is repeated.')[1])
+            keys = [max(set(said), key=said.count)]
         return ' %s. And so on' % keys[0] if keys and self.random.random() < self.knows else ' 1 and 2'
 
     # ---- what it answers, by form ----
@@ -248,7 +266,7 @@ class Fake(http.server.ThreadingHTTPServer):
                 'logprobs': [dict(top[0], top_logprobs=top)]}
 
     def chat(self, body):
-        text = body['messages'][-1]['content']
+        text = ' '.join(message['content'] for message in body['messages'])
         counted = len(text) // 3 + 40
         return {'choices': [{'message': {'role': 'assistant', 'content': '<think>12345?</think>The key is' +
                                          self.continued(text)}}],
@@ -290,6 +308,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers['Content-Length'])).decode())
         server.asked += 1
         server.seen.append(self.path)
+        server.bodies.append(body)
         if server.key and self.headers.get('Authorization') != 'Bearer ' + server.key:
             return self.reply(401, {'error': {'message': 'Invalid API key'}})
         if server.is_dead or self.faulty(server.fault) or self.faulty_now(server.fault or ''):

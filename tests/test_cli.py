@@ -395,6 +395,9 @@ def test_chat():
     full = chat(b'hello hello\n' * 100)
     check(0 < full.out.count('ok') < 40 and 'full' in full.err, 'a chat that fills its context', full)
     check(chat(b'hi\n' + b'x' * 5000 + b'\nhi\n').out == 'Assistant: ok\n', 'a turn too long for the context')
+    long = run(m, '-n', 600, '-m', 'chat', stdin=b'x' * 5000)
+    check(long.status == 2 and 'is full' not in long.err and 'more than the 600 positions' in long.err.splitlines()[-1],
+          'a first turn too long for the context', long.err)
 
 
 def test_sampling():

@@ -17,11 +17,14 @@ from common import (FIELDS, ROOT, at_terminal, check, good, help_all, in_work, l
 
 sys.path.insert(0, os.path.join(ROOT, 'tools', 'generate'))
 import manpage  # noqa: E402
+sys.path.insert(0, os.path.join(ROOT, 'tools', 'lint'))
+import documents  # noqa: E402
 from test_make import MAKEFILES  # noqa: E402
 
 # docs/class.md has a checker of its own.
-DOCUMENTS = ['README.md', 'docs/manual.md', 'docs/lesson.md', 'docs/model.md', 'docs/check.md', 'docs/checkpoints.md',
-             'docs/engines.md', 'models/README.md']
+FIRST = ['README.md', 'docs/manual.md', 'models/README.md']  # the manual's commands write what others read
+DOCUMENTS = FIRST + sorted({'docs/' + name for name in os.listdir(os.path.join(ROOT, 'docs')) if name.endswith('.md')} -
+                           {'docs/class.md', *FIRST})
 SHORTER = [(r'-n (131072|32768|8192|8k|4096|2048|1024|60000)\b', '-n 600'), (r'--samples \d+', '--samples 2'),
            (r'--trials \d+', '--trials 1'), (r'--budget [1-9]\d*', '--budget 2'), (r'--search-windows \d+', ''),
            (r'--search (?=\w+\.txt)', '--search-windows 1 --reads 3 --search ')]
@@ -29,6 +32,7 @@ COMMAND = r'(?:    )?(?:make && )?((?:head -c \d+ \S+ \| )?(?:\./run|python3 mod
 OWN = {'block.json', 'config.json', 'path/to/checkpoint/config.json', 'books.txt', 'long_prompt.txt', 'mymodel.bin',
        'original.bin', 'mymodel-q8.bin', 'found.json', 'check.json', 'OUT.gguf'}
 RELEASED = 'smollm2.gguf', 'gemma3.gguf', 'qwen.gguf'  # what make test-real has: commands of these are its own
+OF_SERVERS = 'served.gguf', 'FOLDER mine.bin', '/path/to/blobs'
 BOOK = 'It was a fine day, and they went down to the river together. ' * 200
 AS_WRITTEN = os.environ.get('AS_WRITTEN')  # a document whose commands are not made shorter: it takes minutes
 
@@ -44,7 +48,7 @@ def commands():
     for name in DOCUMENTS:
         for line in document(name).split('\n'):
             match = re.fullmatch(COMMAND, line)
-            of_ours = match and not any(name in line for name in RELEASED)
+            of_ours = match and not any(name in line for name in RELEASED + OF_SERVERS)
             if of_ours and 'options]' not in line and 'alibi-f32' not in line:
                 found.setdefault(re.sub(r'\s+# .*', '', match.group(1)), name)
     return found
@@ -109,8 +113,9 @@ def run_command(folder, command, name=''):
 
 def held(command, status):
     """Whether a command ended as it may: with 1 where engines differ or a short check fails, with 3 where one is
-    undecided."""
-    return status == 0 or status == 1 and '--engines' in command or status in (1, 3) and '--check' in command
+    undecided, as a short text's key tokens are."""
+    return status == 0 or status == 1 and '--engines' in command or status in (1, 3) and '--check' in command or \
+        status == 3 and '--keys' in command
 
 
 @takes_long
@@ -247,7 +252,7 @@ def finds(error, found, expected):
                  if check_name == name and row['verdict'] == 'fail' and length in ('', at)]
         check(status == 1 and fails, 'docs/check.md: %s is found by %s' % (error, name), status, rows)
         for row in fails[:1]:
-            check(value is None or abs(float(row['value']) - value) <= 0.06 * value,
+            check(value is None or abs(float(row['value']) - value) <= 0.15 * value,
                   'docs/check.md: %s, the value of %s' % (error, name), row['value'], value)
 
 
@@ -397,33 +402,18 @@ def test_counts():
 
 # ---- links ----
 
-def anchors(markdown):
-    """The names that GitHub gives to headings."""
-    headings = re.findall(r'^#+ +(.*)', re.sub(r'```.*?```', '', markdown, flags=re.S), re.M)
-    texts = (re.sub(r'\[([^]]*)\]\([^)]*\)', r'\1', heading) for heading in headings)
-    return {re.sub(r'[^\w\- ]', '', text.lower()).replace(' ', '-') for text in texts}
-
-
-def dead_links(name, markdown):
-    """What is linked and not there: a file, or a heading of a document."""
-    for target in re.findall(r'\]\(([^)\s]+)\)', re.sub(r'```.*?```|`[^`]*`', '', markdown, flags=re.S)):
-        path, _, anchor = target.partition('#')
-        if re.match(r'https?:', target):
-            continue
-        file = os.path.normpath(os.path.join(os.path.dirname(name), path)) if path else name
-        if not os.path.exists(os.path.join(ROOT, file)) or anchor and anchor not in anchors(document(file)):
-            yield target
-
-
-def test_links():
-    names = DOCUMENTS + ['CHANGELOG.md'] + sorted(
-        os.path.relpath(path, ROOT) for path in glob.glob(os.path.join(ROOT, 'docs', '*.md')))
-    for name in dict.fromkeys(names):
-        dead = list(dead_links(name, document(name)))
-        check(not dead, name + ': its links lead somewhere', dead)
+def test_links_and_options():
+    """Links lead somewhere, and what documents name in code is there (tools/lint/documents.py)."""
+    found = list(documents.faults())
+    check(not found, 'documents', found)
     links = '[a](manual.md#options) [b](nowhere.md) [c](manual.md#no-such) [d](https://x.y)'
-    dead = list(dead_links('docs/x.md', links))
+    dead = list(documents.dead_links('docs/x.md', links))
     check(dead == ['nowhere.md', 'manual.md#no-such'], 'dead links are found', dead)
+    known = {'./run': {'--rope'}}
+    stale = [what for _, what in documents.stale_options(
+        'As `--rop` or `--rope`:\n\n    ./run model.bin --rope yarn --roep x\n    python3 tools/nowhere.py\n', known, {'--rope'})]
+    check(stale == ['an option that is not one of a program here (--rop)', 'an option that is not one of ./run (--roep)',
+                    'a command of a program that is not here (tools/nowhere.py)'], 'stale options are found', stale)
 
 
 # ---- the manual and the man page ----

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""--engines and --reading: tests/engines has what engines make of configs, most of it computed by their own code. What no
+"""--engines and --reading: tests/engines has how engines read configs, most of it computed by their own code. What no
 case of theirs has is in tests/readings/engines.json (test_readings.py). Besides: readings in force, blocks that
 most engines read alike, hostile configs."""
 
@@ -226,7 +226,7 @@ def test_not_looked_at():
     row = rows['llama.cpp']['full']
     check(row['method'] == '-' and row['note'] == '-', 'not looked at has no reading', rows)
     one_line(run('--explain', '--rope-config', saved(QWEN_1M), '--reading', 'llama.cpp'), 2, 'nor one in force',
-             'what llama.cpp makes of this config is not known')
+             'how llama.cpp reads this config is not known')
     status = run('--engines=sglang', '--rope-config', saved(block(type='mrope')), '-n', 100).status
     check(status == 1, 'one that refuses goes before one that nobody looked at', status)
     exact = saved(dict(LLAMA, model_type='smollm3', no_rope_layer_interval=4))
@@ -492,7 +492,7 @@ def test_refused_readings():
             (['--engines=vllm:transformers=9'], ['release 9 of hf5 is not known', '5.0 to 5.24']),
             (['--engines=hf5:transformers=5.5'], ["'hf5:transformers=5.5'", 'vllm:transformers=RELEASE']),
             (['--explain', '--reading', 'exllamav2', '--rope-config', saved(LAYERED[0]['config'], 'layered.json')],
-             ['--reading: what exllamav2 makes of this config is not known'])):
+             ['--reading: how exllamav2 reads this config is not known'])):
         one_line(run(*arguments, *([] if '--rope-config' in arguments else ['--rope-config', path])), 2,
                  ' '.join(arguments), *words)
     two = run('--engines=vllm@0.24:transformers=5.5.4:max_len=4k', '--rope-config', path)

@@ -100,6 +100,19 @@ def of_table(name):
     return commands, found
 
 
+def check_verdicts(name, chapter):
+    """Of a table of verdicts the chapter has each command, and below it the last line."""
+    import released_tables
+    words = ' '.join(chapter.split())
+    with open(os.path.join(ROOT, 'docs', 'figures', name + '.tsv'), encoding='utf-8') as file:
+        parts = file.read().split('# command\t')[1:]
+    check([part.split('\n')[0] for part in parts] == list(map(released_tables.typed, released_tables.TABLES[name][2])),
+          name + ': its commands')
+    for part in parts:
+        lines = part.rstrip('\n').split('\n')
+        check('%s %s' % (lines[0], lines[-1][2:]) in words, name + ': the lesson has its verdict', (lines[0], lines[-1]))
+
+
 def test_released():
     """The lesson's chapter on released models prints what its printed commands measured: every number of its tables."""
     import released_tables
@@ -108,6 +121,9 @@ def test_released():
     n_compared = 0
     for name, (_, _, commands) in released_tables.TABLES.items():
         if name == 'released-story':
+            continue
+        if name.endswith('-check'):
+            check_verdicts(name, chapter)
             continue
         made, found = of_table(name)
         check(made == list(map(released_tables.typed, commands)), name + ': its commands', made)

@@ -5,9 +5,11 @@ reading of the whole text and one of each trimmed piece of it."""
 import json
 import math
 import os
+import re
 
 from common import (ROOT, check, close, good, in_work, main, one_line, random_ids, run, table, tiny_model, write,
                     write_tokenizer)
+import test_search as searching
 from test_measure import write_induction
 
 COLUMNS = ['method', 'tokens', 'nll', 'ppl', 'se', 'keys', 'key_nll', 'key_ppl', 'key_se']
@@ -92,7 +94,7 @@ def test_rule():
         chosen = [int(row['position']) for row in tokens[:n - rule[0]] if row['key'] == '1']
         check(chosen == sorted(found), 'which tokens are key, %s' % given, chosen, sorted(found))
         whole = scores(model, ids[:n], *judge)
-        close([float(row['whole']) for row in tokens[:n - rule[0]]], whole[rule[0]:], 2e-6, "the judge's reading")
+        close([float(row['whole']) for row in tokens[:n - rule[0]]], whole[rule[0]:], 1e-5, "the judge's reading")
 
 
 def test_samples_and_bos():
@@ -131,6 +133,46 @@ def test_a_window_is_found_out():
           told['rows'][0]['keys'] == 0 and told['rows'][0]['key_ppl'] is None, 'in JSON', told)
     rounded = table(good(*asked, '--kv', 'q4').out)[2][0]
     check(int(rounded['keys']) == keys, 'the judge reads with a float16 cache', rounded)
+
+
+def test_search():
+    """--search --keys: what its candidates are compared by is the mean over the key tokens of the windows' last halves."""
+    model, text = searching.files('key_search')
+    n, rule, windows = searching.N, (20, 7, 0.0005, 9), 3
+    asked = '--search', text, '-n', n, '--search-windows', windows, '--reads', 40, '--keys', '20,7,0.0005,9'
+    out = good(model, *asked).out
+    nll = searching.said(out)
+    letters = searching.LETTERS
+    ids = [259 + letters.index(c) for c in ' ' + open(text).read()]
+    places = [[1] + ids[int((len(ids) - n + 1) * i / (2 * windows - 1)):][:n - 1] for i in range(2 * windows)]
+    total, margin = {}, math.inf
+    for kind, of_kind in (('searched', places[0::2]), ('judged', places[1::2])):
+        for window in of_kind:
+            found, close_by = key_tokens(model, window, *rule, (), bos=1)
+            margin = min(margin, close_by)
+            for name in 'yarn', 'ntk', 'linear', 'none':
+                own = scores(model, window, '--rope', name)
+                total.setdefault((kind, name), []).extend(own[p] for p in sorted(found) if p >= n // 2)
+    check(margin > 2e-6, 'the case tells', margin)
+    counts = re.search(r'^# keys\t(\d+) that search, (\d+) that judge', out, re.M).groups()
+    check([int(x) for x in counts] == [len(total[kind, 'yarn']) for kind in ('searched', 'judged')], 'key tokens', counts)
+    began = next(key for key in nll if key.startswith('searched ') and key != 'searched found')
+    own = total['searched', began.split()[1]]
+    close([nll[began]], [sum(own) / len(own)], 3e-6, 'the best of the methods')
+    close([nll['judged yarn']], [sum(total['judged', 'yarn']) / len(total['judged', 'yarn'])], 3e-6, 'on other windows')
+    check(nll['searched found'] < nll[began], 'what was found', nll)
+    one_line_at_end = run(model, *asked[:-1], '20,7,5,9')
+    check(one_line_at_end.status == 2 and 'too few' in one_line_at_end.err.splitlines()[-1], 'no key tokens', one_line_at_end)
+
+
+def test_key_words():
+    """The words that --check asks for are in the story where they are said to be."""
+    with open(os.path.join(ROOT, 'src', 'measure', 'key_words.inc')) as file:
+        rows = re.findall(r'\{(\d+), "(\w+)"\},', file.read())
+    with open(os.path.join(ROOT, 'book.txt')) as file:
+        story = file.read()
+    check(len(rows) >= 12 and all(story[int(at):].startswith(word) for at, word in rows), 'words and places', rows)
+    check(all(int(a) + len(word) <= int(b) for (a, word), (b, _) in zip(rows, rows[1:])), 'in order', rows)
 
 
 def test_what_is_refused():

@@ -78,6 +78,27 @@ def test_cut_and_refused():
     check(told.status == 2 and 'exceeds the available context' in told.err, 'all refused', told)
 
 
+def test_counts_of_what_is_new():
+    """Servers that count only the tokens that their cache had not do not look as if they cut, and if they do it shows."""
+    for form in 'llama', 'ollama':
+        new = dict(cached=True)
+        told = between(new, new, form=form)
+        check(told.last.startswith('identical') and '# counts' in told.out, 'both count so: %s' % form, told)
+        for a, b in (new, {}), ({}, new):
+            told = between(a, b, form=form)
+            check(told.last.startswith('identical'), 'one counts so: %s' % form, told)
+        told = between(new, dict(cached=True, limit=200), form=form)
+        check(told.last.startswith('B cuts prompts at 200 tokens'), 'B cuts: %s' % form, told)
+    kept = in_work('new.json')
+    with Fake('ollama', cached=True) as server:
+        probe(server.url, *SIZE, '--save', kept)
+        told = probe(server.url, *SIZE, '--against', kept)
+        check(told.last.startswith('identical'), 'the same server, later', told)
+        server.limit = 200
+        told = probe(server.url, *SIZE, '--against', kept)
+        check(told.last.startswith('B cuts prompts at 200 tokens'), 'which cuts now', told)
+
+
 def test_greedy_words():
     """Servers without log-probabilities, by what they say."""
     for b, words in ((lambda text: ' a' + text[-9:], 'the same words to '), (lambda text: ' b', 'differs: 8 of 8'),

@@ -73,14 +73,15 @@ def test_random_settings():
 
 
 def test_a_cache_of_few_bits():
-    """It is distinguished from a wrong reading, with every reading."""
+    """It is distinguished from a wrong reading, with every reading. The first 64 positions of such a cache have 16 bits here."""
+    longer = '-n', 256, '--prompts', 6
     for hidden, words in (((), 'hf5'), (('--rope', 'none'), 'plain RoPE')):
         with Fake('vllm', hidden + ('--kv', 'q4'), noise=0.005) as server:
-            told = probe(server.url, MODEL, *MORE)
+            told = probe(server.url, MODEL, *longer)
             reads(told, words, '4 bits, %s' % (hidden,))
             check('the key-value cache of the server has 4 bits' in told.out, 'said', told)
     with Fake('vllm', ('--kv', 'q8'), noise=0.005) as server:
-        told = probe(server.url, MODEL, *MORE)
+        told = probe(server.url, MODEL, *longer)
         reads(told, 'hf5', '8 bits')
         check('has 4 bits' not in told.out, 'no fewer', told)
 

@@ -40,6 +40,23 @@ def test_latest_values_and_links():
         check(told.status == 3 and 'updates, 320 tokens: accuracy 0.000' in told.last, 'an old value', told)
 
 
+def test_other_tasks():
+    """What a server that does them all is asked, as prompts and in the messages of a chat: the question comes last, and what
+    it asks for in an earlier message."""
+    for more in (), ('--chat',):
+        with Fake('llama') as server:
+            told = probe(server.url, '--tasks', 'multiquery,ordinal,latent,common', '-n', 800, '--from', 700, '--trials', 1,
+                         *more)
+            rows = rows_of(told)
+            check(told.status == 0 and len(rows) == 60 and all(r['correct'] == '1' for r in rows), 'all right %s' % (more,),
+                  [r for r in rows if r['correct'] != '1'], told)
+            bodies = [body['messages'] for body in server.bodies if 'messages' in body] if more else []
+            for messages in bodies:
+                roles = [m['role'] for m in messages]
+                check(roles == ['user', 'assistant'] * (len(roles) // 2) + ['user'], 'turns', roles)
+            check(not more or max(map(len, bodies)) == 9, 'five messages of the user', [len(b) for b in bodies])
+
+
 def test_tasks_short_of_it():
     with Fake('llama', limit=1500) as server:
         told = probe(server.url, *TASKS)

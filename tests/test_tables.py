@@ -248,6 +248,8 @@ def the_same(*arguments):
         for key in 'budget', 'seconds', 'tokens_per_s', 'gbytes_per_s', 'processor_s':  # what follows from time
             check((plain.pop(key, '-') == '-') == (row.pop(key, '-') == '-'), key, line)
         check(plain == row, '%s --json' % (arguments,), (line, row))
+    for e in found.pop('effective', []):
+        check('# effective_length %(method)s %(words)s\n' % e in told.out, 'an effective length', e)
     plain = {key: '-' if value is None else value for key, value in found.items()}
     check(plain == settings or 'bench' in settings, 'what stands above the rows', (found, settings))
     return reason, json.loads(result.raw)

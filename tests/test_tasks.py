@@ -8,6 +8,7 @@ import re
 from types import SimpleNamespace
 
 from common import ROOT, check, good, main, one_line, run, table
+import fake_server
 import probe_common  # noqa: F401: which finds the probe's rooms
 from test_measure import write_induction
 from probe.no_model.effective import effective_length  # noqa: E402
@@ -94,6 +95,94 @@ def test_lengths_that_are_asked():
           'a short trained context', out)
     out = good(model, '--passkey', '-n', 300, '--spread', 2048, '--piece', 64, '--trials', 1).out
     check('effective' not in out, 'spread texts are not short', out)
+
+
+def prompts(task, n=1500, trials=2, *more):
+    out = good('--tasks', task, '--prompts', '-n', n, '--train-ctx', 2 * n, '--trials', trials, *more, cwd=ROOT).out
+    return [t for t in map(json.loads, out.splitlines()) if t['length'] == n]
+
+
+def test_ordinals():
+    """Three numbers of one name; the one that the ordinal counts to is at the depth."""
+    asked = set()
+    for t in prompts('ordinal', 1500, 4):
+        said = [(m.group(1), m.group(2), m.start() / len(t['prompt']))
+                for m in re.finditer(r' A number of the (\w+) is (\d{5})\.', t['prompt'])]
+        which, who = re.search(r' The (\w+) number of the (\w+) is$', t['prompt']).groups()
+        i = ['first', 'second', 'third'].index(which)
+        asked.add((which, t['depth']))
+        check(len(said) == 3 == len({value for _, value, _ in said}) and {name for name, *_ in said} == {who} and
+              t['answers'] == [said[i][1]] and abs(said[i][2] - t['depth']) < 0.07, 'an ordinal', t['depth'], which, said)
+        check(t['tokens'] + t['max_tokens'] <= 1500, 'it fits', t['tokens'])
+    check(len({which for which, _ in asked}) == 3 and len({depth for _, depth in asked}) == 5, 'all of them', asked)
+
+
+def test_latent():
+    """Somebody lives next to a landmark, and the question names its city: no word in common but function words."""
+    cities = fake_server.CITIES
+    seen = set()
+    for t in prompts('latent', 1500, 4):
+        right = re.findall(r' The (\w+) has a house next to the ([\w ]+)\.', t['prompt'])
+        city = re.search(r' The one who lives in ([\w ]+) is the$', t['prompt']).group(1)
+        check([(who, cities[where]) for who, where in right] == [(t['answers'][0], city)] and len(t['answers']) == 1,
+              'who lives there', right, city, t['answers'])
+        place = t['prompt'].index(' The %s has a house next to the %s.' % right[0]) / len(t['prompt'])
+        check(abs(place - t['depth']) < 0.07, 'at the depth', place, t['depth'])
+        question = set(re.findall(r'\w+', t['prompt'][t['prompt'].index(' Which one of them'):]))
+        shared = question & set(re.findall(r'\w+', ' has a house next to the %s' % right[0][1]))
+        check(shared <= {'the', 'of'}, 'no word in common', shared)
+        seen.add(right[0][1])
+    check(len(seen) > 6, 'many landmarks', seen)
+    result = run(os.path.join(ROOT, 'model.bin'), '--tasks', 'latent,passkey', '-n', 300, '--trials', 1)
+    check(result.status == 0 and 'latent is not asked: the model knows the city of none of 12 landmarks' in result.err and
+          'latent\t' not in result.out and 'passkey\t' in result.out, 'what the model does not know', result)
+    alone = run(os.path.join(ROOT, 'model.bin'), '--tasks', 'latent', '-n', 300)
+    check(alone.status == 2 and 'there is nothing left to ask' in alone.err.splitlines()[-1] and not alone.raw, 'alone', alone)
+
+
+def test_common_words():
+    """Half of a list is one word. The rest of it is the same in all trials of a length."""
+    lists = {}
+    for t in prompts('common', 1500, 4):
+        words = re.findall(r'\w+', t['prompt'].split(' one that is repeated.')[1].split('. The list has ended.')[0])
+        answer = t['answers'][0]
+        share = words.count(answer) / len(words)
+        others = {word: words.count(word) for word in words if word != answer}
+        check(0.4 < share < 0.6 and max(others.values()) < words.count(answer) / 5, 'the common word', share, others)
+        lists.setdefault(tuple(w if w != answer else '' for w in words), set()).add(answer)
+        check(t['prompt'].endswith(' The word that is repeated is "') and t['tokens'] + t['max_tokens'] <= 1500, 'it fits', t)
+    check(len(lists) == 1 and len(next(iter(lists.values()))) > 3, 'one list, several words', lists.values())
+
+
+def test_several_questions():
+    for t in prompts('multiquery'):
+        keys = dict(re.findall(r' The pass key of the (\w+) is (\d{5})\.', t['prompt']))
+        asked = re.search(r' The pass keys of the (\w+) and the (\w+) are$', t['prompt']).groups()
+        check(len(keys) == 4 and t['answers'] == [keys[who] for who in asked] and asked[0] != asked[1], 'two of four', t)
+
+
+def test_chats():
+    """The text of a prompt, in messages of which the last one asks, and what it asks for is in an earlier one."""
+    for task in 'passkey', 'multikey', 'ordinal', 'latent', 'common':
+        plain, chats = prompts(task, 1200), prompts(task, 1200, 2, '-m', 'chat')
+        check(len(plain) == len(chats) == 10, 'as many chats as prompts', len(chats))
+        for t, whole in zip(chats, plain):
+            users, others = t['messages'][::2], t['messages'][1::2]
+            check([m['role'] for m in users] == ['user'] * 5 and
+                  all(m == dict(role='assistant', content='I have read it.') for m in others) and len(others) == 4, 'turns', t)
+            question = users[-1]['content']
+            check(whole['prompt'].endswith(question) and len(question) < 200, 'the question is the last message', question)
+            check(t['answers'] == whole['answers'] and t['answers'][0] not in question and
+                  sum(t['answers'][0] in m['content'] for m in users[:-1]) >= 1, 'it is in an earlier one', t)
+            joined = ' '.join(m['content'] for m in users[:-1])
+            opening = whole['prompt'][:80]
+            check(joined.startswith(opening) and t['tokens'] + t['max_tokens'] <= 1200, 'the same text', joined[:90])
+        places = [sum(len(m['content']) for m in t['messages'][::2][:next(
+            i for i, m in enumerate(t['messages'][::2]) if t['answers'][0] in m['content'])]) for t in chats]
+        check(task == 'common' or places[0] < places[4] < places[9], 'at its depth', places)
+    model = write_induction('chats.bin', 1024)
+    rows = table(good(model, '--tasks', 'passkey', '-m', 'chat', '-n', 1024, '--trials', 1).out)[2]
+    check([int(row['length']) for row in rows] == [512] * 5 + [1024] * 5, 'asked by turns', rows)
 
 
 def test_what_is_refused():

@@ -1031,6 +1031,7 @@ static void read_position(const KvCache *c, int p, float out[KEY + VALUE]) {
     }
     numbers_to_f32(out + KEY, b.values + at * c->value_width * bytes, c->type, VALUE);
     for (int i = 0; i < VALUE && b.value_scales; i++) out[KEY + i] *= b.value_scales[at];
+    kv_cache_rotate_back(c, out + KEY);
 }
 
 // A cache of float32 that rounds keys, values or both reads as those that keep them so.

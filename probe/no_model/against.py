@@ -13,7 +13,7 @@ import math
 import os
 import re
 from argparse import Namespace
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from export import families
 from export.installed import ROOT
@@ -23,7 +23,7 @@ from ..asking.forms import Reply, Token
 from ..asking.web import Server
 from ..common import NO, UNDECIDED, YES, Problem, with_commas
 from ..report import Report
-from .tasks import Asker
+from .tasks import Asker, Beginnings, counts_what_is_new
 
 WHAT = 'rope.c server_probe answers'
 USUAL, PROMPTS = 2048, 10      # -n and --prompts
@@ -40,6 +40,7 @@ FEWEST = 2                     # short prompts, of which something is said
 COMMON = 0.5                   # of the tokens of both, at least, are in both
 TEXT_TOKENS = 24               # of an answer in words
 HALF = 0.5                     # of the texts that differ: no rounding does that
+FEW = 3                        # tokens by which a beginning may be counted otherwise before another text
 
 Logprobs = Dict[str, float]
 
@@ -70,10 +71,12 @@ class Stranger(Interview):
 
 
 class Said:
-    """What one server says of each prompt: `rounds` of log-probabilities or words, its count, or why it is refused."""
+    """What one server says of each prompt: `rounds` of log-probabilities or words, its count, or why it is refused. A
+    server that counts only what its cache had not has counted the prompt behind a beginning: `is_begun`."""
 
-    def __init__(self, rounds: List[Any], counted: Optional[int], refused: Optional[str]) -> None:
-        self.rounds, self.counted, self.refused = rounds, counted, refused
+    def __init__(self, rounds: List[Any], counted: Optional[int], refused: Optional[str],
+                 is_begun: bool = False) -> None:
+        self.rounds, self.counted, self.refused, self.is_begun = rounds, counted, refused, is_begun
 
 
 # ---- asking ----
@@ -114,7 +117,19 @@ def ask_server(server: Server, texts: List[str], options: Namespace) -> List[Sai
                 said.rounds.append(answer)
     if all(said.refused for said in found):
         raise Problem('the server refuses every prompt: %s' % found[0].refused, 'refused')
+    count_whole(found, texts, lambda text: ask(text)[1])
     return found
+
+
+def count_whole(found: List[Said], texts: List[str], count: Callable[[str], Optional[int]]) -> None:
+    """Counts anew where the server counts only what its cache had not."""
+    begun = Beginnings()
+    first = next(i for i, said in enumerate(found) if not said.refused)
+    if not counts_what_is_new(count, begun, texts[first]):
+        return
+    for said, text in zip(found, texts):
+        said.is_begun = True
+        said.counted = None if said.refused else count(begun(text))
 
 
 def by_words(server, options):
@@ -150,7 +165,7 @@ def digest(texts: List[str], options: Namespace) -> str:
 
 
 def save(path: str, said: List[Said], asked: str) -> None:
-    rows = [{'rounds': s.rounds, 'counted': s.counted, 'refused': s.refused} for s in said]
+    rows = [{'rounds': s.rounds, 'counted': s.counted, 'refused': s.refused, 'begun': s.is_begun} for s in said]
     part = '%s.%d' % (path, os.getpid())
     try:
         with open(part, 'w', encoding='utf-8') as file:
@@ -180,7 +195,7 @@ def load(path: str, asked: str) -> List[Said]:
     if found.get('asked') != asked:
         raise Problem('--against %s: saved with other prompts (the same -n, --prompts, --top, --text and --greedy '
                       'expected)' % path, 'file')
-    return [Said(row['rounds'], row.get('counted'), row.get('refused')) for row in rows]
+    return [Said(row['rounds'], row.get('counted'), row.get('refused'), bool(row.get('begun'))) for row in rows]
 
 
 # ---- comparing ----
@@ -303,8 +318,19 @@ def compared_words(rows: List[Row]) -> Finding:
     return Finding('unknown', 'cannot tell: %s, which rounding may do' % told)
 
 
+def missing(rows: List[Row]) -> Dict[Row, int]:
+    """How many tokens more A counts of a prompt than B, where both count. Where one counts a beginning, too, it is so
+    much longer in all prompts as in the shortest."""
+    found = {row: row.a.counted - row.b.counted for row in rows if None not in (row.a.counted, row.b.counted)}
+    if not any(row.a.is_begun or row.b.is_begun for row in rows):
+        return found
+    first = next(iter(found.values()), 0)
+    return {row: more - first if abs(more - first) > FEW else 0 for row, more in found.items()}
+
+
 def shortfall(rows: List[Row]) -> Optional[Finding]:
     """Prompts that one server cuts or refuses."""
+    more = missing(rows)
     for row in rows:
         a, b = row.a, row.b
         if a.refused or b.refused:
@@ -312,10 +338,10 @@ def shortfall(rows: List[Row]) -> Optional[Finding]:
                 ('A refuses', a.refused) if a.refused else ('B refuses', b.refused)
             return Finding('refused', '%s a prompt of %s tokens (%s)' % (who, with_commas(row.length()) if row.length()
                                                                        else 'unknown', why))
-        if a.counted is not None and b.counted is not None and a.counted != b.counted:
-            who, n = ('A', a.counted) if a.counted < b.counted else ('B', b.counted)
+        if more.get(row):
+            who, n, other = ('A', a.counted, b.counted) if more[row] < 0 else ('B', b.counted, a.counted)
             return Finding('cut', '%s cuts prompts at %s tokens: the other counts %s' % (
-                who, with_commas(n), with_commas(max(a.counted, b.counted))))
+                who, with_commas(n), with_commas(other)))
     for before, row in zip(rows, rows[1:]):
         if row.a.counted is not None and row.a.counted <= (before.a.counted or 0):
             return Finding('cut', 'both cut prompts at %s tokens' % with_commas(row.a.counted))
@@ -377,8 +403,8 @@ def compare(server: Server, other: Optional[Server], options: Namespace, out: Re
     a, b = (before, said) if before else (said, ask_server(other, texts, options))
     rows = [Row(x, y) for x, y in zip(a, b)]
     rows.sort(key=Row.length)
-    found = shortfall(rows)
-    whole = [row for row in rows if len(row.a.rounds) == len(row.b.rounds) == 2 and row.a.counted == row.b.counted]
+    found, more = shortfall(rows), missing(rows)
+    whole = [row for row in rows if len(row.a.rounds) == len(row.b.rounds) == 2 and not more.get(row)]
     for row in whole:
         row.compare()
     if whole:
@@ -393,6 +419,8 @@ def compare(server: Server, other: Optional[Server], options: Namespace, out: Re
 def show(out: Report, server: Server, other: Optional[Server], rows: List[Row], options: Namespace) -> None:
     out.note('a', options.against or server.root)
     out.note('b', other.root if other else server.root)
+    if any(row.a.is_begun or row.b.is_begun for row in rows):
+        out.note('counts', 'of tokens that the cache had not: each prompt was counted behind a beginning of its own')
     names = ['tokens', 'differs', 'twice'] if options.greedy else ['tokens', 'nats', 'se', 'twice', 'same']
     out.rows(names, [['%d' % row.length(), '%d' % row.apart, '%d' % row.own] if options.greedy else
                      ['%d' % row.length(), '%.5f' % row.apart, '%.5f' % row.se, '%.5f' % row.own,

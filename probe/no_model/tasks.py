@@ -26,6 +26,8 @@ from .effective import effective_length
 
 USUAL = 4096        # -n
 SHORT = 160, 200, 240, 280, 320  # tokens of the texts by which the server's tokenizer is measured
+LIST = 'common'     # the task whose text is words: how many tokens these are differs by tokenizer, so no cut shows
+SHORT_CHAT = 640    # tokens of a chat that tells what the turns take
 CHAT_ANSWER = 256   # tokens that a chat's answer may take, where a model may think first
 CUT = 0.9           # of the tokens expected: a server that counts fewer has cut the prompt, whatever its tokenizer
 FEW = 8             # tokens by which a count may differ because numbers have other tokens
@@ -46,17 +48,17 @@ class Trial:
     def __init__(self, line):
         given = json.loads(line)
         self.task, self.length, self.depth, self.number = (given[k] for k in ('task', 'length', 'depth', 'trial'))
-        self.tokens, self.most, self.answers, self.prompt = (given[k] for k in ('tokens', 'max_tokens', 'answers',
-                                                                               'prompt'))
+        self.tokens, self.most, self.answers = (given[k] for k in ('tokens', 'max_tokens', 'answers'))
+        self.prompt = given['messages'] if 'messages' in given else given['prompt']  # of a chat: a list
         self.right, self.counted, self.seconds, self.refused, self.is_done = False, None, 0.0, None, False
 
     def cell(self):
         return self.task, self.length, self.depth
 
 
-def make_trials(tasks, n, shortest, trials, text):
-    """A run's lengths begin at half of --train-ctx."""
-    more = ['-f', text] if text else []
+def make_trials(tasks, n, shortest, trials, text, chat=False):
+    """A run's lengths begin at half of --train-ctx. In a chat the text comes in messages before the one that asks."""
+    more = (['-f', text] if text else []) + (['-m', 'chat'] if chat else [])
     try:
         out, _ = run(['--tasks', tasks, '--prompts', '-n', n, '--train-ctx', 2 * shortest, '--trials', trials,
                       '-z', os.path.join(ROOT, 'tokenizer.bin')] + more)
@@ -70,6 +72,8 @@ def is_right(trial, said, chat):
     sentence, and so may a continuation, at some lengths and not at others: the first number of five digits counts,
     and thoughts before it do not."""
     begun = said.lstrip()
+    if not trial.answers[0].isdigit() and len(trial.answers) == 1:
+        return is_right_word(trial, begun, chat)
     if not chat and len(trial.answers) > 1:
         return all(answer in begun[:60] for answer in trial.answers)
     if not chat and begun.startswith(trial.answers[0]):
@@ -78,6 +82,15 @@ def is_right(trial, said, chat):
     if len(trial.answers) == 1:
         return first_number(said) == trial.answers[0]
     return all(re.search(r'(?<!\w)%s(?!\w)' % re.escape(answer), said) for answer in trial.answers)
+
+
+def is_right_word(trial, said, chat):
+    """A name: a prompt goes on with it, and in a chat it is the first of the text's names."""
+    if not chat:
+        return said.startswith(trial.answers[0])
+    names = set(re.findall(r' The (\w+) has a house next to', json.dumps(trial.prompt))) | set(trial.answers)
+    found = re.search(r'\b(%s)\b' % '|'.join(map(re.escape, sorted(names))), said.rpartition('</think>')[2])
+    return bool(found) and found.group() == trial.answers[0]
 
 
 def first_number(said):
@@ -91,6 +104,27 @@ def first_number(said):
 
 # ---- how it is asked ----
 
+class Beginnings:
+    """Puts a beginning before a prompt that no other one has: of as many tokens each, in any tokenizer."""
+
+    def __init__(self):
+        self.numbers = itertools.count(random.randrange(len(LETTERS) ** 4))
+
+    def __call__(self, prompt):
+        number = next(self.numbers)
+        letters = ' '.join(LETTERS[number // len(LETTERS) ** i % len(LETTERS)] for i in range(4))
+        if isinstance(prompt, list):
+            return [dict(prompt[0], content='%s. %s' % (letters, prompt[0]['content']))] + prompt[1:]
+        return '%s. %s' % (letters, prompt)
+
+
+def counts_what_is_new(count, begun, prompt):
+    """Whether count(text), by a server, leaves out what its cache has: asked again, the same prompt is fewer tokens
+    than with another beginning."""
+    counts = [count(text) for text in (begun(prompt), prompt, prompt, begun(prompt))]
+    return None not in counts and counts[2] < HALF * counts[3]
+
+
 class Asker:
     """Asks a server for texts, in OpenAI's forms or ollama's own.
 
@@ -99,13 +133,14 @@ class Asker:
 
     def __init__(self, server, options):
         self.server, self.chat, self.retries = server, options.chat, options.retries
-        self.counts_new, self.beginnings = False, itertools.count(random.randrange(len(LETTERS) ** 4))
+        self.counts_new, self.begun = False, Beginnings()
         self.model = model_of(server, options.served)
         self.is_ollama = forms_to_try(server, options.api)[0].name == 'ollama'
 
     def body(self, prompt, most):
         most = max(most, CHAT_ANSWER) if self.chat and most > 1 else most
-        said = {'messages': [{'role': 'user', 'content': prompt}]} if self.chat else {'prompt': prompt}
+        messages = prompt if isinstance(prompt, list) else [{'role': 'user', 'content': prompt}]
+        said = {'messages': messages} if self.chat else {'prompt': prompt}
         if not self.is_ollama:
             path = '/v1/chat/completions' if self.chat else '/v1/completions'
             return path, dict(said, model=self.model, max_tokens=most, temperature=0)
@@ -127,20 +162,11 @@ class Asker:
         return text or '', counted
 
     def find_counting(self, prompt):
-        """Whether the server's count leaves out what its cache has: asked again, the same prompt is fewer tokens than
-        with another beginning."""
-        counts = [self.ask(text, 1)[1] for text in (self.begun(prompt), prompt, prompt, self.begun(prompt))]
-        self.counts_new = None not in counts and counts[2] < HALF * counts[3]
+        self.counts_new = counts_what_is_new(lambda text: self.ask(text, 1)[1], self.begun, prompt)
 
     def counted_form(self, prompt):
         """A prompt whose tokens the server counts all."""
         return self.begun(prompt) if self.counts_new else prompt
-
-    def begun(self, prompt):
-        """The prompt behind a beginning that no other one has: of as many tokens each, in any tokenizer."""
-        number = next(self.beginnings)
-        letters = [LETTERS[number // len(LETTERS) ** i % len(LETTERS)] for i in range(4)]
-        return '%s. %s' % (' '.join(letters), prompt)
 
     def ask(self, prompt, most):
         """(text, count, seconds, None), or (None, None, seconds, the failure)."""
@@ -173,10 +199,11 @@ class Ruler:
         trials = [make_trials('passkey', n, n, 1, text)[0] for n in SHORT]
         asker.find_counting(trials[0].prompt)
         self.ends = [(trial.tokens, self.counted(trial)) for trial in trials]
-        self.knows = all(counted is not None for _, counted in self.ends)
+        self.knows = tasks != LIST and all(counted is not None for _, counted in self.ends)
         if self.knows:
             self.fit()
-            for trial in make_trials(tasks, SHORT[-1], SHORT[0], 1, text):
+            n, shortest = (SHORT_CHAT, SHORT_CHAT) if asker.chat else (SHORT[-1], SHORT[0])
+            for trial in make_trials(tasks, n, shortest, 1, text, asker.chat):
                 self.move(trial)
 
     def counted(self, trial):
@@ -190,8 +217,9 @@ class Ruler:
         return counted
 
     def move(self, trial):
-        """Each other task is measured by one text."""
-        if trial.task != 'passkey' and trial.task not in self.moved:
+        """Each other task is measured by one text, and in a chat each task is: it has more turns than the line's
+        texts."""
+        if (self.asker.chat or trial.task != 'passkey') and trial.task not in self.moved:
             counted = self.counted(trial)
             self.moved[trial.task] = 0 if counted is None else counted - self.expected(trial.tokens)
 
@@ -220,7 +248,7 @@ class Ruler:
         return min(ERRORS * error + FEW + LITTLE * self.expected(tokens), most)
 
     def is_cut(self, trial):
-        return self.knows and trial.counted is not None and \
+        return self.knows and trial.task != LIST and trial.counted is not None and \
             trial.counted < self.expected(trial.tokens, trial.task) - self.margin(trial.tokens)
 
     def time_of(self, trials, jobs):
@@ -379,7 +407,8 @@ def show_notes(found, ruler, out):
     for reason, words in found:
         out.note(reason, words)
     if not ruler.knows:
-        out.note('counts', 'the server gives none, so a cut prompt cannot be seen')
+        out.note('counts', 'the server gives none, or its tokenizer has other ones for a list of words: a cut prompt '
+                 'cannot be seen')
     if ruler.asker.counts_new:
         out.note('counts', 'of tokens that the cache had not: each prompt has a beginning of its own')
 
@@ -436,7 +465,7 @@ def ask_tasks(server: Server, options: Namespace, out: Report) -> int:
     """The whole job. Returns the status."""
     n = options.n or USUAL
     shortest = options.from_ or max(n // 8, min(n, SHORT[-1]))
-    trials = make_trials(options.tasks, n, min(shortest, n), options.trials, options.text)
+    trials = make_trials(options.tasks, n, min(shortest, n), options.trials, options.text, options.chat)
     asker = Asker(server, options)
     ruler = Ruler(asker, options.text, options.tasks)
     out.note('server', '%s, %s, %d questions' % (server.root, 'chat' if options.chat else 'prompts', len(trials)))

@@ -58,8 +58,9 @@ static inline int spread_token(const Spread *s, int position) {
 
 // ---- sessions ----
 
-// How keys and values are kept: as float16, float32, 8 bits with scales, or 4 bits in blocks of
-// 32 as ggml writes them. The definition keeps them as float32.
+// How keys and values are kept: as float16, float32, 8 bits with scales, or 4 bits in packs of 32
+// with a scale, after 64 positions of float16 (src/fast/kv_cache.h). The definition keeps them as
+// float32.
 typedef enum { KV_F16, KV_F32, KV_Q8, KV_Q4, N_KV_TYPES } KvType;
 extern const char *const kv_type_names[N_KV_TYPES];
 

@@ -299,7 +299,8 @@ static bool takes_length(const LayerReader *r) {
 // Of a family whose layers are alike: whether the list (NULL: none) has a word for each of them.
 static bool types_are_alike(const LayerReader *r, const Json *list) {
     int n = 0;
-    for (const Json *v = json_items(list); v; v = v->next) n++;
+    for (const Json *v = json_items(list); v; v = v->next, n++)
+        if (v->kind != '"') return fault(r, "layer_types", "a name for each layer");
     return !list || takes_length(r) || !r->out->n || r->out->n == n || fault_in_length(r, n);
 }
 

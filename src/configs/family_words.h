@@ -1,4 +1,4 @@
-// Made by tools/generate/family_table.py, where the words stand with what they mean, not by hand.
+// Made by tools/generate/family_table.py, which has the words and what they mean, not by hand.
 #pragma once
 
 #include <stdint.h>
@@ -8,49 +8,51 @@ typedef uint64_t FamilyWords;
 
 // What is peculiar to a family.
 // this program runs its models; the others are explained
-#define FAMILY_RUNS ((FamilyWords)1 << 33)
+#define FAMILY_RUNS ((FamilyWords)1 << 32)
 // it came with transformers 5, so Hugging Face 4 does not know it
-#define FAMILY_NEW ((FamilyWords)1 << 34)
+#define FAMILY_NEW ((FamilyWords)1 << 33)
 // engines were looked at with it before those whose layers differ
-#define FAMILY_SEEN_FIRST ((FamilyWords)1 << 35)
-#define FAMILY_ANY ((FamilyWords)1 << 36)  // it stands for families that have no row
+#define FAMILY_SEEN_FIRST ((FamilyWords)1 << 34)
+#define FAMILY_ANY ((FamilyWords)1 << 35)  // it is in place of families that have no row
 // the first layer of a period is the full one, not the last
-#define FAMILY_FULL_FIRST ((FamilyWords)1 << 37)
-#define FAMILY_FROM_END ((FamilyWords)1 << 38)  // periods of layers are counted from the last layer
-#define FAMILY_FULL_TOO ((FamilyWords)1 << 39)  // the first layer of all is full, too
-#define FAMILY_FULL_LAST ((FamilyWords)1 << 40)  // so is the last one, whatever a config says
-#define FAMILY_LINEAR ((FamilyWords)1 << 41)  // layers that are not full have linear attention
-// what lists have behind the last layer is not used
-#define FAMILY_CUTS_LISTS ((FamilyWords)1 << 42)
-#define FAMILY_BARE_FULL ((FamilyWords)1 << 43)  // full layers have no RoPE
+#define FAMILY_FULL_FIRST ((FamilyWords)1 << 36)
+#define FAMILY_FROM_END ((FamilyWords)1 << 37)  // periods of layers are counted from the last layer
+#define FAMILY_FULL_TOO ((FamilyWords)1 << 38)  // the first layer of all is full, too
+#define FAMILY_FULL_LAST ((FamilyWords)1 << 39)  // so is the last one, whatever a config says
+#define FAMILY_LINEAR ((FamilyWords)1 << 40)  // layers that are not full have linear attention
+// what lists have after the last layer is not used
+#define FAMILY_CUTS_LISTS ((FamilyWords)1 << 41)
+#define FAMILY_BARE_FULL ((FamilyWords)1 << 42)  // full layers have no RoPE
 // a window of null is refused, also where all layers are full
-#define FAMILY_NEEDS_WINDOW ((FamilyWords)1 << 44)
-// latent attention: a part of each head stands still, and another turns
-#define FAMILY_LATENT ((FamilyWords)1 << 45)
+#define FAMILY_NEEDS_WINDOW ((FamilyWords)1 << 43)
+// latent attention: a part of each head is at rest, and another turns
+#define FAMILY_LATENT ((FamilyWords)1 << 44)
 // a head_dim of null is the model's width by its heads
-#define FAMILY_NULL_HEAD ((FamilyWords)1 << 46)
+#define FAMILY_NULL_HEAD ((FamilyWords)1 << 45)
 // a head is always the model's width by its heads, whatever head_dim says
-#define FAMILY_WIDTH_BY_HEADS ((FamilyWords)1 << 47)
-#define FAMILY_PARTIAL ((FamilyWords)1 << 48)  // partial_rotary_factor may be below 1
+#define FAMILY_WIDTH_BY_HEADS ((FamilyWords)1 << 46)
+#define FAMILY_PARTIAL ((FamilyWords)1 << 47)  // partial_rotary_factor may be below 1
 // of a scaled block's share and one beside it (or the class's) that beside counts
-#define FAMILY_SHARE_BESIDE ((FamilyWords)1 << 49)
-#define FAMILY_STILL ((FamilyWords)1 << 50)  // its class has no RoPE
+#define FAMILY_SHARE_BESIDE ((FamilyWords)1 << 48)
+#define FAMILY_STILL ((FamilyWords)1 << 49)  // its class has no RoPE
 // rope_parameters has a block for each kind of layers; rope_scaling is of the full ones
-#define FAMILY_BY_TYPE ((FamilyWords)1 << 51)
+#define FAMILY_BY_TYPE ((FamilyWords)1 << 50)
 // rope_scaling is not turned into rope_parameters: Hugging Face 5 fails
-#define FAMILY_NO_SCALING ((FamilyWords)1 << 52)
-#define FAMILY_FLAT_IS_FULL ((FamilyWords)1 << 53)  // one block for all is that of the full layers
+#define FAMILY_NO_SCALING ((FamilyWords)1 << 51)
+#define FAMILY_FLAT_IS_FULL ((FamilyWords)1 << 52)  // one block for all is that of the full layers
 // one RoPE of full layers and sliding ones, never two
-#define FAMILY_ONE_FOR_BOTH ((FamilyWords)1 << 54)
-#define FAMILY_LISTS ((FamilyWords)1 << 55)  // thetas and shares may be lists, of a number a layer
+#define FAMILY_ONE_FOR_BOTH ((FamilyWords)1 << 53)
+#define FAMILY_LISTS ((FamilyWords)1 << 54)  // thetas and shares may be lists, of a number a layer
 // blocks have sections of three axes, which are one in a text
-#define FAMILY_AXES ((FamilyWords)1 << 56)
+#define FAMILY_AXES ((FamilyWords)1 << 55)
 // of the types that scale its class knows longrope alone, and su and yarn as older names of it
-#define FAMILY_LONGROPE_ALONE ((FamilyWords)1 << 57)
+#define FAMILY_LONGROPE_ALONE ((FamilyWords)1 << 56)
 // ntk at every length is written as dynamic with an alpha
-#define FAMILY_ALPHA ((FamilyWords)1 << 58)
+#define FAMILY_ALPHA ((FamilyWords)1 << 57)
 // longrope's lists have a place in its GGUF file
-#define FAMILY_GGUF_LONGROPE ((FamilyWords)1 << 59)
+#define FAMILY_GGUF_LONGROPE ((FamilyWords)1 << 58)
+// so have divisors of frequencies, as which llama3 is converted
+#define FAMILY_GGUF_DIVISORS ((FamilyWords)1 << 59)
 #define FAMILY_MSCALES ((FamilyWords)1 << 60)  // longrope's attention factor is long_mscale
 // yarn's attention factor is 1 unless the block says one
 #define FAMILY_UNMULTIPLIED ((FamilyWords)1 << 61)
@@ -78,32 +80,41 @@ typedef uint64_t FamilyWords;
 
 // What an engine does otherwise with a family than with others.
 // which layers slide is by the family's period, whatever is written
-#define DOES_LAYERS_BY_DEFAULT ((FamilyWords)1 << 35)
-#define DOES_LAYERS_BY_PERIOD ((FamilyWords)1 << 36)  // likewise by the config's period
-#define DOES_TAKES_TEXT_CONFIG ((FamilyWords)1 << 37)  // a text_config does not stop it
-#define DOES_TAKES_CHUNKS ((FamilyWords)1 << 38)  // dual_chunk_attention_config
-#define DOES_FULL_PLAIN ((FamilyWords)1 << 39)  // full layers get no block
+#define DOES_LAYERS_BY_DEFAULT ((FamilyWords)1 << 30)
+#define DOES_LAYERS_BY_PERIOD ((FamilyWords)1 << 31)  // likewise by the config's period
+#define DOES_TAKES_TEXT_CONFIG ((FamilyWords)1 << 32)  // a text_config does not stop it
+#define DOES_TAKES_CHUNKS ((FamilyWords)1 << 33)  // dual_chunk_attention_config
+#define DOES_FULL_PLAIN ((FamilyWords)1 << 34)  // full layers get no block
 // rope_parameters is not read, and rope_scaling is of the full layers
-#define DOES_SCALING_ALONE ((FamilyWords)1 << 40)
-#define DOES_NULL_BLOCK_UNSEEN ((FamilyWords)1 << 41)  // nobody looked at a rope_scaling of null
+#define DOES_SCALING_ALONE ((FamilyWords)1 << 35)
+#define DOES_NULL_BLOCK_UNSEEN ((FamilyWords)1 << 36)  // nobody looked at a rope_scaling of null
 // a config without a block gets the class's, and a note says so
-#define DOES_TELLS_BLOCK ((FamilyWords)1 << 42)
+#define DOES_TELLS_BLOCK ((FamilyWords)1 << 37)
+// a block has `type`, linear or dynamic, and a factor, and no more
+#define DOES_TWO_KEYS ((FamilyWords)1 << 38)
 // a block has `type` and longrope's lists, and no more
-#define DOES_THREE_KEYS ((FamilyWords)1 << 43)
+#define DOES_THREE_KEYS ((FamilyWords)1 << 39)
 // longrope's long list and `type` beside it, else it stops
-#define DOES_NEEDS_LONG_LIST ((FamilyWords)1 << 44)
-#define DOES_NEEDS_BETAS ((FamilyWords)1 << 45)  // yarn's, in the block
-#define DOES_NEEDS_THETA ((FamilyWords)1 << 46)  // at the top level
-#define DOES_LINEAR_ALONE ((FamilyWords)1 << 47)  // nobody looked at types but linear
-#define DOES_PROPORTIONAL ((FamilyWords)1 << 48)  // it knows the rope_type proportional
+#define DOES_NEEDS_LONG_LIST ((FamilyWords)1 << 40)
+// of yarn's block the factor, L and both betas are read, which must be there, and truncate
+#define DOES_FOUR_KEYS ((FamilyWords)1 << 41)
+#define DOES_NEEDS_THETA ((FamilyWords)1 << 42)  // at the top level
+// a theta and a block of rope_parameters count where there are none beside it
+#define DOES_TAKES_PARAMETERS ((FamilyWords)1 << 43)
+#define DOES_LINEAR_ALONE ((FamilyWords)1 << 44)  // nobody looked at types but linear
+#define DOES_LLAMA3_UNSEEN ((FamilyWords)1 << 45)  // nobody looked at llama3
+#define DOES_PROPORTIONAL ((FamilyWords)1 << 46)  // it knows the rope_type proportional
 // yarn was converted before others', where the key is `type`
-#define DOES_YARN_BY_TYPE ((FamilyWords)1 << 49)
+#define DOES_YARN_BY_TYPE ((FamilyWords)1 << 47)
 // the file tells yarn's betas, and mscale_all_dim, which it must have
-#define DOES_YARN_TOLD ((FamilyWords)1 << 50)
+#define DOES_YARN_TOLD ((FamilyWords)1 << 48)
 // by yarn's attention factor, and queries grow one position early
-#define DOES_MULTIPLIES_AGAIN ((FamilyWords)1 << 51)
-#define DOES_THETA_IN_PARAMETERS ((FamilyWords)1 << 52)  // that of rope_parameters counts
-#define DOES_SLIDING_BASE_FIXED ((FamilyWords)1 << 53)  // the theta of sliding layers is a constant
+#define DOES_MULTIPLIES_AGAIN ((FamilyWords)1 << 49)
+#define DOES_THETA_IN_PARAMETERS ((FamilyWords)1 << 50)  // that of rope_parameters counts
+#define DOES_THETA_FIXED ((FamilyWords)1 << 51)  // theta is a constant
+#define DOES_SLIDING_BASE_FIXED ((FamilyWords)1 << 52)  // the theta of sliding layers is a constant
+// rope_scaling is of full layers, of which all turns, and the sliding ones are plain
+#define DOES_FLAT_BY_KIND ((FamilyWords)1 << 53)
 // with a rope_scaling, all pairs of full layers turn, and plainly
 #define DOES_PASTED_TURNS_ALL ((FamilyWords)1 << 54)
 // of two shares of a head it takes that of the block

@@ -128,8 +128,14 @@ void config_find_head(Config *c) {
     if (config_is_of(c, FAMILY_LATENT)) {  // two parts, of which the second one turns
         double still = config_number(c, c->config, "qk_nope_head_dim", f->still);
         double turning = config_number(c, c->config, "qk_rope_head_dim", f->turning);
+        double other;
         c->head_dim = still + turning;
         c->turning = (int)turning;
+        // The library's own head_dim is that of the part that turns, or of both.
+        const bool is_known =
+            json_number(said, &other) && (other == turning || other == c->head_dim);
+        if (config_is_something(said) && !is_known)
+            config_remark(c, "head_dim is not used: qk_nope_head_dim and qk_rope_head_dim count");
         return;
     }
     const Json *by_layer = f->global_head_dim ? heads_by_layer(c) : NULL;
@@ -443,7 +449,10 @@ void config_find_growth(Config *c) {
     c->rope->temperature_beta = config_number(c, object, beta, 0);
     if (config_type_has(c, TYPE_HAS_ORIGINAL)) return;
     c->inside = config_length(c, config_object_with(c, key_of_original), key_of_original, 0, 1);
-    if (c->inside) c->rope->train_ctx = c->inside;
+    // dynamic counts from max_position_embeddings all the same. This program has one length for both.
+    const bool are_two = c->type == TYPE_DYNAMIC && !config_is_strict(c);
+    if (c->inside && are_two) c->rope->temperature_length = c->inside;
+    else if (c->inside) c->rope->train_ctx = c->inside;
 }
 
 bool config_find_list(Config *c, const char *key, int n, double *out) {

@@ -204,7 +204,7 @@ static void read_rope_type(Config *c) {
     const Json *object = config_object_with(c, key);
     c->file->has_type = newer || older;
     if (!is_known_type(c)) reject_type(c, object, key);
-    bool both = older && newer && older->kind == '"' && newer->kind == '"';
+    bool both = older && newer && older->kind != 'n' && newer->kind == '"';
     bool is_old_name = json_is(older, "su") && c->type == TYPE_LONGROPE;
     if (!both || is_old_name || config_type_named(c, older) == c->type) return;
     Word word = config_word(newer);

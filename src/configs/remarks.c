@@ -113,6 +113,29 @@ static void remark_attention(Config *c) {
                       a, c->called.name, by_pair, a);
 }
 
+// Warns of one of yarn's two mscales, where nothing else says the attention factor.
+static void remark_one_of_pair(Config *c) {
+    const RopeConfig *r = c->rope;
+    if (r->attention_factor != 0 || r->mscale_in_scores ||
+        (r->mscale != 0) == (r->mscale_all_dim != 0))
+        return;
+    const bool is_first = r->mscale != 0;
+    if (is_first && r->mscale == 1) return;  // as without it
+    config_remark(c, "%s%s is not used without %s", c->called.inside,
+                  is_first ? "mscale" : "mscale_all_dim", is_first ? "mscale_all_dim" : "mscale");
+}
+
+// Warns of an original length beside a block that does not count from one.
+static void remark_original(Config *c) {
+    const Json *v = json_member(c->config, key_of_original);
+    double x;
+    const bool is_same = json_number(v, &x) && (int)x == c->trained;
+    const bool is_counted = config_type_has(c, TYPE_HAS_ORIGINAL) || c->type == TYPE_LINEAR;
+    if (!is_counted && !c->longrope_alone && config_is_something(v) && !is_same)
+        config_remark(c, "%s is not used: rope_type %s counts from max_position_embeddings",
+                      key_of_original, type_rows[c->type].name);
+}
+
 void config_remark_contradictions(Config *c) {
     bool has_own_key = c->family && c->family->theta_keys[KIND_FULL];
     bool is_theta_of_kind = c->layout != BY_TYPE || c->kind == KIND_FULL;
@@ -120,6 +143,8 @@ void config_remark_contradictions(Config *c) {
     remark_two(c, "partial_rotary_factor", true);
     if (config_type_has(c, TYPE_HAS_ORIGINAL)) remark_two(c, key_of_original, c->layout == BY_TYPE);
     if (c->type == TYPE_YARN) remark_attention(c);
+    if (c->type == TYPE_YARN) remark_one_of_pair(c);
+    if (c->layout != BY_TYPE) remark_original(c);
 }
 
 // ---- keys that speak of positions, and are not read ----
@@ -166,6 +191,14 @@ static bool is_own_key(const RopeFamily *f, const char *key) {
     return is_own;
 }
 
+// Whether a member is another library's name of max_position_embeddings, and another number than it.
+static bool is_other_length(const Config *c, const Json *v) {
+    static const char key[] = "max_position_embeddings";
+    double x, own;
+    const bool is_length = has_word(config_key(key)->also, v->key) && json_number(v, &x);
+    return is_length && (!json_number(json_member(c->config, key), &own) || own != x);
+}
+
 // Whether a member of the config speaks of positions and says something, and its family does not
 // read it. Of a family that nobody looked at, no row may read it.
 static bool is_unread(const Config *c, const Json *v) {
@@ -174,9 +207,8 @@ static bool is_unread(const Config *c, const Json *v) {
     const bool is_switch = row && row->turns && !c->is_any && !strchr("n[{", v->kind);
     const bool is_silent = !is_switch && !config_is_by_layer(v);
     if (v->asked || is_silent || key_meant(v->key, row)) return false;
-    if (!c->is_any)
-        return speaks_of_turning(v->key) && (!row || row->of_some) && !is_usual(v, row) &&
-               !is_own_key(c->family, v->key);
+    const bool speaks = row ? row->of_some : speaks_of_turning(v->key) || is_other_length(c, v);
+    if (!c->is_any) return speaks && !is_usual(v, row) && !is_own_key(c->family, v->key);
     const bool has_row = row && (row->types || row->turns || row->saved || row->type == KEY_OBJECT);
     return (speaks_of_turning(v->key) || speaks_of_layers(v->key)) && !has_row;
 }

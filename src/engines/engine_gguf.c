@@ -30,7 +30,7 @@ void engine_prepare_llama_cpp(Config *c) {
     reading_unseen(c, reading_is_on(json_member(c->config, key_of_chunks)));
 }
 
-// What transformers 5 refuses or makes of a config before the converter sees it.
+// What transformers 5 refuses or changes in a config before the converter sees it.
 static void read_by_5(Config *c) {
     const bool is_pasted = reading_is_on(json_member(c->config, "rope_scaling"));
     config_refuse(c, c->family->flags & FAMILY_NO_SCALING && is_pasted, "KeyError: full_attention");
@@ -73,6 +73,9 @@ static void lose_block(Config *c) {
     reading_switch_off(c, c->type == TYPE_DYNAMIC, "dynamic is not converted");
     reading_switch_off(c, c->type == TYPE_LONGROPE && !(c->family->flags & FAMILY_GGUF_LONGROPE),
                        "longrope's lists are not converted");
+    const bool is_llama3 = c->type == TYPE_LLAMA3 && !(c->family->flags & FAMILY_GGUF_DIVISORS);
+    reading_unseen(c, is_llama3 && reading_does(c, DOES_LLAMA3_UNSEEN));
+    reading_switch_off(c, is_llama3, "llama3's divisors are not converted");
     reading_switch_off(c, c->type == TYPE_YARN && c->rope->factor == 0, "factor is no number");
     reading_switch_off(c,
                        c->type == TYPE_YARN && reading_has_rule(c, RULE_YARN_BY_CLASS) && !by_type,

@@ -39,9 +39,9 @@ static bool read_name(const char *text, int n, Reading *out, Error *err) {
     *out = (Reading){.release = 1e9, .transformers = 1e9};
     snprintf(out->engine, sizeof out->engine, "%.*s", n, text);
     snprintf(expected, sizeof expected,
-             "one of %s, with @RELEASE or :max_len=N behind it, or vllm:transformers=RELEASE", all);
-    const char *name = out->engine, *behind = name + strcspn(name, "@:");
-    size_t length = (size_t)(behind - name);
+             "one of %s, with @RELEASE or :max_len=N after it, or vllm:transformers=RELEASE", all);
+    const char *name = out->engine, *after = name + strcspn(name, "@:");
+    size_t length = (size_t)(after - name);
     for (; out->row < n_engines; out->row++) {
         if (strlen(engines[out->row].name) == length &&
             strncmp(engines[out->row].name, name, length) == 0)
@@ -51,8 +51,8 @@ static bool read_name(const char *text, int n, Reading *out, Error *err) {
     if (out->row == n_engines)
         return fail_unknown(err, "there is no engine", name, nearest, expected);
     snprintf(out->version, sizeof out->version, "%s", engines[out->row].version);
-    for (; *behind; behind += 1 + strcspn(behind + 1, ":")) {
-        if (read_setting(out, behind, err)) continue;
+    for (; *after; after += 1 + strcspn(after + 1, ":")) {
+        if (read_setting(out, after, err)) continue;
         return err->text[0] ? false : fail_unknown(err, "there is no engine", name, "", expected);
     }
     return release_settle(out, err);

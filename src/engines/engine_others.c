@@ -6,13 +6,20 @@
 #include "../configs/json.h"
 #include "reading.h"
 
+// Whether the class reads rope_parameters where there is no theta, or no rope_scaling, beside it.
+static bool takes_parameters(const Config *c) {
+    return reading_does(c, DOES_TAKES_PARAMETERS) && reading_has_rule(c, RULE_PARAMETERS);
+}
+
 void engine_prepare_mlx_lm(Config *c) {
     bool is_late = c->family->flags & FAMILY_NEW;
     bool has_scaling = reading_is_on(json_member(c->config, "rope_scaling"));
     if (c->layout == BY_TYPE && !is_late) c->layout = FULL_ONLY;
     if (reading_does(c, DOES_LAYERS_BY_PERIOD)) reading_read_layers(c, true);
-    if (is_late && !json_member(c->config, "rope_parameters"))
+    const bool grows = c->family->flags & FAMILY_GROWS;  // whose class cannot do without it
+    if (is_late && !grows && !json_member(c->config, "rope_parameters"))
         reading_unseen(c, has_scaling || c->family->block);
+    if (takes_parameters(c)) c->flags &= ~(unsigned)SCALING_ONLY;
 }
 
 // Of a share of a head in the block and one beside it, that in the block.
@@ -22,18 +29,34 @@ static void share_inside(Config *c, double missing) {
     c->as->why_share = "that of rope_parameters";
 }
 
+// Stops where the config lacks what its class cannot do without.
+static void refuse_without_keys(Config *c) {
+    const bool grows = c->family->flags & FAMILY_GROWS;
+    config_refuse(c, grows && !json_is_object(json_member(c->config, "rope_parameters")),
+                  "TypeError: 'NoneType' object is not subscriptable");
+    config_refuse(c, reading_does(c, DOES_NEEDS_THETA) && !json_member(c->config, "rope_theta"),
+                  "TypeError: no rope_theta");
+}
+
 // Where classes find theta, how much of a head turns, and what they refuse.
 static void mlx_lm_by_family(Config *c) {
     const Json *parameters = json_member(c->config, "rope_parameters");
+    const Json *beside = json_member(c->config, "rope_theta");
     bool is_inside = reading_does(c, DOES_THETA_IN_PARAMETERS);
+    refuse_without_keys(c);
+    if (takes_parameters(c)) {
+        const bool is_beside = beside && beside->kind != 'n';
+        c->rope->theta =
+            reading_number(c, is_beside ? c->config : parameters, "rope_theta", c->family->theta);
+        config_refuse(c, !is_beside && !json_member(parameters, "rope_theta"),
+                      "ValueError: rope_theta is missing from the model config.");
+    }
     if (is_inside && parameters && parameters->kind == '{')
         c->rope->theta = reading_number(c, parameters, "rope_theta", 1e4);
     if (!(c->family->flags & FAMILY_PARTIAL)) c->partial = 1;
     if (c->type == TYPE_PROPORTIONAL)
         c->partial = reading_block_number(c, "partial_rotary_factor", c->partial);
     share_inside(c, c->family->partial);
-    bool has_theta = json_member(c->config, "rope_theta");
-    config_refuse(c, reading_does(c, DOES_NEEDS_THETA) && !has_theta, "TypeError: no rope_theta");
     reading_lose_block(c);
     config_find_growth(c);
     if (!reading_does(c, DOES_NEEDS_LONG_LIST)) return;
@@ -133,6 +156,11 @@ static void exllamav3_beside(Config *c) {
 // ExLlamaV3. Theta at the top level wins.
 void engine_exllamav3(Config *c) {
     const bool is_known = c->type != TYPE_UNKNOWN && c->type != TYPE_DYNAMIC;
+    if (reading_does(c, DOES_SLIDING_BASE_FIXED) && c->kind == KIND_SLIDING &&
+        c->layout == FULL_ONLY) {
+        c->rope->theta = c->family->local_theta;
+        c->as->why_theta = "rope_local_base_freq is not read";
+    }
     if (c->layout == ONE_BLOCK || !(c->family->flags & FAMILY_BY_TYPE)) exllamav3_beside(c);
     if (c->kind == KIND_FULL || c->layout == ONE_BLOCK)
         c->rope->theta = reading_number(c, c->config, "rope_theta", c->rope->theta);

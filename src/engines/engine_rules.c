@@ -138,6 +138,15 @@ static void prepare_hf4(Config *c) {
     reading_unseen(c, reading_does(c, DOES_NULL_BLOCK_UNSEEN) && scaling && scaling->kind == 'n');
 }
 
+// Whether a block has `type`, linear or dynamic, and a factor with a point, and no more.
+static bool has_two_keys(const Config *c) {
+    const Json *factor = config_member(c, "factor");
+    int keys = 0;
+    for (const Json *v = json_members(c->block); v; v = v->next) keys++;
+    const bool is_type = c->type_member && (c->type == TYPE_LINEAR || c->type == TYPE_DYNAMIC);
+    return keys == 2 && is_type && factor && !json_is_whole(factor);
+}
+
 static const char three_keys_error[] =
     "ValueError: its class takes type, short_factor and long_factor, and no more";
 
@@ -164,6 +173,8 @@ static void refuse_by_hf4(Config *c) {
     config_refuse(c, is_newer || is_strange_su, "KeyError: the rope_type is not known");
     config_refuse(c, c->block && reading_does(c, DOES_THREE_KEYS) && !has_three_keys(c),
                   three_keys_error);
+    config_refuse(c, c->block && reading_does(c, DOES_TWO_KEYS) && !has_two_keys(c),
+                  "ValueError: rope_scaling must be a dictionary with two fields, type and factor");
     config_refuse(c, c->type == TYPE_LLAMA3 && !config_member(c, key_of_original),
                   "KeyError: original_max_position_embeddings");
     config_refuse(c, c->type == TYPE_LLAMA3 && !has_bounds(c),
@@ -237,6 +248,10 @@ static void serve_yarn(Config *c) {
         serve_deepseek(c);
         return;
     }
+    if (reading_does(c, DOES_FOUR_KEYS)) {
+        reading_multiply_by(c, rope_yarn_growth(c->rope->factor) + 1);
+        return;
+    }
     const Json *apply = config_member(c, "apply_yarn_scaling");
     const bool is_off = reading_has_rule(c, RULE_APPLY_YARN) && apply && apply->kind == 'f' &&
                         !config_member(c, "mrope_section");
@@ -280,7 +295,7 @@ static void serve_ramp(Config *c) {
     const bool has_sections = config_member(c, "mrope_section");
     const bool is_told = reading_does(c, DOES_TELLS_POSITIONS) &&
                          (drops_sections(c) || !reading_has_rule(c, RULE_SECTIONS_AT_ALL));
-    if (reading_has_rule(c, RULE_EXTRAPOLATION))
+    if (reading_has_rule(c, RULE_EXTRAPOLATION) && !reading_does(c, DOES_FOUR_KEYS))
         c->as->spread = reading_block_number(c, "extrapolation_factor", 0);
     if (!reading_has_rule(c, RULE_SECTIONS) || !has_sections || is_told) return;
     if (c->rope->train_ctx <= MOST / 4) c->rope->train_ctx *= 4;
@@ -305,10 +320,33 @@ static void prepare_vllm_on_4(Config *c) {
     reading_unseen(c, reading_is_new(c) || c->family->flags & FAMILY_NEW);
 }
 
+// The block for all layers in a family that has one for each kind alone. NULL: there is none.
+static const Json *flat_block(const Config *c) {
+    const Json *scaling = json_member(c->config, "rope_scaling");
+    const Json *parameters = json_member(c->config, "rope_parameters");
+    if (!(c->family->flags & FAMILY_NO_SCALING) || stands_on_4(c)) return NULL;
+    if (reading_is_on(scaling) && json_members(scaling)) return scaling;
+    return !is_typed(c) && json_members(parameters) ? parameters : NULL;
+}
+
+// The type of a block.
+static RopeType type_of(const Config *c, const Json *block) {
+    const Json *newer = json_member(block, "rope_type");
+    return config_type_named(c, newer ? newer : json_member(block, "type"));
+}
+
+// transformers puts no theta into such a block, and checks llama3 for one.
+static void refuse_flat_llama3(Config *c) {
+    const Json *flat = flat_block(c);
+    const bool is_llama3 = flat && type_of(c, flat) == TYPE_LLAMA3;
+    config_refuse(c, is_llama3 && !json_member(flat, "rope_theta"), "KeyError: rope_theta");
+}
+
 // vLLM takes a layer type's block, else the whole one, of what transformers made of the config.
 static void prepare_vllm(Config *c) {
     if (stands_on_4(c)) prepare_vllm_on_4(c);
     const bool is_own = reading_has_rule(c, RULE_OWN_OLMO3) && reading_does(c, DOES_OWN_CLASS);
+    if (flat_block(c)) c->layout = ONE_BLOCK;
     if (has_one_block(c) && !is_typed(c)) c->layout = is_own ? FULL_ONLY : ONE_BLOCK;
     if (has_one_block(c) && c->as->own) c->theta = c->as->own->theta;
     bool has_chunks = reading_is_on(json_member(c->config, key_of_chunks));
@@ -354,9 +392,11 @@ static void vllm_on_4(Config *c) {
 
 static void refuse_by_vllm(Config *c) {
     const Json *factor = config_member(c, "factor");
-    bool is_pasted = c->family->flags & FAMILY_NO_SCALING &&
-                     reading_is_on(json_member(c->config, "rope_scaling"));
+    const Json *flat = flat_block(c);
+    const bool has_theta = json_member(flat, "rope_theta");
+    const bool is_pasted = flat && !has_theta && !json_member(c->config, "rope_theta");
     bool has_betas = config_member(c, "beta_fast") && config_member(c, "beta_slow");
+    refuse_flat_llama3(c);
     if (!stands_on_4(c)) refuse_by_classes(c);
     config_refuse(c,
                   c->type == TYPE_PLAIN && factor && factor->kind == 'n' &&
@@ -364,7 +404,7 @@ static void refuse_by_vllm(Config *c) {
                   "TypeError: factor is null");
     config_refuse(c, is_pasted,
                   "TypeError: no rope_theta, since rope_scaling replaces rope_parameters");
-    config_refuse(c, reading_does(c, DOES_NEEDS_BETAS) && !has_betas,
+    config_refuse(c, reading_does(c, DOES_FOUR_KEYS) && !has_betas,
                   "KeyError: beta_fast or beta_slow");
     config_refuse(c, types_disagree(c), "ValueError: type and rope_type disagree");
     config_refuse(c, c->is_mrope && !config_member(c, "mrope_section"),
@@ -402,6 +442,24 @@ static void vllm_longrope(Config *c) {
     serve_mscale(c, is_long);
 }
 
+// Finds the factor of a block whose type lengthens texts. False where there is none.
+static bool find_longer(Config *c, const Json *block, double *factor) {
+    const RopeType type = type_of(c, block);
+    const bool lengthens = type_rows[type].flags & TYPE_EXTENDS_MOST || type == TYPE_PROPORTIONAL;
+    return lengthens && json_number(json_member(block, "factor"), factor);
+}
+
+// In families with blocks for kinds of layers, the last one counts that has a factor, or the one
+// block for all, also where the class does not read that.
+static double factor_of_kinds(Config *c) {
+    const Json *kinds = json_member(c->config, "rope_parameters");
+    double factor = 1;
+    for (const Json *v = is_typed(c) ? json_members(kinds) : NULL; v; v = v->next)
+        find_longer(c, v, &factor);
+    if (!is_typed(c)) find_longer(c, kinds, &factor);
+    return factor;
+}
+
 // max_position_embeddings, times the factor of some types; Gemma 3's is never multiplied.
 static void limit_vllm(Config *c) {
     const bool lengthens = c->type == TYPE_YARN && reading_has_rule(c, RULE_YARN_LENGTHENS);
@@ -409,6 +467,8 @@ static void limit_vllm(Config *c) {
         config_type_has(c, TYPE_EXTENDS_MOST) || c->type == TYPE_PROPORTIONAL;
     if (reading_does(c, DOES_KEEPS_LENGTH)) return;
     if (lengthens) limit_by_factor(c, c->as->other == OTHER_NONE ? c->rope->train_ctx : c->trained);
+    else if (c->layout == BY_TYPE && json_members(json_member(c->config, "rope_parameters")))
+        c->as->out->max_len = (int)fmin(fmax(c->trained * factor_of_kinds(c), 1), MOST);
     else if (is_multiplied && !(c->kind == KIND_SLIDING && c->layout == BY_TYPE))
         limit_by_factor(c, c->trained);
 }
@@ -479,6 +539,10 @@ static void vllm(Config *c) {
         c->rope->factor = (double)c->trained / c->inside;
     if (c->type == TYPE_PROPORTIONAL) c->rope->factor = 1;
     c->as->why_grows = "no llama_4_scaling at the top level";
+    if (flat_block(c) && reading_does(c, DOES_SLIDING_BASE_FIXED) && c->kind == KIND_SLIDING) {
+        c->rope->theta = c->family->local_theta;
+        c->as->why_theta = "the sliding layers' base is a constant";
+    }
     if (c->type == TYPE_DYNAMIC && c->alpha <= 0) vllm_dynamic(c);
     config_take_alpha(c);
     if (c->type == TYPE_YARN) serve_yarn(c);
@@ -491,6 +555,7 @@ static void vllm(Config *c) {
 static void prepare_sglang(Config *c) {
     if (reading_does(c, DOES_TAKES_TEXT_CONFIG)) c->flags &= ~(unsigned)SERVES;
     reading_unseen(c, has_chunks_elsewhere(c));
+    if (reading_does(c, DOES_FLAT_BY_KIND) && flat_block(c)) c->layout = ONE_BLOCK;
     if (!reading_does(c, DOES_SCALING_ALONE)) return;
     c->layout = FULL_ONLY;
     c->flags |= SCALING_ONLY;
@@ -502,6 +567,13 @@ static void sglang_layers(Config *c) {
     bool is_pasted = reading_does(c, DOES_PASTED_TURNS_ALL) &&
                      reading_is_on(json_member(c->config, "rope_scaling"));
     if (!reading_does(c, DOES_SCALING_ALONE)) refuse_by_classes(c);
+    reading_lose_block(c);
+    if (reading_does(c, DOES_FLAT_BY_KIND) && flat_block(c)) {
+        const bool is_new = flat_block(c) != json_member(c->config, "rope_scaling");
+        c->rope->theta = is_new ? 1e4 : reading_number(c, c->config, "rope_theta", 1e4);
+        c->partial = 1;
+        reading_switch_off(c, is_new || !is_full, "rope_scaling alone is read, of full layers");
+    }
     if (reading_does(c, DOES_FULL_PLAIN) && is_full && !c->stopped)
         reading_switch_off(c, true, "full layers get no block");
     if (is_pasted && is_full) {
@@ -521,10 +593,11 @@ static void limit_sglang(Config *c) {
     const Json *flat = json_is_object(parameters) && !is_typed(c) ? parameters : NULL;
     const bool is_multiplied =
         config_type_has(c, TYPE_EXTENDS_MOST) || c->type == TYPE_PROPORTIONAL;
-    if (by_kind && flat && !json_member(flat, key_of_original)) {
+    const bool is_own = reading_does(c, DOES_SCALING_ALONE);  // a class of SGLang's own
+    if (by_kind && flat && !is_own && !json_member(flat, key_of_original)) {
         const double factor = reading_number(c, flat, "factor", 1);
         c->as->out->max_len = (int)fmin(fmax(c->trained * factor, 1), MOST);
-    } else if (!by_kind && is_multiplied && !c->inside) {
+    } else if ((!by_kind || is_own) && is_multiplied && !c->inside) {
         limit_by_factor(c, c->trained);
     }
 }
@@ -553,19 +626,30 @@ static void sglang(Config *c) {
     double s = c->rope->factor;
     config_refuse(c, reading_does(c, DOES_SHIFTED) && reading_has_rule(c, RULE_SHIFTED),
                   "AttributeError: 'bool' object has no attribute 'items'");
+    refuse_flat_llama3(c);
     config_refuse(c, c->is_mrope, "ValueError: Unknown RoPE scaling type mrope");
     config_refuse(c,
                   reading_has_rule(c, RULE_ONE_HEAD) && c->family->global_head_dim &&
                       c->config == c->whole,
                   "AmbiguousGlobalPerLayerAttributeError: num_key_value_heads");
+    const Json *flat = json_member(c->config, "rope_parameters");
+    const bool is_flat = json_is_object(flat) && !is_typed(c);
+    config_refuse(c,
+                  is_flat && reading_does(c, DOES_SCALING_ALONE) &&
+                      type_rows[type_of(c, flat)].flags & TYPE_HAS_ORIGINAL,
+                  "AttributeError: no max_position_embeddings");
     limit_sglang(c);
     if (is_transformers_class(c)) {
         hf5(c);
         return;
     }
     sglang_layers(c);
-    share_sglang(c);
+    if (c->layout != ONE_BLOCK || !flat_block(c)) share_sglang(c);
     grow_sglang(c);
+    if (reading_does(c, DOES_THETA_FIXED)) {
+        c->rope->theta = c->as->own->theta;
+        c->as->why_theta = "its class looks for it where transformers 5 has none";
+    }
     if (c->rope->map)
         c->as->why_far =
             "far distances end at chunk_size, one later, and keys grow by 0.1 ln(n / L) + 1";

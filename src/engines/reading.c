@@ -179,6 +179,9 @@ static void refuse_through_hf5(Config *c) {
     reading_unseen(c, c->is_su && c->longrope_alone && c->inside);
     config_refuse(c, c->longrope_alone && config_type_has(c, TYPE_NEEDS_FACTOR),
                   "ValueError: its class knows longrope alone");
+    const bool has_lists = config_member(c, "short_factor") && config_member(c, "long_factor");
+    config_refuse(c, c->type == TYPE_LONGROPE && !has_lists,
+                  "KeyError: short_factor or long_factor");
     config_refuse(c, config_type_has(c, TYPE_NEEDS_FACTOR) && !config_member(c, "factor"),
                   "KeyError: factor");
     config_refuse(c, c->type == TYPE_LLAMA3 && !has_bounds,

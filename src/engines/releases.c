@@ -64,6 +64,7 @@ static const struct {
     {"llama.cpp", FIRST, 2026.062, RULE_PHI3_BY_SCALING},
 
     {"mlx-lm", FIRST, 0.32, RULE_NO_DYNAMIC},
+    {"mlx-lm", 0.32, NEWEST, RULE_PARAMETERS},
 };
 
 bool release_has(const char *engine, double release, ReleaseRule rule) {
@@ -126,7 +127,7 @@ const char *reading_looked(const Reading *reading) {
 // ---- releases of transformers below an engine ----
 
 // From a release on to `last` an engine requires transformers from `low` to `high`, and is looked at
-// with `with` where no other is told.
+// with `with` where no other is given.
 static const struct {
     const char *engine;
     double from;
@@ -169,14 +170,14 @@ const char *release_read(const char *text, double *release) {
     return unit < 1 ? text : NULL;
 }
 
-// What a release with so many parts stands for begins with them: 0.01 for two of them.
+// A release with so many parts means all that begin with them: 0.01 for two of them.
 static double spread_of(const char *text) {
     double unit = 100;
     for (const char *at = text; at; at = strpbrk(at + 1, ".-")) unit /= 100;
     return unit;
 }
 
-// Whether the facts are of this release. The last one stands for all that begin with its numbers.
+// Whether the facts are of this release. The last one covers all that begin with its numbers.
 static bool is_known(int row, double release) {
     double first, last;
     release_read(engines[row].first, &first);

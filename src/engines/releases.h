@@ -42,6 +42,7 @@ typedef enum {
     RULE_PHI3_BY_SCALING,  // Phi-3's lists are looked for in rope_scaling alone
     RULE_YARN_BY_CLASS,    // yarn is converted for some classes alone
     // blocks, and the share of a head
+    RULE_PARAMETERS,        // some classes read rope_parameters
     RULE_SCALING_ONLY,      // rope_parameters is not read, and L is the block's
     RULE_NULL_FACTOR,       // a factor of null in a block that does not scale is an error
     RULE_SHARE_INSIDE,      // of a scaled block's share and one beside it, that inside

@@ -5,7 +5,8 @@
 // multiplied as they lie. Near blocks are few: their keys lack the angle of j minus that part, for
 // which there are tables by block and step. Without a map the two parts are the same, and keys lack
 // nothing. When the frequencies change with the length, keys are cached before they are turned, so
-// that they are never stale. Then they lack their whole angle in both zones.
+// that they are never stale. Then they lack their whole angle in both zones. So do keys of 4 bits,
+// which are rounded better before they turn (kv_cache.h).
 #include "angles.h"
 
 #include <math.h>
@@ -62,14 +63,17 @@ void angles_lay_out(Angles *a, Arena *arena, const SessionConfig *c, const RopeC
     RopeFreqs first, last;
     rope_frequencies(rope, 1, &first);
     rope_frequencies(rope, spread->length ? spread->length : c->context, &last);
-    bool follows = !c->stale_keys && !are_equal(&first, &last);
+    // Turned later, the first positions of unscaled_positions would turn as the others.
+    bool is_q4 = c->rounds_kv ? c->keys_as == KV_Q4 : c->kv == KV_Q4;
+    bool later = is_q4 && rope->unscaled_positions == 0;
+    bool turns_later = !c->stale_keys && (later || !are_equal(&first, &last));
     int64_t n_blocks = ((int64_t)c->context + KV_BLOCK - 1) / KV_BLOCK;
     int one = spread->length ? 0 : 1;
     int period = one * angles_period(rope, c->context);
     *a = (Angles){
         .rope = rope,
         .spread = spread,
-        .follows_length = follows,
+        .turns_later = turns_later,
         .n_pairs = rope->rotary_dim / 2,
         .is_cancelled = is_cancelled,
     };
@@ -79,9 +83,10 @@ void angles_lay_out(Angles *a, Arena *arena, const SessionConfig *c, const RopeC
         a->far = take_turns(arena, c->chunk, a->n_pairs);
         a->keys = take_turns(arena, c->chunk, a->n_pairs);
     }
-    if (follows) a->keys = NULL;
-    if (follows || rope->map) lay_out_zone(a, arena, NEAR, follows ? one : period, n_blocks);
-    if (follows && rope->map) lay_out_zone(a, arena, FAR, period, n_blocks);
+    if (turns_later) a->keys = NULL;
+    if (turns_later || rope->map)
+        lay_out_zone(a, arena, NEAR, turns_later ? one : period, n_blocks);
+    if (turns_later && rope->map) lay_out_zone(a, arena, FAR, period, n_blocks);
 }
 
 // The angles of the pairs [from, to) of the n tokens of the read.
@@ -111,7 +116,7 @@ static double lacking(const Angles *a, Zone zone, int64_t i) {
     int p = spread_position(a->spread, (int)i);
     double far = rope_parts(a->rope, p).key;
     double wanted = zone == NEAR ? p : far;
-    return a->follows_length ? wanted : wanted - far;
+    return a->turns_later ? wanted : wanted - far;
 }
 
 // What the keys of blocks [a->n_blocks, n_blocks) lack, for the pairs [from, to), and the new
@@ -120,7 +125,7 @@ static void fill_blocks(const Angles *a, Zone zone, int n_blocks, int from, int 
     int period = a->lacking[zone].period;
     float *blocks = a->lacking[zone].blocks;
     float *all_steps = a->lacking[zone].steps;
-    double factor = a->follows_length && !a->is_cancelled ? a->freqs.attention_factor : 1;
+    double factor = a->turns_later && !a->is_cancelled ? a->freqs.attention_factor : 1;
     int64_t n_pairs = a->n_pairs;
     int64_t n_angles = n_pairs * KV_BLOCK;
     bool seen[KV_BLOCK + 1] = {false};

@@ -21,7 +21,7 @@ typedef struct {
 
 // The tables of one RoPE.
 //
-// 1. All pointers, follows_length, n_pairs and the periods are final once angles_lay_out has
+// 1. All pointers, turns_later, n_pairs and the periods are final once angles_lay_out has
 //    returned. angles_prepare_by_team alone changes the rest, and what the tables hold.
 // 2. freqs are those of the length of the last read. Thread 0 sets them, and first, before the
 //    others read them: team_wait is between.
@@ -31,17 +31,17 @@ typedef struct {
 //    n_blocks grows with each read that goes further. It falls to 0 when freqs change, or when
 //    session_begin puts tokens elsewhere. A rewound session keeps it: the tables know positions,
 //    and not what is read there.
-// 5. Near keys lack something where keys follow the length or there is a map, far keys where there
+// 5. Near keys lack something where keys turn later or there is a map, far keys where there
 //    are both. Else their tables are NULL.
 // 6. Each thread writes the pairs of its share in all tables, and no one reads a table before all
 //    have written (team_wait). n_blocks is set after that, and only the next read asks for it.
 typedef struct {
     const RopeConfig *rope;  // of the config, for the layers that these angles are of
     const Spread *spread;    // the positions of tokens in these layers
-    bool follows_length;  // frequencies can change, so that keys are cached before they are turned
-    int n_pairs;          // of a head that turn: its first 2 n_pairs elements
-    bool is_cancelled;    // norms cancel the attention factor, so that the tables lack it
-    RopeFreqs freqs;      // in force
+    bool turns_later;        // keys are cached before they are turned
+    int n_pairs;             // of a head that turn: its first 2 n_pairs elements
+    bool is_cancelled;       // norms cancel the attention factor, so that the tables lack it
+    RopeFreqs freqs;         // in force
 
     // For the tokens from number `first` on. The tables are (chunk, 2, n_pairs): cosines, then
     // sines.

@@ -46,6 +46,7 @@ static void load_queries(const AttentionTask *k) {
     int64_t d = c->cache->head_dim;
     bool has_far = a && a->far;
     double growth = score_growth(c->rope);
+    const float *sizes = c->cache->sizes ? c->cache->sizes + k->kv_head * d : NULL;
     float *near = k->scratch->q[NEAR];
     float *far = k->scratch->q[FAR];
     for (int64_t r = 0; r < k->rows; r++) {
@@ -57,6 +58,7 @@ static void load_queries(const AttentionTask *k) {
         if (c->grows) grown *= query_temperature(c->rope, position);
         float factor = c->scale * (float)grown;
         for (int64_t i = 0; i < d; i++) near[r * d + i] = q[i] * factor;
+        for (int64_t i = 0; sizes && i < d; i++) near[r * d + i] *= sizes[i];
         if (!has_far) continue;
         memcpy(far + r * d, near + r * d, d * sizeof *q);
         const float *turns = a->far + (int64_t)(token - a->first) * 2 * a->n_pairs;
@@ -337,6 +339,7 @@ static void merge(const AttentionScratch *s, int64_t slot, int splits, int64_t r
     }
     if (sink) total += expf(*sink - max);
     scale_by(out, 1 / total, value_dim);
+    kv_cache_rotate_back(cache, out);
 }
 
 // The first block that any query of a call sees, or that is watched.

@@ -58,7 +58,7 @@ static void make_value(const Transformer *t, const Layer *layer, const float *ke
 
 // Norms and rotates the heads of k, and of q but for the first `skipped` rows; stores k and v. A
 // thread's share is blocks of the cache, each of one kv head, with the query heads that share the
-// kv head.
+// kv head; or all blocks of a kv head, where the cache needs them in order.
 static void rotate_and_store_by_team(const Team *team, Transformer *t, int index, int skipped) {
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
@@ -84,12 +84,16 @@ static void rotate_and_store_by_team(const Team *team, Transformer *t, int index
     bool has_keys = of->kv_layer == index;
     int first_block = t->first / KV_BLOCK;
     int n_blocks = (t->first + t->n - 1) / KV_BLOCK - first_block + 1;
-    int n = of->n_kv_heads * n_blocks;
+    bool in_order = first_block == 0 && has_keys && kv_cache_is_in_order(&t->caches[index]);
+    int together = in_order ? n_blocks : 1;  // blocks of a share
+    int shares = n_blocks / together;
+    int n = of->n_kv_heads * shares;
     int end = team_end(team, n);
     for (int i = team_first(team, n); i < end; i++) {
-        int h = i / n_blocks;
-        int block_start = (first_block + i % n_blocks) * KV_BLOCK - t->first;
-        int stop = block_start + KV_BLOCK < t->n ? block_start + KV_BLOCK : t->n;
+        int h = i / shares;
+        int block_start = (first_block + i % shares) * KV_BLOCK - t->first;
+        int block_end = block_start + together * KV_BLOCK;
+        int stop = block_end < t->n ? block_end : t->n;
         int start = block_start > 0 ? block_start : 0;
         for (int row = start; row < stop; row++) {
             float *k = t->k + row * kv + h * d;

@@ -1,6 +1,5 @@
 // A block of the cache is its keys, then its values, then for q8 a float32 scale per position for
-// each. Without values, one. Of 4 bits it is rows that are packed as ggml packs them, and is
-// unpacked to be read.
+// each. Without values, one. A block of 4 bits is unpacked to be read.
 #include "kv_cache.h"
 
 #include <math.h>
@@ -8,66 +7,141 @@
 
 // The longest key: what turns, and as much that does not.
 enum { MAX_KEY = 2 * ROPE_MAX_HEAD_DIM };
+// The keys of the first positions are unlike all others: much attention rests on them (StreamingLLM,
+// arXiv 2309.17453).
+enum { UNLIKE = 4 };
 
 // ---- 4 bits ----
 
-enum { PACK = 32, PACK_BYTES = 2 + PACK / 2 };  // ggml's Q4_0: a float16 scale, then nibbles
+// Numbers are rounded in packs of 32 elements of a key or a value, as ggml's Q4_0: a float16 scale,
+// and a number from 0 to 15 for each, of which 8 stands for 0.
+//
+//     keys          (head_dim, 32) byte j of a row: position j in the low half, j + 32 in the high
+//     values        (64, packs, 16) byte i of a pack: element i in the low half, i + 16 in the high
+//     key_scales    (packs, 64) float16
+//     value_scales  (64, packs) float16
+enum { PACK = 32, HALF_PACK = PACK / 2, HALF_BLOCK = KV_BLOCK / 2, SCALE_BYTES = 2 };
 
-static int64_t packed_bytes(int64_t n) { return (n + PACK - 1) / PACK * PACK_BYTES; }
+static int64_t packs_of(int64_t n) { return (n + PACK - 1) / PACK; }
 
-// The scale is an eighth of the number that is largest without its sign, with the other sign.
-static float pack_scale(const float *x, int64_t n) {
+typedef struct {
+    uint8_t *keys, *values, *key_scales, *value_scales;
+} Packed;
+
+static Packed packed_at(const KvCache *c, uint8_t *start) {
+    int64_t value_packs = c->values_in_keys ? 0 : packs_of(c->value_dim);
+    Packed at = {.keys = start};
+    at.values = at.keys + c->head_dim * HALF_BLOCK;
+    at.key_scales = at.values + KV_BLOCK * value_packs * HALF_PACK;
+    at.value_scales = at.key_scales + packs_of(c->head_dim) * KV_BLOCK * SCALE_BYTES;
+    return at;
+}
+
+static int64_t packed_block_bytes(const KvCache *c) {
+    int64_t value_packs = c->values_in_keys ? 0 : packs_of(c->value_dim);
+    int64_t key_bytes = c->head_dim * HALF_BLOCK + packs_of(c->head_dim) * KV_BLOCK * SCALE_BYTES;
+    return key_bytes + KV_BLOCK * value_packs * (HALF_PACK + SCALE_BYTES);
+}
+
+// A pack of up to PACK numbers: stores its scale, and returns how many times smaller 1 becomes. The
+// scale is an eighth of the number that is largest without its sign, with the other sign.
+static float put_pack_scale(uint8_t *out, const float *x, int64_t n) {
     float largest = 0;
     for (int64_t i = 0; i < n; i++)
         if (!(fabsf(x[i]) <= fabsf(largest))) largest = x[i];
-    return largest / -8;
+    float scale = largest / -8;
+    numbers_from_f32(out, NUMBER_F16, &scale, 1);
+    return scale != 0 ? 1 / scale : 0;
 }
 
-// n numbers to blocks of PACK, with zeros after the last. Number i of a block is in the low bits
-// of byte i, and i + 16 in the high ones.
-static void pack_row(uint8_t *out, const float *x, int64_t n) {
-    for (int64_t at = 0; at < n; at += PACK, out += PACK_BYTES) {
-        int64_t count = n - at < PACK ? n - at : PACK;
-        float scale = pack_scale(x + at, count);
-        float inverse = scale != 0 ? 1 / scale : 0;
-        numbers_from_f32(out, NUMBER_F16, &scale, 1);
-        memset(out + 2, 0, PACK / 2);
-        for (int i = 0; i < PACK; i++) {
-            float number = i < count ? x[at + i] : 0;
-            int nibble = (int)fmaxf(0, fminf(15, number * inverse + 8.5f));  // NaN: 15
-            out[2 + i % 16] |= (uint8_t)(nibble << (i < 16 ? 0 : 4));
+static int to_nibble(float x, float inverse) {
+    return (int)fmaxf(0, fminf(15, x * inverse + 8.5f));  // NaN: 15
+}
+
+static float of_nibble(int nibble, float scale) { return scale * (float)(nibble - 8); }
+
+// Position p of a block.
+static void pack_key(const KvCache *c, Packed at, int64_t p, const float *key) {
+    const int shift = p < HALF_BLOCK ? 0 : 4;
+    uint8_t *column = at.keys + p % HALF_BLOCK;
+    for (int64_t first = 0; first < c->head_dim; first += PACK) {
+        int64_t n = c->head_dim - first < PACK ? c->head_dim - first : PACK;
+        uint8_t *scale = at.key_scales + (first / PACK * KV_BLOCK + p) * SCALE_BYTES;
+        float inverse = put_pack_scale(scale, key + first, n);
+        for (int64_t i = first; i < first + n; i++) {
+            uint8_t *byte = column + i * HALF_BLOCK;
+            int other = *byte & (15 << (4 - shift));
+            *byte = (uint8_t)(other | to_nibble(key[i], inverse) << shift);
         }
     }
 }
 
-// A row of n numbers, `stride` apart.
-static void unpack_row(float *out, int64_t stride, const uint8_t *packed, int64_t n) {
-    for (int64_t at = 0; at < n; at += PACK, packed += PACK_BYTES) {
+static void pack_value(const KvCache *c, Packed at, int64_t p, const float *value) {
+    int64_t packs = packs_of(c->value_dim);
+    for (int64_t pack = 0; pack < packs; pack++) {
+        const float *x = value + pack * PACK;
+        int64_t left = c->value_dim - pack * PACK;
+        int64_t n = left < PACK ? left : PACK;
+        uint8_t *bytes = at.values + (p * packs + pack) * HALF_PACK;
+        float inverse = put_pack_scale(at.value_scales + (p * packs + pack) * SCALE_BYTES, x, n);
+        for (int i = 0; i < HALF_PACK; i++) {
+            int low = to_nibble(i < n ? x[i] : 0, inverse);
+            int high = to_nibble(i + HALF_PACK < n ? x[i + HALF_PACK] : 0, inverse);
+            bytes[i] = (uint8_t)(low | high << 4);
+        }
+    }
+}
+
+// keys (head_dim, KV_BLOCK), with their mean added.
+static void unpack_pack_columns(const KvCache *c, int kv_head, Packed at, float *keys) {
+    float scales[KV_BLOCK];
+    const float *mean = c->means ? c->means + kv_head * c->head_dim : NULL;
+    for (int64_t e = 0; e < c->head_dim; e++) {
+        const uint8_t *row = at.keys + e * HALF_BLOCK;
+        float *out = keys + e * KV_BLOCK;
+        float plus = mean ? mean[e] : 0;
+        if (e % PACK == 0)
+            numbers_to_f32(scales, at.key_scales + e / PACK * KV_BLOCK * SCALE_BYTES, NUMBER_F16,
+                           KV_BLOCK);
+        for (int j = 0; j < HALF_BLOCK; j++) {
+            out[j] = of_nibble(row[j] & 15, scales[j]) + plus;
+            out[j + HALF_BLOCK] = of_nibble(row[j] >> 4, scales[j + HALF_BLOCK]) + plus;
+        }
+    }
+}
+
+// values (KV_BLOCK, value_width)
+static void unpack_pack_rows(const KvCache *c, Packed at, float *values) {
+    float scales[KV_BLOCK * MAX_KEY / PACK];
+    int64_t packs = packs_of(c->value_dim);
+    numbers_to_f32(scales, at.value_scales, NUMBER_F16, KV_BLOCK * packs);
+    for (int64_t p = 0; p < KV_BLOCK; p++) {
+        for (int64_t pack = 0; pack < packs; pack++) {
+            const uint8_t *bytes = at.values + (p * packs + pack) * HALF_PACK;
+            const float scale = scales[p * packs + pack];
+            float numbers[PACK];
+            for (int i = 0; i < HALF_PACK; i++) {
+                numbers[i] = of_nibble(bytes[i] & 15, scale);
+                numbers[i + HALF_PACK] = of_nibble(bytes[i] >> 4, scale);
+            }
+            int64_t left = c->value_width - pack * PACK;
+            float *out = values + p * c->value_width + pack * PACK;
+            memcpy(out, numbers, (left < PACK ? left : PACK) * sizeof *out);
+        }
+    }
+}
+
+// A row of n numbers as they are read when they were kept as 4 bits.
+static void round_to_packs(float *out, const float *x, int64_t n) {
+    for (int64_t at = 0; at < n; at += PACK) {
+        uint8_t bytes[SCALE_BYTES];
         float scale;
-        numbers_to_f32(&scale, packed, NUMBER_F16, 1);
-        for (int i = 0; i < PACK && at + i < n; i++) {
-            int nibble = packed[2 + i % 16] >> (i < 16 ? 0 : 4) & 15;
-            out[(at + i) * stride] = scale * (float)(nibble - 8);
-        }
+        int64_t count = n - at < PACK ? n - at : PACK;
+        float inverse = put_pack_scale(bytes, x + at, count);
+        numbers_to_f32(&scale, bytes, NUMBER_F16, 1);
+        for (int64_t i = at; i < at + count; i++)
+            out[i] = of_nibble(to_nibble(x[i], inverse), scale);
     }
-}
-
-// Bytes of a position: its key, then its value unless that is in the key.
-static int64_t packed_position(const KvCache *c) {
-    return packed_bytes(c->head_dim) + (c->values_in_keys ? 0 : packed_bytes(c->value_dim));
-}
-
-static KvBlock unpacked(const KvCache *c, const uint8_t *packed, float *room) {
-    float *keys = room;
-    float *values = c->values_in_keys ? NULL : room + c->head_dim * KV_BLOCK;
-    if (values) memset(values, 0, KV_BLOCK * c->value_width * sizeof *values);
-    for (int p = 0; p < KV_BLOCK; p++, packed += packed_position(c)) {
-        unpack_row(keys + p, KV_BLOCK, packed, c->head_dim);
-        if (!values) continue;
-        const uint8_t *value = packed + packed_bytes(c->head_dim);
-        unpack_row(values + p * c->value_width, 1, value, c->value_dim);
-    }
-    return (KvBlock){.keys = (uint8_t *)keys, .values = (uint8_t *)values};
 }
 
 int64_t kv_cache_room(const KvCache *c) {
@@ -77,26 +151,104 @@ int64_t kv_cache_room(const KvCache *c) {
 
 // ---- all kinds ----
 
+// Whether values are kept as 4 bits, and rotated before.
+static bool is_rotated(const KvCache *c) {
+    KvType values = c->rounds ? c->values_as : c->kept;
+    return values == KV_Q4 && !c->values_in_keys;
+}
+
+// Multiplies x (n) by a Hadamard matrix over the root of its width, block by block: each block is as
+// wide as the largest power of two that divides n. It is its own inverse. A number that is larger
+// than the others is spread over its block, and their scale shrinks.
+static void rotate_by_hadamard(float *x, int64_t n) {
+    int64_t block = n & -n;
+    float scale = 1 / sqrtf((float)block);
+    for (int64_t half = 1; half < block; half *= 2) {
+        for (int64_t at = 0; at < n; at += 2 * half) {
+            for (int64_t i = at; i < at + half; i++) {
+                float a = x[i];
+                float b = x[i + half];
+                x[i] = a + b;
+                x[i + half] = a - b;
+            }
+        }
+    }
+    scale_by(x, scale, n);
+}
+
+void kv_cache_rotate_back(const KvCache *c, float *mixed) {
+    if (c->kept == KV_Q4 && is_rotated(c)) rotate_by_hadamard(mixed, c->value_dim);
+}
+
+// Whether keys are kept as 4 bits less their mean.
+static bool is_centered(const KvCache *c) {
+    KvType keys = c->rounds ? c->keys_as : c->kept;
+    return keys == KV_Q4 && !c->values_in_keys;
+}
+
+bool kv_cache_is_in_order(const KvCache *c) { return is_centered(c); }
+
+// Whether keys are kept as 8 bits, divided by how large their bias makes them.
+static bool is_sized(const KvCache *c) {
+    KvType keys = c->rounds ? c->keys_as : c->kept;
+    return keys == KV_Q8 && c->bias && !c->values_in_keys;
+}
+
+// How large a bias (n) makes the elements of keys: its length in each pair, and as much again as all
+// of it has on average, for what is not of the bias.
+static void size_by_bias(float *sizes, const float *bias, int64_t n) {
+    float mean = 0;
+    for (int64_t i = 0; i < n; i++) mean += fabsf(bias[i]) / (float)n;
+    for (int64_t i = 0; i + 1 < n; i += 2) {
+        float x = bias[i];
+        float y = bias[i + 1];
+        float size = sqrtf((x * x + y * y) / 2 + mean * mean);
+        sizes[i] = sizes[i + 1] = size > 0 ? size : 1;
+    }
+}
+
+// Bytes of a block of numbers that are read where they lie.
+static int64_t plain_block_bytes(const KvCache *c, Number type) {
+    int64_t elements = c->head_dim + (c->values_in_keys ? 0 : c->value_width);
+    int64_t position_bytes = elements * number_bytes(type);
+    if (type == NUMBER_I8) position_bytes += (c->values_in_keys ? 1 : 2) * sizeof(float);
+    return KV_BLOCK * position_bytes;
+}
+
 void kv_cache_lay_out(KvCache *c, Arena *arena) {
     c->type = c->kept == KV_Q4 ? NUMBER_F32 : (Number)c->kept;
     if (c->value_dim == 0) c->value_dim = c->head_dim;
     c->value_width = whole_vectors(c->value_dim);
     c->n_blocks = blocks_of(c->positions);
-    int64_t elements = c->head_dim + (c->values_in_keys ? 0 : c->value_width);
-    int64_t position_bytes = elements * number_bytes(c->type);
-    if (c->type == NUMBER_I8) position_bytes += (c->values_in_keys ? 1 : 2) * sizeof(float);
-    if (c->kept == KV_Q4) position_bytes = packed_position(c);
-    c->block_bytes = KV_BLOCK * position_bytes;
-    c->data = arena_take(arena, c->n_kv_heads * c->n_blocks, c->block_bytes);
+    c->block_bytes = c->kept == KV_Q4 ? packed_block_bytes(c) : plain_block_bytes(c, c->type);
+    c->first_bytes =
+        c->kept == KV_Q4 && is_centered(c) ? plain_block_bytes(c, NUMBER_F16) : c->block_bytes;
+    c->head_bytes = c->n_blocks > 0 ? c->first_bytes + (c->n_blocks - 1) * c->block_bytes : 0;
+    if (is_centered(c)) c->means = arena_take(arena, c->n_kv_heads * c->head_dim, sizeof *c->means);
+    if (c->means) memset(c->means, 0, c->n_kv_heads * c->head_dim * sizeof *c->means);
+    if (is_sized(c)) c->sizes = arena_take(arena, c->n_kv_heads * c->head_dim, sizeof *c->sizes);
+    for (int h = 0; c->sizes && h < c->n_kv_heads; h++)
+        size_by_bias(c->sizes + h * c->head_dim, c->bias + h * c->head_dim, c->head_dim);
+    c->data = arena_take(arena, c->n_kv_heads, c->head_bytes);
 }
 
 static uint8_t *block_at(const KvCache *c, int kv_head, int64_t block) {
-    return c->data + (kv_head * c->n_blocks + block) * c->block_bytes;
+    uint8_t *of_head = c->data + kv_head * c->head_bytes;
+    return block == 0 ? of_head : of_head + c->first_bytes + (block - 1) * c->block_bytes;
 }
 
-// A block that is not kept as q4: where it lies.
+// Whether a block is one of packs.
+static bool is_packed(const KvCache *c, int64_t block) {
+    return c->kept == KV_Q4 && (block > 0 || !is_centered(c));
+}
+
+// What the numbers of a block that is not of packs are.
+static Number type_of(const KvCache *c) { return c->kept == KV_Q4 ? NUMBER_F16 : c->type; }
+
+// A block that is not of packs: where it lies.
 static KvBlock in_place_at(const KvCache *c, uint8_t *keys) {
-    int column = KV_BLOCK * number_bytes(c->type);  // bytes that 64 positions take for one element
+    int column =
+        KV_BLOCK * number_bytes(type_of(c));  // bytes that 64 positions take for one element
     uint8_t *values = keys + c->head_dim * column;
     KvBlock found = {.keys = keys, .values = c->values_in_keys ? NULL : values};
     if (c->type != NUMBER_I8) return found;
@@ -106,9 +258,26 @@ static KvBlock in_place_at(const KvCache *c, uint8_t *keys) {
     return found;
 }
 
-KvBlock kv_cache_block(const KvCache *c, int kv_head, int64_t block, float *room) {
+// A block of a cache of 4 bits in `room`, as float32.
+static KvBlock widened(const KvCache *c, int kv_head, int64_t block, float *room) {
     uint8_t *start = block_at(c, kv_head, block);
-    return c->kept == KV_Q4 ? unpacked(c, start, room) : in_place_at(c, start);
+    float *keys = room;
+    float *values = c->values_in_keys ? NULL : room + c->head_dim * KV_BLOCK;
+    if (is_packed(c, block)) {
+        Packed at = packed_at(c, start);
+        unpack_pack_columns(c, kv_head, at, keys);
+        if (values) unpack_pack_rows(c, at, values);
+    } else {
+        KvBlock from = in_place_at(c, start);
+        numbers_to_f32(keys, from.keys, NUMBER_F16, c->head_dim * KV_BLOCK);
+        if (values) numbers_to_f32(values, from.values, NUMBER_F16, c->value_width * KV_BLOCK);
+    }
+    return (KvBlock){.keys = (uint8_t *)keys, .values = (uint8_t *)values};
+}
+
+KvBlock kv_cache_block(const KvCache *c, int kv_head, int64_t block, float *room) {
+    if (c->kept == KV_Q4) return widened(c, kv_head, block, room);
+    return in_place_at(c, block_at(c, kv_head, block));
 }
 
 // Copies n numbers of so many bytes from a row into a column: one for each KV_BLOCK numbers of
@@ -124,49 +293,115 @@ static void transpose_key(uint8_t *column, const uint8_t *row, int64_t n, int64_
     }
 }
 
-// A row of n numbers as it is read when it was kept as a kind.
+// The mean of each element of the keys of the first block, which is whole, but for the first few.
+static void measure_keys(KvCache *c, int kv_head) {
+    KvBlock first = in_place_at(c, block_at(c, kv_head, 0));
+    int64_t column = KV_BLOCK * number_bytes(type_of(c));
+    for (int64_t e = 0; e < c->head_dim; e++) {
+        float x[KV_BLOCK];
+        float sum = 0;
+        numbers_to_f32(x, first.keys + e * column, type_of(c), KV_BLOCK);
+        for (int j = UNLIKE; j < KV_BLOCK; j++) sum += x[j];
+        float mean = sum / (KV_BLOCK - UNLIKE);
+        c->means[kv_head * c->head_dim + e] = isfinite(mean) ? mean : 0;
+    }
+}
+
+// A key less the mean, as 4 bits hold it.
+static void center(const KvCache *c, int kv_head, const float *key, float *out) {
+    const float *mean = c->means + kv_head * c->head_dim;
+    for (int64_t e = 0; e < c->head_dim; e++) out[e] = key[e] - mean[e];
+}
+
+// A row of n numbers as it is read when it was kept as a kind other than 4 bits.
 static void round_row(float *out, const float *x, int64_t n, KvType kind) {
     uint8_t kept[MAX_KEY * sizeof(float)];
-    if (kind == KV_Q4) {
-        pack_row(kept, x, n);
-        unpack_row(out, 1, kept, n);
-        return;
-    }
     const float scale = numbers_from_f32(kept, (Number)kind, x, n);
     numbers_to_f32(out, kept, (Number)kind, n);
     scale_by(out, scale, n);
 }
 
-void kv_cache_write(KvCache *c, int kv_head, int position, const float *key, const float *value) {
-    int64_t d = c->head_dim;
-    float rounded_key[MAX_KEY];
-    float rounded_value[MAX_KEY];
-    if (c->rounds) {
-        round_row(rounded_key, key, d, c->keys_as);
-        key = rounded_key;
+static void round_key(const KvCache *c, int kv_head, int position, const float *key, float *out) {
+    if (c->keys_as != KV_Q4) {
+        round_row(out, key, c->head_dim, c->keys_as);
+    } else if (!is_centered(c)) {
+        round_to_packs(out, key, c->head_dim);
+    } else if (position < KV_BLOCK) {
+        round_row(out, key, c->head_dim, KV_F16);
+    } else {
+        float centered[MAX_KEY];
+        center(c, kv_head, key, centered);
+        round_to_packs(out, centered, c->head_dim);
+        add_to(out, c->means + kv_head * c->head_dim, c->head_dim);
     }
-    if (c->rounds && !c->values_in_keys) {
-        round_row(rounded_value, value, c->value_dim, c->values_as);
-        value = rounded_value;
-    }
-    int64_t p = position % KV_BLOCK;
-    int64_t bytes = number_bytes(c->type);
-    uint8_t *start = block_at(c, kv_head, position / KV_BLOCK);
-    if (p == 0) memset(start, 0, c->block_bytes);
-    if (c->kept == KV_Q4) {
-        uint8_t *row = start + p * packed_position(c);
-        pack_row(row, key, d);
-        if (!c->values_in_keys) pack_row(row + packed_bytes(d), value, c->value_dim);
+}
+
+static void round_value(const KvCache *c, int position, const float *value, float *out) {
+    float rotated[MAX_KEY];
+    if (c->values_as != KV_Q4) {
+        round_row(out, value, c->value_dim, c->values_as);
         return;
     }
+    memcpy(rotated, value, c->value_dim * sizeof *value);
+    rotate_by_hadamard(rotated, c->value_dim);
+    if (position >= KV_BLOCK) round_to_packs(out, rotated, c->value_dim);
+    else round_row(out, rotated, c->value_dim, KV_F16);
+    rotate_by_hadamard(out, c->value_dim);
+}
+
+static void write_packed(KvCache *c, int kv_head, int64_t p, uint8_t *start, const float *key,
+                         const float *value) {
+    float centered[MAX_KEY];
+    Packed at = packed_at(c, start);
+    if (is_centered(c)) {
+        center(c, kv_head, key, centered);
+        key = centered;
+    }
+    pack_key(c, at, p, key);
+    if (!c->values_in_keys) pack_value(c, at, p, value);
+}
+
+static void write_in_place(KvCache *c, int64_t p, uint8_t *start, const float *key,
+                           const float *value) {
+    Number type = type_of(c);
+    int64_t bytes = number_bytes(type);
     KvBlock block = in_place_at(c, start);
     uint8_t row[MAX_KEY * sizeof(float)];  // of the key, until it is transposed
-    uint8_t *column = block.keys + p * bytes;
-    float key_scale = numbers_from_f32(row, c->type, key, d);
-    transpose_key(column, row, d, bytes);
+    float key_scale = numbers_from_f32(row, type, key, c->head_dim);
+    transpose_key(block.keys + p * bytes, row, c->head_dim, bytes);
     if (block.key_scales) block.key_scales[p] = key_scale;
     if (c->values_in_keys) return;
     uint8_t *values = block.values + p * c->value_width * bytes;
-    float value_scale = numbers_from_f32(values, c->type, value, c->value_dim);
+    float value_scale = numbers_from_f32(values, type, value, c->value_dim);
     if (block.value_scales) block.value_scales[p] = value_scale;
+}
+
+void kv_cache_write(KvCache *c, int kv_head, int position, const float *key, const float *value) {
+    float sized[MAX_KEY];
+    float kept_key[MAX_KEY];
+    float kept_value[MAX_KEY];
+    int64_t block = position / KV_BLOCK;
+    int64_t p = position % KV_BLOCK;
+    uint8_t *start = block_at(c, kv_head, block);
+    if (p == 0) memset(start, 0, block == 0 ? c->first_bytes : c->block_bytes);
+    if (c->sizes) {
+        const float *sizes = c->sizes + kv_head * c->head_dim;
+        for (int64_t e = 0; e < c->head_dim; e++) sized[e] = key[e] / sizes[e];
+        key = sized;
+    }
+    if (c->rounds) {
+        round_key(c, kv_head, position, key, kept_key);
+        key = kept_key;
+    }
+    if (c->rounds && !c->values_in_keys) {
+        round_value(c, position, value, kept_value);
+        value = kept_value;
+    } else if (is_rotated(c)) {
+        memcpy(kept_value, value, c->value_dim * sizeof *value);
+        rotate_by_hadamard(kept_value, c->value_dim);
+        value = kept_value;
+    }
+    if (is_packed(c, block)) write_packed(c, kv_head, p, start, key, value);
+    else write_in_place(c, p, start, key, value);
+    if (is_centered(c) && position == KV_BLOCK - 1) measure_keys(c, kv_head);
 }

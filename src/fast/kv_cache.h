@@ -19,15 +19,30 @@ static inline int64_t whole_vectors(int64_t n) { return (n + 15) / 16 * 16; }
 // 2. kv_cache_write alone changes the data. Positions are written in rising order, and
 //    anew from where a session was rewound; one thread writes all of a block of one kv head.
 // 3. The write of a block's first position clears the block. So where a position was not written
-//    since then, keys, values and scales are 0, and products with them are finite.
+//    since then, values and scales are 0 and keys are 0 or their mean, and products with them are
+//    finite.
 // 4. Position p lies in block p / KV_BLOCK, at place p % KV_BLOCK, whatever is read.
 // 5. Values are followed by zeros up to value_width; nothing but clearing writes these.
 // 6. With values_in_keys a value is the last value_dim elements of its key, and is stored as that
 //    alone.
 // 7. Keys are read as they were stored: what they lack of their angles, angles.h knows.
 // 8. `type` is what a block is read as: the kind that is kept, but float32 for 4 bits.
+// 9. Of a cache of 4 bits the first block is float16. When its last position is written, the mean
+//    of its keys is computed, which holds until it is written again. Later keys are kept less that
+//    mean. Not so with values_in_keys.
 //
-// The fields up to `values_as` are filled in before kv_cache_lay_out.
+// Why the mean: a few elements of a key are large, and nearly the same, at all positions. Most of
+// all they are where a model adds a bias (Qwen 2.5). These would set the scales of 4 bits, and the
+// others would vanish. Keys are so before RoPE turns them (KVQuant, arXiv 2401.18079), so a cache of
+// 4 bits holds keys that are not turned yet: see angles_lay_out.
+//
+// Values of 4 bits have a few large elements, too. They are multiplied by a Hadamard matrix, and so
+// is their mix (QuaRot, arXiv 2404.00456). RoPE does not commute with it, and keys do without.
+//
+// The bias alone serves 8 bits, whose keys are turned: `sizes` is one number for each pair, so that
+// it goes through RoPE. Keys are kept divided by it, and queries are multiplied by it.
+//
+// The fields up to `bias` are filled in before kv_cache_lay_out.
 typedef struct {
     KvType kept;
     int n_kv_heads;
@@ -38,11 +53,22 @@ typedef struct {
     // What is kept as float32 has first been kept as these kinds.
     bool rounds;
     KvType keys_as, values_as;
+    const float *bias;  // (n_kv_heads, head_dim) that the model adds to all keys; NULL: none
     Number type;
     int64_t value_width;  // value_dim in whole vectors of the widest kind, then zeros
     int64_t n_blocks, block_bytes;
+    int64_t first_bytes, head_bytes;  // of the first block, and of all blocks of a kv head
+    float *sizes;  // (n_kv_heads, head_dim) how large the bias makes keys; NULL: not divided
+    float *means;  // (n_kv_heads, head_dim) of the keys of the first block; NULL: not taken off
     uint8_t *data;
 } KvCache;
+
+// Rotates a mix of values (value_dim) back, where a cache of 4 bits has rotated them.
+void kv_cache_rotate_back(const KvCache *cache, float *mixed);
+
+// Whether all blocks of a kv head must be written by one thread, in their order, while the first is
+// among them.
+bool kv_cache_is_in_order(const KvCache *cache);
 
 // Takes the memory from an arena (see util.h). A block's first write clears it, so that unused
 // blocks cost nothing.

@@ -44,9 +44,9 @@ typedef struct {
 } RunSums;
 
 // Adds a half of word i of a run, and of the next where a register has it, to its part's sums.
-ALWAYS_INLINE void add_word_products(WeightType type, Band band, int run, int i, int upper,
-                                     const int8_t *x, const InLanes *lanes, const PackedScales *s,
-                                     RunSums *to) {
+ALWAYS_INLINE void add_of_words(WeightType type, Band band, int run, int i, int upper,
+                                const int8_t *x, const InLanes *lanes, const PackedScales *s,
+                                RunSums *to) {
     bool by_halves = layouts[type].columns == 16;
     int column = run_column(type, run, upper, i);
     int p = column / PART;
@@ -122,7 +122,7 @@ ALWAYS_INLINE void add_run(WeightType type, Band band, int run, const Rounded *x
     RunSums of = {0};
     UNROLLED (i, words_of_run(type) / WORDS)
         UNROLLED (upper, halves_of_word(type))
-            add_word_products(type, band, run, i * WORDS, upper, values, lanes, s, &of);
+            add_of_words(type, band, run, i * WORDS, upper, values, lanes, s, &of);
     UNROLLED (part, parts_of_run(type)) {
         int p = run_column(type, run, part, 0) / PART;
         vf sums = part_sums(type, &of, part, p, x, lanes, s);

@@ -30,6 +30,7 @@ KvCache layer_cache(const FastKinds *known, const Model *model, const Layer *lay
     c.n_kv_heads = layer_attends(layer) ? of->n_kv_heads : 0;
     c.head_dim = of->head_dim;
     c.value_dim = layer_value_dim(&model->config, layer);
+    c.bias = layer->extra->attention.bk;
     EACH_FAST_KIND_THAT (shape_cache, k, known) (*k)->shape_cache(model, layer, &c);
     return c;
 }

@@ -242,7 +242,7 @@ int engines_alike(const ReadByEngines *what, int *n) {
 static bool check_reading(const Job *job, const Reading *r, const Reading *full, Error *err) {
     const int own = job->said->rope.rotary_dim;
     if (r->verdict == VERDICT_UNSEEN)
-        return fail(err, "--reading: what %s makes of this config is not known", r->engine);
+        return fail(err, "--reading: how %s reads this config is not known", r->engine);
     if (r->verdict == VERDICT_REFUSED)
         return fail(err, "--reading: %s refuses this config: %s", r->engine, r->note);
     if (job->model->layers && r->by_layer && !layers_have(&r->layers, KIND_SLIDING))

@@ -127,7 +127,8 @@ static char *given_or_read(const char *given, const char *label) {
 }
 
 // Reads what the user said and writes the answer. *last is the token that ended the answer before,
-// and becomes that of this one; -1: none. *full becomes true when the context has no room for more.
+// and becomes that of this one; -1: none. *full becomes true when the context has no room for more,
+// which is an error of the first message.
 static bool take_turn(Writing *t, bool first, const char *system_prompt, const char *said,
                       int32_t *last, bool *full, Error *err) {
     const Job *job = t->job;
@@ -138,7 +139,7 @@ static bool take_turn(Writing *t, bool first, const char *system_prompt, const c
     int32_t *ids = chat_turn(tokenizer, first, system_prompt, said, thinks, *last, &n, err);
     if (!ids) return false;
     *full = n > (size_t)(job->length - t->session->position);
-    bool ok = *full || read_prompt(t, ids, (int)n, err);
+    bool ok = *full ? !first || prompt_fits(n, job->length, err) : read_prompt(t, ids, (int)n, err);
     free(ids);
     if (!ok || *full || interrupted) return ok;
     t->answer = chat_answer(tokenizer);
@@ -190,7 +191,7 @@ static bool hold_chat(Writing *t, Error *err) {
         free(said);
     }
     free(system_prompt);
-    if (full)
+    if (ok && full)
         fprintf(stderr,
                 "run: the context of %d positions is full: give -n more for a longer chat\n",
                 t->job->length);

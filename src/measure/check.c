@@ -6,8 +6,9 @@
 // This file asks for rows in order and prints them. What a row needs, costs, reads and judges, and what
 // it found in words, is its type's own: check_settings.c judges settings, check_short.c has the rows
 // about short texts, check_conversion.c and check_like.c those that look for damage, check_whole.c
-// those about long texts, in which check_facts.c hides keys for check_keys.c to ask for, check_window.c
-// the way past them, check_cache.c the row about the cache; what they share is in check_rows.c.
+// those about long texts, in which check_facts.c hides keys for check_keys.c to ask for,
+// check_key_words.c the row about words that only what is far back tells, check_window.c the way past
+// whole texts, check_cache.c the row about the cache; what they share is in check_rows.c.
 // check_verdict.c says what came out.
 #include "check_rows.h"
 
@@ -189,6 +190,7 @@ static bool read_whole(Check *c, int length, bool all, Error *err) {
     const Row *row = find_row(c, &perplexity_row, length);
     if (row && row->units == 0) return true;
     return read_wanted(c, &keys_row, length, all, err) &&
+           read_wanted(c, &key_words_row, length, all, err) &&
            read_wanted(c, &passkeys_row, length, all, err);
 }
 

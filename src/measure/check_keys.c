@@ -107,6 +107,8 @@ static bool ask_in_short(Check *c, const Row *row, Samples *found, Error *err) {
 
 static double found_in(const Samples *s) { return s->n * s->mean; }
 
+double facts_in_short(const Row *keys) { return keys->others[FOUND_SHORT].mean; }
+
 static bool finds_enough(const Row *row, const Samples *in_short) {
     return found_in(&row->others[FOUND_LONG]) >= ENOUGH_FACTS * found_in(in_short);
 }

@@ -25,8 +25,9 @@ struct LongReading {
     Session *passkeys;           // for single keys in texts of passkey_length
     Tasks *tasks;
     int passkey_length;
-    // (half) -ln p of each length's last stretch, read whole; NULL: not yet
-    double *nll[MAX_LENGTHS];
+    // (half) -ln p of each length's last stretch, read whole, and by the reference after its own last
+    // tokens; NULL: not yet
+    double *nll[MAX_LENGTHS], *short_nll[MAX_LENGTHS];
 };
 
 // ---- check_facts.c ----
@@ -79,4 +80,6 @@ void describe_perplexity(const Check *check, const Row *row, char *out, size_t s
 // cache, and for those that count in short texts, too, where many are missed. False with the reason.
 bool ask_and_compare(Check *check, Session *s, Row *row, Error *err);
 void judge_keys(const Check *check, Row *row);
+// The share of facts that are found in short texts, by the row of keys.
+double facts_in_short(const Row *keys);
 void describe_keys(const Check *check, const Row *row, char *out, size_t size);

@@ -250,6 +250,7 @@ Likeness *like_open(const Job *job, const char *path, Error *err);
 void like_close(Likeness *like);
 
 extern const RowType keys_row, passkeys_row, first_keys_row;              // check_keys.c
+extern const RowType key_words_row;                                       // check_key_words.c
 extern const RowType window_row, window_perplexity_row, window_keys_row;  // check_window.c
 
 // check_whole.c

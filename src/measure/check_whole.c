@@ -53,7 +53,10 @@ void long_free(Check *c) {
     session_free(r->pairs);
     session_free(r->passkeys);
     passkeys_close(r->tasks);
-    for (int i = 0; i < MAX_LENGTHS; i++) free(r->nll[i]);
+    for (int i = 0; i < MAX_LENGTHS; i++) {
+        free(r->nll[i]);
+        free(r->short_nll[i]);
+    }
     free(r->text);
     free(r->is_key);
     free(r);
@@ -233,13 +236,20 @@ static double perplexity_seconds(const Check *c, const Row *row) {
     return seconds_from_to(c, read, from + c->half) + logits_seconds(c, c->half) + pair_seconds(c);
 }
 
-// Keeps what was read of the last stretch.
-static bool keep_nll(Check *c, const Row *row, const double *nll, Error *err) {
-    double **kept = &c->long_reading->nll[length_number(c, row->length)];
-    if (stretch_of(c, row) != row->length - c->half) return true;
+// Keeps scores (half) in `kept`. False with the reason.
+static bool keep(const Check *c, double **kept, const double *nll, Error *err) {
     if (!*kept) *kept = alloc_array((uint64_t)c->half, sizeof **kept, "scores", err);
     if (*kept) memcpy(*kept, nll, (size_t)c->half * sizeof *nll);
     return *kept;
+}
+
+// Keeps what was read of the last stretch, whole and by the reference.
+static bool keep_nll(Check *c, const Row *row, const double *whole, const double *alone,
+                     Error *err) {
+    LongReading *r = c->long_reading;
+    const int i = length_number(c, row->length);
+    if (stretch_of(c, row) != row->length - c->half) return true;
+    return keep(c, &r->nll[i], whole, err) && keep(c, &r->short_nll[i], alone, err);
 }
 
 // The last stretch of another text of the length, in which nothing is hidden.
@@ -272,7 +282,7 @@ static bool read_perplexity(Check *c, Row *row, Error *err) {
     if (!score_span(s, (Span){text, from, from + c->half, row->length}, long_nll, err))
         return false;
     add_stretch(c, &row->samples, from, long_nll, short_nll);
-    return keep_nll(c, row, long_nll, err);
+    return keep_nll(c, row, long_nll, short_nll, err);
 }
 
 // Decides between the two limits, widened by what the reading itself may be off. What is surely on

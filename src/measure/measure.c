@@ -122,12 +122,16 @@ bool score_span(Session *s, Span span, double *nll, Error *err) {
 // A layer stores the keys and values of all positions, whatever its window: that bounds what is
 // read. Layers that read those of an earlier layer store none.
 
-// Bytes of a layer's cache of so many positions.
+// Bytes of a layer's cache of so many positions, and of a block after the first.
 static uint64_t layer_bytes(const Job *job, const Layer *layer, KvType kv, int positions) {
     KvCache cache = session_layer_cache(job->model, layer, kv, positions);
     Arena count = {0};
     kv_cache_lay_out(&cache, &count);
     return count.used;
+}
+
+static uint64_t layer_block_bytes(const Job *job, const Layer *layer, KvType kv) {
+    return layer_bytes(job, layer, kv, 2 * KV_BLOCK) - layer_bytes(job, layer, kv, KV_BLOCK);
 }
 
 double cache_bytes_read(const Job *job, KvType kv, double positions) {
@@ -138,7 +142,7 @@ double cache_bytes_read(const Job *job, KvType kv, double positions) {
         bool sees_all =
             rope->window == 0 || (layer->extra->flags & LAYER_SEES_ALL && !rope->all_slide);
         double seen = sees_all ? positions : fmin(positions, (double)rope->window + rope->sinks);
-        bytes += (double)layer_bytes(job, layer, kv, KV_BLOCK) / KV_BLOCK * seen;
+        bytes += (double)layer_block_bytes(job, layer, kv) / KV_BLOCK * seen;
     }
     return bytes;
 }
@@ -168,7 +172,7 @@ void note_model(Table *t, const Job *job) {
             borrowing++;
             continue;
         }
-        of_block += (double)layer_bytes(job, layer, kv, KV_BLOCK);
+        of_block += (double)layer_block_bytes(job, layer, kv);
         whole += (double)layer_bytes(job, layer, kv, job->length);
     }
     double read = cache_bytes_read(job, kv, job->length);

@@ -5,7 +5,8 @@
 // of neighboring pairs, or the attention factor. Its step grows while it helps and shrinks when it
 // does not (Hooke and Jeeves' pattern search). When all steps are small the hills become narrower.
 // Candidates are read window by window, and dropped once they are worse than the best by more than
-// the standard error of the difference. What counts is the last half of each window.
+// the standard error of the difference. What counts is the last half of each window, or with --keys
+// the key tokens in it: perplexity of all tokens hardly changes with what is far back.
 #define _POSIX_C_SOURCE 200809L
 #include "measure.h"
 
@@ -13,6 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "key_tokens.h"
 
 // SEARCH_SAMPLE: positions that make one sample of a difference, as neighbors are not independent.
 // HILLS: at first. FIRST_LISTS: how many candidates the search begins with.
@@ -32,7 +35,10 @@ typedef struct {
     int n, counted, windows;
     int32_t *ids;            // (n) of the one at hand
     double *best_nll, *nll;  // (windows, counted) of the best candidate, and of the one at hand
-    int read, tried;         // windows and candidates so far
+    // (2, windows, counted) of the windows that search, and of those that judge: whether a token counts
+    uint8_t *counts;
+    int keys[2];      // key tokens, where these alone count
+    int read, tried;  // windows and candidates so far
     DivisorList best;
     const char *began_with;  // the best of the methods
     double mean, began;      // nll of the best, and of that method
@@ -76,23 +82,37 @@ static bool read_window(Search *s, const RopePlan *plan, int w, bool judges, dou
     return ok;
 }
 
+static const uint8_t *counts_of(const Search *s, bool judges) {
+    return s->counts + (judges ? (size_t)s->windows * s->counted : 0);
+}
+
 // The mean of s->nll - s->best_nll over `count` windows, from number `first` on and round, and its
 // standard error.
-static double difference(const Search *s, int first, int count, double *error) {
+static double difference(const Search *s, bool judges, int first, int count, double *error) {
     double samples = 0;
     double total = 0;
     double squares = 0;
     for (int i = 0; i < count; i++) {
-        size_t start = (size_t)((first + i) % s->windows) * s->counted;
+        const size_t start = (size_t)((first + i) % s->windows) * s->counted;
+        const uint8_t *counts = counts_of(s, judges) + start;
         for (int from = 0, to; from < s->counted; from = to) {
             double sum = 0;
+            int n = 0;
             to = from + SEARCH_SAMPLE < s->counted ? from + SEARCH_SAMPLE : s->counted;
-            for (int p = from; p < to; p++)
-                sum += (s->nll[start + p] - s->best_nll[start + p]) / (to - from);
+            for (int p = from; p < to; p++) {
+                if (!counts[p]) continue;
+                sum += s->nll[start + p] - s->best_nll[start + p];
+                n++;
+            }
+            if (n == 0) continue;
             samples++;
-            total += sum;
-            squares += sum * sum;
+            total += sum / n;
+            squares += sum / n * sum / n;
         }
+    }
+    if (samples == 0) {  // these windows have no key token
+        *error = INFINITY;
+        return 0;
     }
     double mean = total / samples;
     *error =
@@ -100,11 +120,17 @@ static double difference(const Search *s, int first, int count, double *error) {
     return mean;
 }
 
-static double mean_of(const Search *s, const double *nll) {
-    size_t n = (size_t)s->windows * s->counted;
+static double mean_of(const Search *s, bool judges, const double *nll) {
+    const size_t all = (size_t)s->windows * s->counted;
+    const uint8_t *counts = counts_of(s, judges);
     double sum = 0;
-    for (size_t i = 0; i < n; i++) sum += nll[i];
-    return sum / (double)n;
+    double n = 0;
+    for (size_t i = 0; i < all; i++) {
+        if (!counts[i]) continue;
+        sum += nll[i];
+        n++;
+    }
+    return sum / n;
 }
 
 // Reads a candidate, which replaces the best when it is better over all windows. When the search
@@ -127,15 +153,16 @@ static bool try_candidate(Search *s, const DivisorList *c, bool *better, Error *
         s->read++;
         snprintf(shown, sizeof shown, "%.4f, began %.4f", s->mean, s->began);
         table_progress(&s->table, shown, share_done(s));
-        dropped = !is_first && i < s->windows - 1 && difference(s, start, i + 1, &error) > error;
+        dropped =
+            !is_first && i < s->windows - 1 && difference(s, false, start, i + 1, &error) > error;
     }
     s->tried++;
-    *better = is_first || (!dropped && mean_of(s, s->nll) < s->mean);
+    *better = is_first || (!dropped && mean_of(s, false, s->nll) < s->mean);
     if (!*better) return true;
     s->best_nll = s->nll;
     s->nll = beaten;
     s->best = *c;
-    s->mean = mean_of(s, s->best_nll);
+    s->mean = mean_of(s, false, s->best_nll);
     return true;
 }
 
@@ -241,6 +268,8 @@ static bool report(Search *s, Error *err) {
     print_heading(s->job, t, "search");
     table_note(t, "seed", "%llu", (unsigned long long)s->job->options->seed);
     table_note(t, "counted", "%d to %d", s->n - s->counted, s->n);
+    if (s->job->options->keys.asked)
+        table_note(t, "keys", "%d that search, %d that judge", s->keys[0], s->keys[1]);
     table_note(t, "read", "%d windows, for %d candidates", s->read, s->tried);
     table_note(t, "searched", "%d windows", s->windows);
     note_pair(t, "searched", s->began_with, s->began, s->mean);
@@ -249,12 +278,44 @@ static bool report(Search *s, Error *err) {
             !read_window(s, &found, w, true, s->nll, err))
             if (!interrupted) return false;
     if (!interrupted) {
-        note_pair(t, "judged", "yarn", mean_of(s, s->best_nll), mean_of(s, s->nll));
-        difference(s, 0, s->windows, &error);
+        note_pair(t, "judged", "yarn", mean_of(s, true, s->best_nll), mean_of(s, true, s->nll));
+        difference(s, true, 0, s->windows, &error);
         table_note(t, "judged", "%d other windows, se %.6f", s->windows, error);
     }
     const Publication publication = publication_of(s->job, &found);
     return publish_print(&publication, err);
+}
+
+// Has the judge of --keys choose the tokens of all windows that count. False with the reason, also where
+// they are too few.
+static bool choose_keys(Search *s, Error *err) {
+    const KeyOptions *o = &s->job->options->keys;
+    const size_t of_window = (size_t)s->counted;
+    const int first = s->n - s->counted;
+    double *scores = alloc_array((uint64_t)s->n, 2 * sizeof *scores, "scores", err);
+    KeyJudge judge;
+    bool ok = judge_open(&judge, s->job, s->n, err) && scores;
+    for (int w = 0; ok && w < 2 * s->windows; w++) {
+        const int judges = w % 2;
+        uint8_t *counts = s->counts + ((size_t)judges * s->windows + w / 2) * of_window;
+        table_progress(&s->table, "judge", 0.5 * w / s->windows);
+        fill_window(s->job, w, 2 * s->windows, s->ids);
+        ok = judge_read(&judge, s->ids, scores, scores + s->n, err);
+        for (int p = first; ok && p < s->n; p++) {
+            counts[p - first] = p >= o->trim && is_key_token(o, scores[p], scores[s->n + p]);
+            s->keys[judges] += counts[p - first];
+        }
+    }
+    judge_close(&judge);
+    free(scores);
+    if (!ok) return false;
+    const int fewest = s->keys[0] < s->keys[1] ? s->keys[0] : s->keys[1];
+    return fewest >= FEWEST_KEYS ||
+           fail(err,
+                "--search --keys: %d key tokens in %d windows of %d are too few (at least %d "
+                "expected: more --search-windows, a smaller --keys, or a --judge that reads %d "
+                "positions well)",
+                fewest, s->windows, s->n, FEWEST_KEYS, s->n);
 }
 
 bool search_divisors(Job *job, Error *err) {
@@ -294,10 +355,15 @@ bool search_divisors(Job *job, Error *err) {
     uint64_t n_scores = (uint64_t)s.windows * (uint64_t)s.counted;
     s.nll = s.ids ? alloc_array(n_scores, sizeof *s.nll, "scores", err) : NULL;
     s.best_nll = s.nll ? alloc_array(n_scores, sizeof *s.nll, "scores", err) : NULL;
+    s.counts = s.best_nll ? alloc_array(n_scores, 2, "tokens that count", err) : NULL;
     set_steps(&s, 0.3);
-    bool ok = s.best_nll && begin(&s, err);
+    bool ok = s.counts;
+    if (ok && !job->options->keys.asked) memset(s.counts, 1, 2 * n_scores);
+    else if (ok) ok = choose_keys(&s, err);
+    ok = ok && begin(&s, err);
     if (ok && s.tried == 0) ok = fail(err, "interrupted before the first candidate was read");
     ok = ok && improve(&s, err) && report(&s, err);
+    free(s.counts);
     free(s.best_nll);
     free(s.nll);
     free(s.ids);

@@ -54,6 +54,7 @@ struct Tasks {
     // All cells.
     const Task *asked[N_TASKS];
     int n_asked, n_done;                       // n_done: by the method at hand
+    int n_known;                               // landmarks, see find_known
     Score score;                               // of the method at hand in the task at hand
     Score by_own[N_TASKS];                     // see run_task; nothing asked: not known
     LengthScore by_length[MOST_TASK_LENGTHS];  // (n_lengths) of the method at hand in all tasks
@@ -88,8 +89,11 @@ static bool hear_answer(const Tasks *t, char answer[ANSWER_BYTES + 1], Error *er
     const Trial *trial = &t->trial;
     const Tokenizer *tokenizer = t->job->tokenizer;
     const int end_of_turn = trial->chat ? chat_end_of_turn(tokenizer) : -1;
-    const int one = trial->task->n_asked == 1 ? KEY_DIGITS : MAX_ANSWER * KEY_DIGITS;
-    const int most = trial->chat ? ANSWER_BYTES : one;
+    char wanted[MAX_WANTED];
+    trial_wanted(trial, 0, wanted);
+    const int one = (int)strlen(wanted);
+    const int several = trial->task->n_asked == 1 ? one : MAX_ANSWER * KEY_DIGITS;
+    const int most = trial->chat ? ANSWER_BYTES : several;
     int32_t previous = t->last[t->n_last - 1];
     ChatAnswer shown = chat_answer(tokenizer);
     int used = 0;
@@ -110,30 +114,6 @@ static bool hear_answer(const Tasks *t, char answer[ANSWER_BYTES + 1], Error *er
     return true;
 }
 
-// The first number of KEY_DIGITS digits in what a model says in a chat; "": there is none.
-static const char *first_key(const char *answer) {
-    while (*answer) {
-        const size_t other = strcspn(answer, "0123456789");
-        const size_t digits = strspn(answer + other, "0123456789");
-        if (digits == KEY_DIGITS) return answer + other;
-        answer += other + digits;
-    }
-    return answer;
-}
-
-// Whether the answer is right: it begins with the one number, or in a chat that is the first of its
-// numbers; of several numbers or names it has all.
-static bool is_right(const Trial *t, const char *answer) {
-    char wanted[MAX_WANTED];
-    if (t->chat && t->task->n_asked == 1) answer = first_key(answer);
-    for (int k = 0; k < t->task->n_asked; k++) {
-        trial_wanted(t, k, wanted);
-        const char *found = strstr(answer, wanted);
-        if (!found || (t->task->n_asked == 1 && found != answer)) return false;
-    }
-    return true;
-}
-
 // Adds 1 to *correct when the answer is right.
 static bool hide_and_ask(Tasks *t, int number, int *correct, Error *err) {
     int n;
@@ -144,7 +124,7 @@ static bool hide_and_ask(Tasks *t, int number, int *correct, Error *err) {
     int shared = rewind_to_shared(t, ids, n, n - 1);  // the last token is read for its logits
     if (!session_read(t->session, ids + shared, n - shared, n, 1, err)) return false;
     if (!hear_answer(t, answer, err)) return false;
-    *correct += is_right(&t->trial, answer);
+    *correct += trial_is_right(&t->trial, answer);
     return true;
 }
 
@@ -386,10 +366,81 @@ unsigned tasks_asked(const char *list, Error *err) {
         if (!found)
             return fail_unknown(
                 err, "--tasks: there is no task", name, nearest,
-                "expected passkey, multikey, multivalue, variables, updates, hops, copy, "
-                "all");
+                "expected passkey, multikey, multivalue, variables, updates, hops, multiquery, "
+                "ordinal, latent, common, copy, all");
     }
     return asked;
+}
+
+// ---- what a model must know beforehand ----
+
+// Whether the likeliest tokens after the text spell a name, of which the session has read nothing yet.
+static bool goes_on_with(const Tasks *t, Session *s, const char *text, const char *name, bool *does,
+                         Error *err) {
+    const Tokenizer *tokenizer = t->job->tokenizer;
+    size_t n;
+    int32_t *ids = tokenizer_encode(tokenizer, text, strlen(text), true, &n, err);
+    char said[2 * MAX_WANTED] = "";
+    size_t used = 0;
+    bool ok = ids;
+    int32_t previous = ok ? ids[n - 1] : -1;
+    session_rewind(s, 0);
+    ok = ok && session_read(s, ids, (int)n, (int)n, 1, err);
+    free(ids);
+    for (int i = 0; ok && i < MAX_ANSWER && used < strlen(name); i++) {
+        size_t length;
+        const float *logits = session_logits(s, 0, 1, err);
+        if (!logits) return false;
+        const int32_t next = likeliest(logits, t->job->model->config.vocab_size);
+        const char *piece = tokenizer_decode(tokenizer, previous, next, &length);
+        for (size_t j = 0; j < length && used + 1 < sizeof said; j++)
+            if (piece[j] != ' ' || used > 0) said[used++] = piece[j];
+        previous = next;
+        ok = session_read(s, &next, 1, s->position + 1, 1, err);
+    }
+    *does = strncmp(said, name, strlen(name)) == 0;
+    return ok;
+}
+
+// Finds which landmarks' cities the model knows, by its own settings in a short text: it is asked about
+// these alone. False with the reason.
+static bool find_known(Tasks *t, Error *err) {
+    enum { ASKED = 64 };  // positions of such a text
+    RopePlan plan;
+    if (!reference_plan(t->job, false, 1, &plan, err)) return false;
+    Session *s = open_session(t->job, &plan, ASKED, false, err);
+    bool ok = s;
+    for (int i = 0; ok && i < N_LANDMARKS; i++) {
+        char text[80];
+        bool is_known;
+        snprintf(text, sizeof text, "The %s is in the city of", landmarks[i].landmark);
+        ok = goes_on_with(t, s, text, landmarks[i].city, &is_known, err);
+        if (ok && is_known) t->trial.known |= 1u << i;
+        t->n_known += ok && is_known;
+    }
+    session_free(s);
+    return ok;
+}
+
+// Leaves out what the model cannot be asked for.
+static bool add_task(Tasks *t, const Task *task, Error *err) {
+    t->trial.task = task;
+    if (task->names == LANDMARKS) {
+        if (!find_known(t, err)) return false;
+        if (t->n_known == 0) {
+            fprintf(stderr,
+                    "run: %s is not asked: the model knows the city of none of %d landmarks\n",
+                    task->name, N_LANDMARKS);
+            return true;
+        }
+    }
+    t->asked[t->n_asked++] = task;
+    return trial_fits(&t->trial, err);
+}
+
+static void note_tasks(void *whose, Table *table) {
+    const Tasks *t = whose;
+    if (t->trial.known) table_note(table, "landmarks", "%d", t->n_known);
 }
 
 // Makes sure, before anything is printed, that there is text, and that the longest prompt of each
@@ -406,10 +457,10 @@ static bool prepare(Tasks *t, Error *err) {
     t->trial.length = job->length;
     for (int k = 0; k < N_TASKS; k++) {
         if (!(asked >> k & 1)) continue;
-        t->trial.task = t->asked[t->n_asked++] = &all_tasks[k];
-        if (!trial_fits(&t->trial, err)) return false;
+        if (!add_task(t, &all_tasks[k], err)) return false;
     }
-    if (t->trial.task->n_hidden > 0) return true;  // all but copy, the last one
+    if (t->n_asked == 0) return fail(err, "--tasks %s: there is nothing left to ask", o->list);
+    if (t->asked[t->n_asked - 1]->n_hidden > 0) return true;  // all but copy, the last one
     if (job->options->prompt_file)
         t->ids =
             tokenizer_encode(job->tokenizer, t->trial.hay.text,
@@ -431,6 +482,7 @@ bool measure_tasks(Job *job, Error *err) {
         .what = "passkey",
         .columns = "method\tlength\tdepth\ttrials\tcorrect\taccuracy",
         .measure = ask_method,
+        .note = note_tasks,
         .end = note_effective,
         .whose = &t,
     };
@@ -453,14 +505,31 @@ bool measure_tasks(Job *job, Error *err) {
 
 // ---- trials for other programs: a line of JSON for each, with its prompt and what is right ----
 
+// The messages of a chat with their answers, as OpenAI's forms have them.
+static void print_messages(const Prompt *p) {
+    static const char user[] = "{\"role\": \"user\", \"content\": ";
+    static const char model[] = "{\"role\": \"assistant\", \"content\": ";
+    for (int i = 0; i < p->n_messages; i++) {
+        const size_t from = i > 0 ? p->ends[i - 1] : 0;
+        const bool is_spaced = i > 0 && p->text[from] == ' ';
+        printf("%s%s", i > 0 ? ", " : "[", user);
+        print_json_text(p->text + from + is_spaced, p->ends[i] - from - is_spaced);
+        printf("}");
+        if (i == p->n_messages - 1) break;
+        printf(", %s", model);
+        print_json_text(message_answer, strlen(message_answer));
+        printf("}");
+    }
+    printf("]");
+}
+
 static bool print_trial(const Trial *t, int number, Error *err) {
-    size_t bytes;
     int n_ids;
+    Prompt p;
     int32_t *ids = trial_ids(t, &n_ids, err);
     if (!ids) return false;
     free(ids);
-    char *text = trial_text(t, &bytes, err);
-    if (!text) return false;
+    if (!trial_prompt(t, &p, err)) return false;
     printf("{\"task\": \"%s\", \"length\": %d, \"depth\": %.2f, ", t->task->name, t->length,
            trial_depth(t));
     printf("\"trial\": %d, \"tokens\": %d, \"max_tokens\": %d, ", number, n_ids,
@@ -471,10 +540,11 @@ static bool print_trial(const Trial *t, int number, Error *err) {
         trial_wanted(t, k, wanted);
         printf("%s\"%s\"", k > 0 ? ", " : "", wanted);
     }
-    printf("], \"prompt\": ");
-    print_json_text(text, bytes);
+    printf("], \"%s\": ", t->chat ? "messages" : "prompt");
+    if (t->chat) print_messages(&p);
+    else print_json_text(p.text, p.n);
     printf("}\n");
-    free(text);
+    free(p.text);
     return true;
 }
 
@@ -495,7 +565,11 @@ static bool print_task(Trial *t, const int *lengths, int n, int trials, Error *e
 
 bool print_prompts(Job *job, Error *err) {
     const TasksOptions *o = &job->options->tasks;
-    Trial t = {.tokenizer = job->tokenizer, .seed = job->options->seed};
+    Trial t = {
+        .tokenizer = job->tokenizer,
+        .seed = job->options->seed,
+        .chat = job->options->mode == MODE_CHAT,
+    };
     int lengths[MOST_TASK_LENGTHS];
     const int half = job->said->rope.train_ctx / 2;
     const int n = task_lengths(half, job->length, true, lengths);
@@ -513,5 +587,5 @@ bool print_prompts(Job *job, Error *err) {
     return fail(
         err,
         "copy is judged by perplexity and has no prompt (expected passkey, multikey, multivalue, "
-        "variables, updates or hops)");
+        "variables, updates, hops, multiquery, ordinal, latent or common)");
 }

@@ -22,37 +22,9 @@ enum {
 
 static const char opening[] = "%s hidden inside a lot of irrelevant text. Find %s and memorize %s. "
                               "I will quiz you about %s there.";
-const Task all_tasks[N_TASKS] = {
-    {"passkey", "There is an important info", "it", "the important information",
-     " The pass key is #. Remember it. # is the pass key.", NULL,
-     " What is the pass key? The pass key is", "#", 1, 1, NAMES_DIFFER},
-    {"multikey", "There are some pass keys", "them", "one of the pass keys",
-     " The pass key of the @ is #.", NULL,
-     " What is the pass key of the @? Answer with one number. The pass key of the @ is", "#", 4, 1,
-     NAMES_DIFFER},
-    {"multivalue", "There are some pass keys", "them", "all the pass keys",
-     " The pass key of the @ is #.", NULL,
-     " What are all the pass keys of the @? Answer with four numbers. The pass keys of the @ are",
-     "#", 4, 4, ONE_NAME},
-    {"variables", "Assignments of variables are", "them", "the variables", " VAR @ = #.",
-     " VAR @ = VAR <.",
-     " Find all variables that have the value #. Answer with five names. The variables that have "
-     "the value # are",
-     "@", 5, 5, CHAIN},
-    {"updates", "There is a pass key that changes", "it", "its latest value",
-     " The pass key of the @ is now #.", NULL,
-     " What is the pass key of the @ now? Answer with one number. The pass key of the @ is now",
-     "#", 4, 1, UPDATES},
-    {"hops", "There are some pass keys", "them", "one of the pass keys",
-     " The @ has the pass key of the >.", " The pass key of the @ is #.",
-     " Which pass key has the @? Answer with one number. The pass key of the @ is", "#", 4, 1,
-     LINKS},
-    {.name = "copy"},
-};
-
-static const char *const owners[] = {"sailor", "doctor", "farmer",  "queen",  "baker", "hunter",
-                                     "judge",  "poet",   "captain", "lawyer", "nurse"};
-enum { N_OWNERS = sizeof owners / sizeof owners[0] };
+static const char list_opening[] = "Below is a list of words. Memorize the one that is repeated.";
+const char message_answer[] = "I have read it.";
+static const char *const ordinals[] = {"first", "second", "third", "fourth", "fifth"};
 
 double trial_depth(const Trial *t) { return t->depth / (N_DEPTHS - 1.0); }
 
@@ -68,15 +40,29 @@ int task_lengths(int half, int longest, bool with_short, int lengths[MOST_TASK_L
 }
 
 // splitmix64's mixing (Steele et al., 2014).
+static uint64_t mix(uint64_t bits) {
+    bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9u;
+    bits = (bits ^ bits >> 27) * 0x94d049bb133111ebu;
+    return bits ^ bits >> 31;
+}
+
+// The number of a landmark that is asked for, from `first` on.
+static int choose_landmark(const Trial *t, int first) {
+    for (int i = 0; i < N_LANDMARKS; i++) {
+        const int number = (first + i) % N_LANDMARKS;
+        if (!t->known || t->known >> number & 1) return number;
+    }
+    return 0;
+}
+
 void trial_choose(Trial *t, int number) {
     uint64_t trial = (uint64_t)t->length * 1000003 + (uint64_t)t->depth * 10007 + (uint64_t)number;
-    bool one_name = t->task->names == ONE_NAME || t->task->names == UPDATES;
-    bool is_chain = t->task->names == CHAIN;
+    const int names = t->task->names;
+    bool one_name = names == ONE_NAME || names == UPDATES || names == ORDINALS;
+    bool is_chain = names == CHAIN;
     for (int k = 0; k < MAX_HIDDEN; k++) {
-        uint64_t bits = (t->seed + (uint64_t)k * 7919) * 0x9e3779b97f4a7c15u + trial;
-        bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9u;
-        bits = (bits ^ bits >> 27) * 0x94d049bb133111ebu;
-        int x = t->values[k] = (int)(10000 + (bits ^ bits >> 31) % 90000);
+        const uint64_t seed = t->seed + (uint64_t)k * 7919;
+        int x = t->values[k] = (int)(10000 + mix(seed * 0x9e3779b97f4a7c15u + trial) % 90000);
         // Texts hardly have such letters in a row. The second one tells the variables of a prompt
         // apart.
         const char letters[] = {
@@ -85,12 +71,15 @@ void trial_choose(Trial *t, int number) {
             (char)('A' + x / 26 % 26),
             '\0',
         };
-        int owner = t->values[0] + (one_name ? 0 : k);
-        snprintf(t->names[k], sizeof t->names[k], "%s",
-                 is_chain ? letters : owners[owner % N_OWNERS]);
+        const int owner = t->values[0] + (one_name ? 0 : k);
+        snprintf(t->names[k], sizeof t->names[k], "%s", is_chain ? letters : task_owner(owner));
     }
-    for (int k = 0; t->task->names == LINKS && k < t->task->n_hidden; k += 2)
+    for (int k = 0; names == LINKS && k < t->task->n_hidden; k += 2)
         t->values[k] = t->values[k + 1];
+    if (names == ORDINALS) t->ordinal = t->values[1] % t->task->n_hidden;
+    if (names == LANDMARKS) t->landmark = choose_landmark(t, t->values[1]);
+    if (names == WORDS)
+        snprintf(t->names[0], sizeof t->names[0], "%s", repeated_words[t->values[0] % N_REPEATED]);
 }
 
 // Fills a template in for the k-th sentence. Returns the new end.
@@ -100,6 +89,9 @@ static char *fill_in(char *end, const char *form, const Trial *t, int k) {
         else if (*form == '@') end = stpcpy(end, t->names[k]);
         else if (*form == '<') end = stpcpy(end, t->names[k > 0 ? k - 1 : 0]);
         else if (*form == '>') end = stpcpy(end, t->names[k + 1]);
+        else if (*form == '%') end = stpcpy(end, landmarks[t->landmark].landmark);
+        else if (*form == '~') end = stpcpy(end, landmarks[t->landmark].city);
+        else if (*form == '^') end = stpcpy(end, ordinals[t->ordinal]);
         else *end++ = *form;
     }
     *end = '\0';
@@ -112,57 +104,149 @@ static const char *sentence_of(const Task *task, int k) {
 }
 
 // Where the k-th sentence stands, in shares of the haystack. Those of a chain keep their order up to
-// the end of the text. Updates stand before the last one, which is sentence number 0. Others wrap
-// around.
+// the end of the text. Updates stand before the last one, which is sentence number 0. Ordinals are
+// before sentence number 0 and after it. Others wrap around.
 static double share_before(const Trial *t, int k) {
     const double depth = trial_depth(t);
-    const double step = (double)k / t->task->n_hidden;
+    const int n = t->task->n_hidden;
+    const int before = t->ordinal;  // ordinals before number 0
+    const double step = (double)k / n;
     if (k == 0) return depth;
     switch (t->task->names) {
     case CHAIN: return depth + (1 - depth) * step;
     case UPDATES: return depth * step;
+    case ORDINALS:
+        if (k <= before) return depth * (k - 1) / before;
+        return depth + (1 - depth) * (k - before) / (n - before);
     default: return fmod(depth + step, 1);
     }
 }
 
-char *trial_text(const Trial *t, size_t *n, Error *err) {
+// The sentence that is number j of those that stand at one place: the first one comes after all that
+// have to be before it.
+static int sentence_at(const Trial *t, int j) {
+    if (t->task->names == UPDATES) return (j + 1) % t->task->n_hidden;
+    if (t->task->names != ORDINALS || j > t->ordinal) return j;
+    return j < t->ordinal ? j + 1 : 0;
+}
+
+// Number i of a list of words, of which every other one, on average, is the same. The others are the
+// same in all trials of a length.
+static char *write_word(char *end, const Trial *t, int i) {
+    const uint64_t bits = mix((t->seed + (uint64_t)t->length) * 0x9e3779b97f4a7c15u + (uint64_t)i);
+    end = stpcpy(end, i > 0 ? ", " : " ");
+    return stpcpy(end, bits % 2 == 0 ? t->names[0] : list_word(bits >> 8));
+}
+
+enum { LIST_WORD_BYTES = 16 };  // of a word of a list, at most
+
+static size_t piece_bytes(const Trial *t) {
+    const size_t n = (size_t)t->pieces;
+    return t->task->names == WORDS ? n * LIST_WORD_BYTES : t->hay.starts[n];
+}
+
+// Writes the sentences that are hidden before piece i of the haystack, and that piece, if there is one.
+static char *write_piece(char *end, const Trial *t, int i) {
     const Task *task = t->task;
     const size_t *starts = t->hay.starts;
-    // The first sentence comes behind all others that stand at its place.
-    const int begin = task->names == UPDATES;
-    if (t->pieces < 0) {
-        fail(err, "no prompt of the task %s fits in %d positions", task->name, t->length);
-        return NULL;
-    }
-    char *text = alloc_array(starts[t->pieces] + PROMPT_BYTES, 1, "a haystack", err);
-    if (!text) return NULL;
-    char *end = text + snprintf(text, PROMPT_BYTES, opening, task->what, task->them, task->them,
-                                task->asked);
+    if (task->names == WORDS) return i < t->pieces ? write_word(end, t, i) : end;
     // Right before the question a key would be continued, and not asked for.
     const int last = t->pieces > LEAST_BEHIND ? t->pieces - LEAST_BEHIND : t->pieces;
-    for (int i = 0; i <= t->pieces; i++) {
-        for (int j = 0; j < task->n_hidden; j++) {
-            const int k = (j + begin) % task->n_hidden;
-            const int place = (int)(t->pieces * share_before(t, k) + 0.5);
-            if ((place < last ? place : last) == i) end = fill_in(end, sentence_of(task, k), t, k);
-        }
-        size_t bytes = i < t->pieces ? starts[i + 1] - starts[i] : 0;
-        memcpy(end, t->hay.text + starts[i], bytes);
-        end += bytes;
+    for (int j = 0; j < task->n_hidden; j++) {
+        const int k = sentence_at(t, j);
+        const int place = (int)(t->pieces * share_before(t, k) + 0.5);
+        if ((place < last ? place : last) == i) end = fill_in(end, sentence_of(task, k), t, k);
     }
+    const size_t bytes = i < t->pieces ? starts[i + 1] - starts[i] : 0;
+    memcpy(end, t->hay.text + starts[i], bytes);
+    return end + bytes;
+}
+
+// Ends a message, unless it would be empty.
+static void end_message(Prompt *p, const char *end) {
+    const size_t at = (size_t)(end - p->text);
+    if (p->n_messages == 0 || p->ends[p->n_messages - 1] < at) p->ends[p->n_messages++] = at;
+}
+
+bool trial_prompt(const Trial *t, Prompt *p, Error *err) {
+    const Task *task = t->task;
+    *p = (Prompt){.n = 0};
+    if (t->pieces < 0)
+        return fail(err, "no prompt of the task %s fits in %d positions", task->name, t->length);
+    char *end = p->text = alloc_array(piece_bytes(t) + PROMPT_BYTES, 1, "a haystack", err);
+    if (!p->text) return false;
+    if (task->names == WORDS) end = stpcpy(end, list_opening);
+    else
+        end += snprintf(end, PROMPT_BYTES, opening, task->what,
+                        task->names == LANDMARKS ? "them" : task->them, task->them, task->asked);
+    for (int i = 0; i <= t->pieces; i++) {
+        end = write_piece(end, t, i);
+        const int message = p->n_messages + 1;
+        const bool is_whole = i + 1 >= (int64_t)t->pieces * message / MESSAGES;
+        if (is_whole && message < MESSAGES) end_message(p, end);
+    }
+    end_message(p, end);
     end = fill_in(end, task->question, t, 0);
-    *n = (size_t)(end - text);
-    return text;
+    end_message(p, end);
+    p->n = (size_t)(end - p->text);
+    return true;
+}
+
+// The token that ends an answer in a chat; -1: there is none to be found.
+static int end_of_answer(const Tokenizer *tokenizer) {
+    enum { MOST_TRIED = 1000 };
+    const int id = chat_end_of_turn(tokenizer);
+    if (id >= 0) return id;
+    for (int i = 0; i < MOST_TRIED; i++)
+        if (tokenizer_is_end(tokenizer, i)) return i;
+    return -1;
+}
+
+// Adds ids (n), which are freed, to those of a chat. False with the reason.
+static bool add_to_chat(int32_t **all, size_t *used, int32_t *ids, size_t n, Error *err) {
+    int32_t *longer = ids ? alloc_array(*used + n, sizeof *longer, "a chat", err) : NULL;
+    if (longer && *used) memcpy(longer, *all, *used * sizeof *longer);
+    if (longer) memcpy(longer + *used, ids, n * sizeof *ids);
+    free(ids);
+    free(*all);
+    *all = longer;
+    *used += n;
+    return longer;
+}
+
+// The ids of a chat: the messages with their answers, and the question.
+static int32_t *chat_ids(const Trial *t, const Prompt *p, size_t *n, Error *err) {
+    const int end = end_of_answer(t->tokenizer);
+    const size_t answer_bytes = strlen(message_answer);
+    int32_t *all = NULL;
+    size_t of_turn;
+    *n = 0;
+    for (int i = 0; i < p->n_messages; i++) {
+        const size_t from = i > 0 ? p->ends[i - 1] : 0;
+        char *text = alloc_array(p->ends[i] - from + 1, 1, "a message", err);
+        if (!text) break;
+        const bool is_spaced = i > 0 && p->text[from] == ' ';
+        memcpy(text, p->text + from + is_spaced, p->ends[i] - from - is_spaced);
+        int32_t *turn =
+            chat_turn(t->tokenizer, i == 0, "", text, false, i > 0 ? end : -1, &of_turn, err);
+        free(text);
+        if (!add_to_chat(&all, n, turn, of_turn, err)) return NULL;
+        if (i == p->n_messages - 1) return all;
+        int32_t *answer =
+            tokenizer_encode(t->tokenizer, message_answer, answer_bytes, false, &of_turn, err);
+        if (!add_to_chat(&all, n, answer, of_turn, err)) return NULL;
+    }
+    free(all);
+    return NULL;
 }
 
 int32_t *trial_ids(const Trial *t, int *n, Error *err) {
-    size_t bytes;
+    Prompt p;
     size_t n_ids;
-    char *text = trial_text(t, &bytes, err);
-    if (!text) return NULL;
-    int32_t *ids = t->chat ? chat_turn(t->tokenizer, true, "", text, false, -1, &n_ids, err)
-                           : tokenizer_encode(t->tokenizer, text, bytes, true, &n_ids, err);
-    free(text);
+    if (!trial_prompt(t, &p, err)) return NULL;
+    int32_t *ids = t->chat ? chat_ids(t, &p, &n_ids, err)
+                           : tokenizer_encode(t->tokenizer, p.text, p.n, true, &n_ids, err);
+    free(p.text);
     *n = (int)n_ids;
     return ids;
 }
@@ -175,6 +259,44 @@ void trial_wanted(const Trial *t, int k, char wanted[MAX_WANTED]) {
     fill_in(wanted, t->task->answer, t, k);
 }
 
+// ---- answers ----
+
+// The first number of KEY_DIGITS digits in what a model says in a chat; "": there is none.
+static const char *first_key(const char *answer) {
+    while (*answer) {
+        const size_t other = strcspn(answer, "0123456789");
+        const size_t digits = strspn(answer + other, "0123456789");
+        if (digits == KEY_DIGITS) return answer + other;
+        answer += other + digits;
+    }
+    return answer;
+}
+
+// The first of the hidden names in what a model says in a chat; "": there is none.
+static const char *first_name(const Trial *t, const char *answer) {
+    const char *first = "";
+    for (int k = 0; k < t->task->n_hidden; k++) {
+        const char *found = strstr(answer, t->names[k]);
+        if (found && (!*first || found < first)) first = found;
+    }
+    return first;
+}
+
+bool trial_is_right(const Trial *t, const char *answer) {
+    const bool is_number = t->task->answer[0] == '#';
+    char wanted[MAX_WANTED];
+    if (t->chat && t->task->n_asked == 1)
+        answer = is_number ? first_key(answer) : first_name(t, answer);
+    for (int k = 0; k < t->task->n_asked; k++) {
+        trial_wanted(t, k, wanted);
+        const char *found = strstr(answer, wanted);
+        if (!found || (t->task->n_asked == 1 && found != answer)) return false;
+    }
+    return true;
+}
+
+// ---- lengths ----
+
 // Chooses a trial by which lengths are judged.
 static void choose_usual(Trial *t) {
     t->depth = N_DEPTHS / 2;
@@ -183,18 +305,28 @@ static void choose_usual(Trial *t) {
 }
 
 // The positions that the chosen trial takes, answer included, with t->pieces of the haystack. Keys
-// may differ by a few tokens, for which there is slack. 0 with the reason.
+// may differ by a few tokens, for which there is slack; of the words of a list the longest counts. 0
+// with the reason.
 static int positions_taken(const Trial *t, Error *err) {
-    int n;
-    int32_t *ids = trial_ids(t, &n, err);
-    free(ids);
-    return ids ? n + trial_answer_tokens(t) + KEY_SLACK * t->task->n_hidden : 0;
+    const int n_words = t->task->names == WORDS ? N_REPEATED : 1;
+    Trial one = *t;
+    int most = 0;
+    for (int i = 0; i < n_words; i++) {
+        int n;
+        if (n_words > 1) snprintf(one.names[0], sizeof one.names[0], "%s", repeated_words[i]);
+        int32_t *ids = trial_ids(&one, &n, err);
+        free(ids);
+        if (!ids) return 0;
+        if (n > most) most = n;
+    }
+    return most + trial_answer_tokens(t) + KEY_SLACK * t->task->n_hidden;
 }
 
 // Each piece is a token or more, so bisection finds how many fit.
 bool trial_find_pieces(Trial *t, Error *err) {
+    const bool is_list = t->task->names == WORDS;  // which has as many words as fit
     int low = -1;
-    int high = t->length < t->hay.n_pieces + 1 ? t->length : t->hay.n_pieces + 1;
+    int high = is_list || t->length < t->hay.n_pieces + 1 ? t->length : t->hay.n_pieces + 1;
     t->pieces = t->length < LEAST_COPY ? -1 : 0;
     if (t->task->n_hidden == 0) return true;  // copy has pages
     choose_usual(t);
@@ -206,7 +338,7 @@ bool trial_find_pieces(Trial *t, Error *err) {
         else high = t->pieces;
     }
     t->pieces = low;
-    return low < t->hay.n_pieces ||
+    return is_list || low < t->hay.n_pieces ||
            fail(err,
                 "the text is too short for a haystack of %d positions: a longer one is expected",
                 t->length);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../tokens/tokenizer.h"
+#include "task_rows.h"
 
 // ---- english.c ----
 
@@ -26,40 +27,26 @@ bool haystack_make(Haystack *hay, const char *path, int length, Error *err);
 void haystack_free(Haystack *hay);
 
 enum {
-    N_TASKS = 7,
     N_DEPTHS = 5,
-    MAX_HIDDEN = 5,  // sentences that a task hides
-    KEY_DIGITS = 5,
     MAX_ANSWER = 12,   // tokens of a number or name, at most
     CHAT_ANSWER = 64,  // tokens of an answer in a chat, at most
     MAX_WANTED = 16,   // bytes of a number or name, with its NUL
+    MESSAGES = 4,      // of a chat, before the one that asks
 };
-
-// In a template # is a value, @ a name, and < and > the names of the sentences before and behind. A
-// question takes those of the first.
-typedef struct {
-    const char *name;
-    const char *what, *them, *asked;  // what is hidden, and what of it will be asked
-    const char *first, *others;       // the sentences that are hidden; NULL: all like the first
-    const char *question, *answer;    // of each sentence that is asked for
-    int n_hidden, n_asked;            // 0: a page is copied
-    // Each of a chain is about the one before it. Updates are of one name, and the first sentence
-    // is the last update. Of links each first one says where the other one's value is to be sought.
-    enum { NAMES_DIFFER, ONE_NAME, CHAIN, UPDATES, LINKS } names;
-} Task;
-
-extern const Task all_tasks[N_TASKS];
 
 typedef struct {
     const Tokenizer *tokenizer;
     uint64_t seed;  // of what is hidden
     Haystack hay;   // what stands around what is hidden
     const Task *task;
-    bool chat;               // the prompt is a turn of the user, as the model's family writes it
+    bool chat;               // the text comes in messages of the user before the one that asks
+    unsigned known;          // landmarks that are asked for, as bits; 0: all
     int length;              // positions of prompt and answer together, at most
     int pieces;              // of the haystack; -1: no prompt fits
     int depth;               // of N_DEPTHS, from 0
     int values[MAX_HIDDEN];  // what the sentences say
+    int landmark;            // its number
+    int ordinal;             // from 0
     char names[MAX_HIDDEN][12];
 } Trial;
 
@@ -75,9 +62,18 @@ bool trial_fits(Trial *t, Error *err);
 // Chooses what trial `number` at the length and depth hides.
 void trial_choose(Trial *t, int number);
 
-// The prompt as text, its *n bytes and a NUL, and as ids (*n). The caller frees them. NULL with the
-// reason.
-char *trial_text(const Trial *t, size_t *n, Error *err);
+// A prompt as text. In a chat each message ends where the next one begins, and the last one asks.
+typedef struct {
+    char *text;  // n bytes and a NUL; the caller frees it
+    size_t n;
+    size_t ends[MESSAGES + 1];
+    int n_messages;
+} Prompt;
+// What the model is taken to say to each message but the last.
+extern const char message_answer[];
+
+// The prompt, and its ids (*n), which the caller frees. False or NULL with the reason.
+bool trial_prompt(const Trial *t, Prompt *prompt, Error *err);
 int32_t *trial_ids(const Trial *t, int *n, Error *err);
 
 // The most tokens that an answer may take.
@@ -85,6 +81,10 @@ int trial_answer_tokens(const Trial *t);
 
 // The k-th of the t->task->n_asked answers that are right.
 void trial_wanted(const Trial *t, int k, char wanted[MAX_WANTED]);
+
+// Whether what a model said is right: it begins with the one number or name, or in a chat has it as
+// its first one; of several it has all.
+bool trial_is_right(const Trial *t, const char *answer);
 
 // The lengths of a task's table, which rise, and how many: from `half` of the trained context (0: not
 // known, and all texts are of the longest) by doublings up to the longest, and before these, where

@@ -66,7 +66,7 @@ const Option option_table[] = {
                "recognizes by its special tokens; --tasks asks its questions so, too [generate]",
                WORD, OF_OPTIONS(mode), 0, 1, modes},
      .is_common = true,
-     .jobs = ON_TASKS,
+     .jobs = ON_TASKS | ON_PROMPTS,
      .needs = SAMPLING},
     {.value = {"-y", "TEXT", "system prompt of a chat; '': none [the template's own]", TEXT,
                OF_OPTIONS(text.system_prompt)},
@@ -208,7 +208,7 @@ const Option option_table[] = {
     {.value =
          {"--tasks", "LIST",
           "tasks by length and depth; passkey, multikey, multivalue, variables, updates, hops, "
-          "copy, or all; -f: in that text",
+          "multiquery, ordinal, latent, common, copy, or all; -f: in that text",
           TEXT, OF_OPTIONS(tasks.list)},
      .is_common = true,
      .job = JOB_TASKS},

@@ -71,7 +71,8 @@ static const struct {
 } removed_options[] = {
     {"--anchor", "4.0", "--check --like FILE compares with a model that is known to be healthy"},
     {"--min-updates", "4.0", "--tasks updates --min-accuracy A asks the same"},
-    {"--crowd", "5.0", "--check counts keys in this way wherever it jumps"},
+    {"--crowd", "5.0", "--check counts many keys in one text by itself"},
+    {"--min-page", "5.0", "--tasks copy --min-accuracy A judges a page that is read twice"},
     {"--seconds", "5.0", "--reads K ends a search, and so does Ctrl-C, with the best so far"},
     {"--population", "5.0", "a search begins with eight lists"},
     {"--minimize", "5.0", "a search minimizes the nll of the last half of its windows"},

@@ -347,7 +347,7 @@ static void write_back(const RopeFile *file, const RopePlan *plan) {
     RopeFile said = *file;
     Error err;
     said.model_type = "llama";
-    const Publication publication = {.plan = plan, .model = &none, .said = &said, .context = 4096};
+    const Publication publication = {.plan = *plan, .model = &none, .said = &said, .context = 4096};
     char *keys = publish_keys(&publication, &err);
     Json *root = keys ? json_parse(keys, strlen(keys), &err) : NULL;
     promise(!keys || json_member(root, "max_position_embeddings"), "what is written is JSON");

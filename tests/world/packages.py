@@ -18,6 +18,8 @@ READ = '.py', '.pyi', '.json', 'METADATA', 'entry_points.txt'
 PYTHON = 'transformers', 'huggingface-hub', 'vllm', 'sglang', 'mlx-lm', 'exllamav3'  # only READ of these; others whole
 # Of a source package: the files under these folders, of which the first part of the path is its own.
 SOURCES = {'llama-cpp-python': ('vendor/llama.cpp/conversion', 'vendor/llama.cpp/gguf-py')}
+# What older releases of a package import, and the environment has not.
+COMPANIONS = {'huggingface-hub': ('httpx', 'httpcore', 'sniffio')}
 PIP = [sys.executable, '-m', 'pip', '--disable-pip-version-check', '--retries', '1']
 
 
@@ -120,6 +122,8 @@ def newest(wanted, installed, bound=''):
             is_due = other == 'transformers' and other not in taken
             if other not in waiting and (is_due or not asked[other].contains(taken.get(other, known[other]))):
                 waiting.append(other)
+    for other in [other for name in taken for other in COMPANIONS.get(name, ())]:
+        taken.setdefault(other, published(other, '')[0])
     return {**wanted, **taken}
 
 

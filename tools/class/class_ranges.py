@@ -38,13 +38,13 @@ FIGURES = [
     ('2', '`none` is worse than `window`, from 1,024 to 2,047', '%', 'far', 'none', 2048, 'far', 'window'),
     ('3', 'attention past 512 tokens, plain RoPE', 'share', 'attention', '', 512, '', ''),
     ('3', 'attention past 512 tokens, `yarn`', 'share', 'repaired', '', 512, '', ''),
-    ('4', '`linear` in shares of `window`', 'times', 'far', 'linear', 0, 'far', 'window'),
+    ('4', '`linear` relative to `window`', 'times', 'far', 'linear', 0, 'far', 'window'),
     ('6', '`yarn` is worse than `window`, from 2,048 to 4,095', '%', 'far', 'yarn', 4096, 'far', 'window'),
-    ('9', 'all layers see far, in shares of one of five, from 2,048 to 4,095', 'times', 'full', 'none', 4096,
+    ('9', 'all layers see far, relative to one of five, from 2,048 to 4,095', 'times', 'full', 'none', 4096,
      'sliding', 'none'),
     ('exercise 9', 'ExLlamaV2 is worse than Hugging Face at 2,048', '%', 'tuned', 'exllamav2:yarn', 0, 'tuned',
      'hf5:yarn'),
-    ('exercise 10', '`none` in shares of `yarn`, in the last four pieces', 'times', 'jumps', 'none', 8192, 'jumps',
+    ('exercise 10', '`none` relative to `yarn`, in the last four pieces', 'times', 'jumps', 'none', 8192, 'jumps',
      'yarn'),
     ('exercise 11', 'YaRN in all layers is worse, from 2,048 to 4,095', '%', 'mistaken', 'yarn', 4096, 'right', 'yarn')]
 

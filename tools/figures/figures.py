@@ -257,6 +257,13 @@ PICTURES = {  # their tables and the other arguments of plot.py
     'released-smollm2': (['released-smollm2'], [
         '--title', 'SmolLM2 past its 8,192: plain RoPE breaks, maps and YaRN hold']),
     'released-gemma3': (['released-gemma3'], ['--title', 'Gemma 3: scaling the sliding layers, too, is a mistake']),
+    'released-smollm2-jumps': (['released-smollm2-jumps'], [
+        '--title', 'SmolLM2 at four times its length, by jumps: all repairs hold but linear']),
+    'released-gemma3-48k': (['released-gemma3-48k'], [
+        '--title', 'Gemma 3 past its 32,768: plain RoPE breaks, YaRN in its full layers holds']),
+    'released-gemma3-jumps': (['released-gemma3-jumps'], [
+        '--title', 'Gemma 3 at four times its length, by jumps']),
+    'released-qwen-jumps': (['released-qwen-jumps'], ['--title', 'Qwen 2.5 Coder at four times its length, by jumps']),
     'attention': (['attention'], ['--title', 'Past 512, plain RoPE gives keys scores that no near key has']),
 }
 

@@ -51,12 +51,19 @@ def draw_perplexity(tables, options):
     headings = ('Perplexity of a whole text, by its length' if by_length else 'Perplexity by position',
                 '%s; %s, %s of %s' % (', '.join(models), book_of(tables),
                                       counted(tables[0].number('samples', 1), 'window'),
-                                      'each length' if by_length else '%s tokens' % format(int(lengths[0]), ',')))
+                                      'each length' if by_length else extent(tables[0], int(lengths[0]))))
     labels = 'length of the text, tokens' if by_length else 'position, tokens', 'perplexity'
     xlim = lengths[0] * 0.93 if by_length else 40, lengths[-1] * 1.03
     if options.behind:
         return draw_panels(tables, options, lines, headings, labels, xlim)
     return token_figure(tables, options, lines, headings, labels, xlim)[0]
+
+
+def extent(table, length):
+    """How long a text is, in words."""
+    if 'spread' in table.settings:
+        return '%s tokens over %s positions' % (plain(table.number('length', 0)), plain(table.number('spread', 0)))
+    return '%s tokens' % format(length, ',')
 
 
 def draw_panels(tables, options, lines, headings, labels, xlim):

@@ -29,7 +29,7 @@ WIDTH, DPI = 8.3, 200  # 1660 pixels, twice what GitHub shows
 def plain(x):
     """A number as people say it: 0.01, 512, 1k, 8k, 300, 100k; powers of ten below 0.001 as such."""
     if 1e-10 < x < 5e-4:
-        return '10⁻' + '⁰¹²³⁴⁵⁶⁷⁸⁹'[-round(math.log10(x))]
+        return '10⁻' + ''.join('⁰¹²³⁴⁵⁶⁷⁸⁹'[int(digit)] for digit in str(-round(math.log10(x))))
     for thousand in (1024, 1000):
         if x >= 1000 and x % thousand == 0:
             return '%dk' % (x // thousand)
@@ -140,6 +140,8 @@ def token_figure(tables, options, lines, headings, labels, limits, markers=True)
     The first text of the axes names the trained length."""
     fig, ((ax,),) = new_figure(4.5, options.title or headings[0], headings[1])
     fig.subplots_adjust(left=0.085, top=0.84, bottom=0.125)
+    if markers:
+        ax.set_yscale('log')  # before the lines: their margin is then one of the logarithm
     draw_lines(ax, lines, markers)
     ax.set_xlim(*limits[:2])
     log_scale(ax.xaxis, True)

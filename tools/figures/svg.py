@@ -24,9 +24,6 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 FIGURES = os.path.join(ROOT, 'docs', 'figures')
 INK, GREY, PALE, PAPER = '#1a1a1a', '#6b6b6b', '#e3e3e3', '#ffffff'
 RED, BLUE, GREEN, ORANGE, VIOLET = '#c0392b', '#1f5fa8', '#2e7d4f', '#c77700', '#7b4ea3'  # told apart in gray, too
-BLOCK = {'model_type': 'qwen3', 'hidden_size': 4096, 'num_attention_heads': 32, 'head_dim': 128,
-         'max_position_embeddings': 40960, 'rope_theta': 1000000.0,
-         'rope_scaling': {'rope_type': 'yarn', 'factor': 4.0, 'original_max_position_embeddings': 32768}}
 LENGTH = 131072  # what the block is for
 
 
@@ -40,12 +37,16 @@ class Picture:
         self.text(16, 48, subtitle, size=12.5, color=GREY)
 
     def add(self, name, text=None, **attributes):
-        said = ''.join(' %s="%s"' % (key.replace('_', '-'), '%g' % round(value, 1) if isinstance(value, float) else value)
-                       for key, value in attributes.items())
-        self.parts.append('<%s%s/>' % (name, said) if text is None else '<%s%s>%s</%s>' % (name, said, escape(text), name))
+        """An element, with the text in it or None; numbers are rounded to a tenth of a pixel."""
+        begin = '<' + name
+        for key, value in attributes.items():
+            value = '%g' % round(value, 1) if isinstance(value, float) else value
+            begin += ' %s="%s"' % (key.replace('_', '-'), value)
+        self.parts.append(begin + ('/>' if text is None else '>%s</%s>' % (escape(text), name)))
 
     def text(self, x, y, text, size=13, color=INK, anchor='start', weight='normal'):
-        self.add('text', text, x=float(x), y=float(y), fill=color, font_size=size, text_anchor=anchor, font_weight=weight)
+        self.add('text', text, x=float(x), y=float(y), fill=color, font_size=size, text_anchor=anchor,
+                 font_weight=weight)
 
     def line(self, x1, y1, x2, y2, color=PALE, width=1, dashes='none'):
         self.add('line', x1=float(x1), y1=float(y1), x2=float(x2), y2=float(y2), stroke=color, stroke_width=width,
@@ -60,10 +61,10 @@ class Picture:
 
     def __str__(self):
         width, height = self.size
-        return ('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" '
-                'font-family="Helvetica, Arial, sans-serif">\n<title>%s</title>\n<rect width="%d" height="%d" fill="%s"/>\n'
-                % (width, height, width, height, escape(self.title), width, height, PAPER)
-                + '\n'.join(self.parts) + '\n</svg>\n')
+        opening = ('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" '
+                   'font-family="Helvetica, Arial, sans-serif">' % (width, height, width, height))
+        paper = '<rect width="%d" height="%d" fill="%s"/>' % (width, height, PAPER)
+        return '\n'.join([opening, '<title>%s</title>' % escape(self.title), paper, *self.parts, '</svg>', ''])
 
 
 def tables_of(name):
@@ -140,10 +141,8 @@ def keys():
         for k, depth in enumerate(depths if n == 0 else ()):
             picture.text(x0 - 8, top + k * high + 17, '%d %%' % round(100 * depth), 12, GREY, 'end')
     bottom = top + len(depths) * high + 38
-    picture.text(left, bottom, 'length of the text, tokens, to the right; depth of the key, downward (0 % is the beginning)',
-                 12.5, INK)
-    picture.text(left, bottom + 20, 'The window has the lowest perplexity of the four, and keeps no key that it does not see.',
-                 12.5, GREY)
+    picture.text(left, bottom, 'right: length of the text, tokens; down: depth of the key, from its start', 12.5)
+    picture.text(left, bottom + 20, 'The window has the lowest perplexity, and forgets what is outside it.', 12.5, GREY)
     return picture
 
 
@@ -153,22 +152,24 @@ DATA = os.path.join(FIGURES, 'engines-qwen3.json')
 
 
 def ask_engines():
-    """The rows of ./run --engines for the block, without what differs from build to build."""
+    """The rows of ./run --engines for the config of the data, without what differs from build to build."""
+    with open(DATA, encoding='utf-8') as file:
+        config = json.load(file)['config']
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, 'config.json')
         with open(path, 'w', encoding='utf-8') as file:
-            json.dump(BLOCK, file)
-        done = subprocess.run([os.path.join(ROOT, 'run'), '--engines', '--rope-config', path, '-n', str(LENGTH), '--json'],
-                              stdout=subprocess.PIPE, check=False)
+            json.dump(config, file)
+        command = [os.path.join(ROOT, 'run'), '--engines', '--rope-config', path, '-n', str(LENGTH), '--json']
+        done = subprocess.run(command, stdout=subprocess.PIPE, check=False)  # its status is 1 where engines differ
     told = json.loads(done.stdout)
-    return {'config': BLOCK, 'length': LENGTH, 'facts_of': told['facts_of'], 'rows': told['rows']}
+    return {'config': config, 'length': LENGTH, 'facts_of': told['facts_of'], 'rows': told['rows']}
 
 
 def engines():
     with open(DATA, encoding='utf-8') as file:
         told = json.load(file)
     picture = Picture(760, 108 + 30 * len(told['rows']), 'One block, nine engines: the YaRN of Qwen 3\'s card',
-                      'factor 4 over 32,768, max_position_embeddings left at 40,960; texts served, up to 131,072 positions')
+                      'factor 4 over 32,768, max_position_embeddings left at 40,960; positions served, of 131,072')
     left, right, top = 170, 480, 78
     for y, row in enumerate(told['rows']):
         y = top + 30 * y
@@ -181,8 +182,8 @@ def engines():
         picture.text(left + 6, y + 14.5, format(served, ','), 12, PAPER, weight='bold')
         picture.text(right + 10, y + 15, 'as meant' if reads and served == LENGTH else 'right, but ends at max_position'
                      if reads else row['note'].split(':')[0], 12.5, INK if reads else RED)
-    picture.text(left, top + 30 * len(told['rows']) + 14, 'by ./run --engines, facts of %s; a full bar: no limit below 131,072'
-                 % told['facts_of'], 12, GREY)
+    picture.text(left, top + 30 * len(told['rows']) + 14,
+                 'by ./run --engines, facts of %s; a full bar: no limit below 131,072' % told['facts_of'], 12, GREY)
     return picture
 
 
@@ -192,8 +193,9 @@ DRAWN = {'released': released, 'keys': keys, 'engines': engines}
 def main(arguments):
     if '--engines' in arguments:
         arguments.remove('--engines')
+        told = json.dumps(ask_engines(), indent=1) + '\n'
         with open(DATA, 'w', encoding='utf-8') as file:
-            file.write(json.dumps(ask_engines(), indent=1) + '\n')
+            file.write(told)
     unknown = [name for name in arguments if name not in DRAWN]
     if unknown:
         sys.exit('svg.py: there is no figure %s (expected %s)' % (unknown[0], ', '.join(DRAWN)))

@@ -18,7 +18,7 @@ from typing import Any, Dict, NamedTuple, Tuple
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, ROOT)
 
-from export.families import FAMILIES, WRAPPERS  # noqa: E402
+from export.families import FAMILIES, WRAPPERS, gguf_of  # noqa: E402
 from written import write_changed  # noqa: E402
 
 HEADER = os.path.join('src', 'configs', 'family_table.h')
@@ -35,19 +35,19 @@ FAMILY_WORDS = (
     ('runs', lambda f: f.runs, 'this program runs its models; the others are explained'),
     ('new', lambda f: f.came_with > 4, 'it came with transformers 5, so Hugging Face 4 does not know it'),
     ('seen_first', lambda f: f.seen_first, 'engines were looked at with it before those whose layers differ'),
-    ('any', lambda f: False, 'it stands for families that have no row'),
+    ('any', lambda f: False, 'it is in place of families that have no row'),
     # Layers.
     ('full_first', lambda f: f.layers.full == 'first', 'the first layer of a period is the full one, not the last'),
     ('from_end', lambda f: f.layers.full == 'from_end', 'periods of layers are counted from the last layer'),
     ('full_too', lambda f: f.layers.also_full == 'first', 'the first layer of all is full, too'),
     ('full_last', lambda f: f.layers.also_full == 'last', 'so is the last one, whatever a config says'),
     ('linear', lambda f: f.layers.others == 'linear', 'layers that are not full have linear attention'),
-    ('cuts_lists', lambda f: f.layers.cuts_lists, 'what lists have behind the last layer is not used'),
+    ('cuts_lists', lambda f: f.layers.cuts_lists, 'what lists have after the last layer is not used'),
     ('bare_full', lambda f: f.layers.without_rope.startswith('full'), 'full layers have no RoPE'),
     ('needs_window', lambda f: f.layers.without_rope == 'full' and not f.layers.thetas,
      'a window of null is refused, also where all layers are full'),
     # Heads.
-    ('latent', lambda f: bool(f.latent), 'latent attention: a part of each head stands still, and another turns'),
+    ('latent', lambda f: bool(f.latent), 'latent attention: a part of each head is at rest, and another turns'),
     ('null_head', lambda f: f.keys.null_head, "a head_dim of null is the model's width by its heads"),
     ('width_by_heads', lambda f: 'head_dim' in f.keys.unread,
      "a head is always the model's width by its heads, whatever head_dim says"),
@@ -71,6 +71,8 @@ FAMILY_WORDS = (
      'ntk at every length is written as dynamic with an alpha'),
     ('gguf_longrope', lambda f: bool(f.gguf) and 'LONGROPE' in {each.name for each in f.gguf.ropes},
      "longrope's lists have a place in its GGUF file"),
+    ('gguf_divisors', lambda f: bool(f.gguf) and 'DIVISORS' in {each.name for each in gguf_of(f).ropes},
+     'so have divisors of frequencies, as which llama3 is converted'),
     ('mscales', lambda f: f.rope.attention_factor == 'long_mscale', "longrope's attention factor is long_mscale"),
     ('unmultiplied', lambda f: f.rope.attention_factor == 'one',
      "yarn's attention factor is 1 unless the block says one"),
@@ -93,19 +95,24 @@ DOES_WORDS = {
     'scaling_alone': 'rope_parameters is not read, and rope_scaling is of the full layers',
     'null_block_unseen': 'nobody looked at a rope_scaling of null',
     'tells_block': "a config without a block gets the class's, and a note says so",
+    'two_keys': 'a block has `type`, linear or dynamic, and a factor, and no more',
     'three_keys': "a block has `type` and longrope's lists, and no more",
     'needs_long_list': "longrope's long list and `type` beside it, else it stops",
-    'needs_betas': "yarn's, in the block",
+    'four_keys': "of yarn's block the factor, L and both betas are read, which must be there, and truncate",
     'needs_theta': 'at the top level',
+    'takes_parameters': 'a theta and a block of rope_parameters count where there are none beside it',
     # Methods.
     'linear_alone': 'nobody looked at types but linear',
+    'llama3_unseen': 'nobody looked at llama3',
     'proportional': 'it knows the rope_type proportional',
     'yarn_by_type': "yarn was converted before others', where the key is `type`",
     'yarn_told': "the file tells yarn's betas, and mscale_all_dim, which it must have",
     'multiplies_again': "by yarn's attention factor, and queries grow one position early",
     # Theta, and the share of a head.
     'theta_in_parameters': 'that of rope_parameters counts',
+    'theta_fixed': 'theta is a constant',
     'sliding_base_fixed': 'the theta of sliding layers is a constant',
+    'flat_by_kind': 'rope_scaling is of full layers, of which all turns, and the sliding ones are plain',
     'pasted_turns_all': 'with a rope_scaling, all pairs of full layers turn, and plainly',
     'share_inside': 'of two shares of a head it takes that of the block',
     'share_outside': 'or the one beside it, which is 1 if neither is there',
@@ -118,7 +125,8 @@ DOES_WORDS = {
     'class_below': "transformers' own class is used",
     'reads_factor': "yarn's attention_factor counts",
     'shifted': 'a release passes its arguments one place off'}
-KNOWN = {'theta', 'refuses', 'known', 'before', 'one_block_before', 'block', 'does'}  # what engines do otherwise
+# What engines do otherwise.
+KNOWN = {'theta', 'refuses', 'known', 'before', 'one_block_before', 'block', 'does'}
 
 
 # ---- keys: the rows of src/configs/keys.json ----
@@ -339,7 +347,7 @@ def enumerated(prefix, words):
 
 
 def words():
-    return ('// Made by tools/generate/family_table.py, where the words stand with what they mean, not by hand.\n'
+    return ('// Made by tools/generate/family_table.py, which has the words and what they mean, not by hand.\n'
             '#pragma once\n\n#include <stdint.h>\n\n'
             '// Some of the words below: what is peculiar to a family, what it has, what engines do.\n'
             'typedef uint%d_t FamilyWords;\n\n'

@@ -1,4 +1,4 @@
-# make lint     checks house style and plain English, then runs mypy, gcc's analyzer, clang-tidy and cppcheck if installed
+# make lint     checks house style, plain English, links and options of documents, then runs mypy, gcc's analyzer, clang-tidy and cppcheck if installed
 # make report   prints lines, words, lengths and hooks beside those of the last release (SINCE=COMMIT); nothing in it fails
 
 # gcc's analyzer follows every path, but takes vectors for numbers. clang's own is left out: it loses sight of what one
@@ -28,6 +28,7 @@ lint: run
 	$(PYTHON) tools/generate/header_table.py --check || status=1; \
 	$(PYTHON) tools/generate/family_table.py --check || status=1; \
 	$(PYTHON) tools/lint/words.py || status=1; \
+	$(PYTHON) tools/lint/documents.py || status=1; \
 	if found mypy; then mypy $(MYPY) export probe || status=1; fi; \
 	if found $(LINT_GCC); then for file in $(filter-out $(VECTORS),$(SOURCES)); do \
 		$(LINT_GCC) $(FLAGS) -Werror -O1 -fanalyzer -c $$file -o /dev/null || status=1; done; fi; \

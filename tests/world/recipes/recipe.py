@@ -1,4 +1,4 @@
-"""What the recipes share: cases in, what an engine made of them out.
+"""What the recipes share: cases in, what an engine computed from them out.
 
 A recipe is started as `python3 run_ENGINE.py CASES.json`, with the engine's packages on PYTHONPATH. A case is {name,
 config, length, max_len?}. It prints {"engine": "name release", "cases": {name: found}}; `found` is {"error": "Class: text"}
@@ -30,7 +30,7 @@ def complete(config, **sizes):
 
 
 def published(config):
-    """A copy in which a Qwen 3.5 stands inside its wrapper, as it is published."""
+    """A copy in which a Qwen 3.5 is inside its wrapper, as it is published."""
     if config.get('model_type') != 'qwen3_5_text':
         return config
     return {'architectures': ['Qwen3_5ForConditionalGeneration'], 'model_type': 'qwen3_5', 'text_config': config,

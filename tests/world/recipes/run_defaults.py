@@ -1,4 +1,4 @@
-"""What Hugging Face's transformers makes of the default config of each class: that config, and what run_transformers
+"""How Hugging Face's transformers reads the default config of each class: that config, and what run_transformers
 reads from it. Where no model can be made of a default, the rotary class of its module is. A case is {name}, a
 model_type; `found` has the config besides."""
 

@@ -1,4 +1,4 @@
-"""What ExLlamaV3 makes of configs: the architecture's own class reads config.json, and each of its RopeSettings makes a
+"""How ExLlamaV3 reads configs: the architecture's own class reads config.json, and each of its RopeSettings makes a
 RoPE on the CPU. Its CUDA extension is an empty module, and nothing is compiled."""
 
 import importlib.machinery

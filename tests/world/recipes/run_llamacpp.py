@@ -1,5 +1,5 @@
-"""What llama.cpp makes of configs: the class that its converter has for the architecture reads config.json beside an
-empty model.safetensors, and writes its rope.* keys and extra tensors. What the loader and the graph make of these is
+"""How llama.cpp reads configs: the class that its converter has for the architecture reads config.json beside an
+empty model.safetensors, and writes its rope.* keys and extra tensors. How the loader and the graph read these is
 worked out below as docs/engines.md says; tests/world/llama.py holds that against the library."""
 
 import logging
@@ -17,7 +17,7 @@ logging.disable(logging.CRITICAL)
 MORE = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=64, shared_expert_intermediate_size=64,
             rotary_pct=1.0, vocab_size=64, layer_norm_eps=1e-5, logit_scale=1.0, mtp_num_hidden_layers=1)
 # Whose files tell yarn's betas, and whose sliding layers are scaled as the full ones are.
-STILL = 1e-25  # a divisor of 1e30 makes a pair stand still
+STILL = 1e-25  # a divisor of 1e30 leaves a pair at rest
 TOLD_BETAS, SCALED_SLIDING = ('mistral3', 'grok'), ('gpt-oss', 'exaone4', 'cohere2')
 
 

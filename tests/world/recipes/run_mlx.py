@@ -1,4 +1,4 @@
-"""What MLX-LM makes of configs, on a CPU. The class of the model_type is made (arrays are lazy, so no weights are), and
+"""How MLX-LM reads configs, on a CPU. The class of the model_type is made (arrays are lazy, so no weights are), and
 a vector of ones is turned at position 1, by dynamic at the end of the text: the frequencies and a are read from it."""
 
 import math

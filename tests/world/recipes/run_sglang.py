@@ -1,4 +1,4 @@
-"""What SGLang makes of configs, without a GPU and without most of what it depends on. Its own ModelConfig reads
+"""How SGLang reads configs, without a GPU and without most of what it depends on. Its own ModelConfig reads
 config.json: transformers' class, SGLang's patches, context_len."""
 
 import importlib.metadata

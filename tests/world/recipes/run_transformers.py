@@ -1,4 +1,4 @@
-"""What Hugging Face's transformers makes of configs. The class of the model_type is read from a file, as from_pretrained
+"""How Hugging Face's transformers reads configs. The class of the model_type is read from a file, as from_pretrained
 does, and its text model is made on the device meta, which has no numbers. Then each rotary class in it is made again on
 the CPU from the same config, and called at all positions of the text: dynamic and longrope go by its length."""
 
@@ -27,7 +27,7 @@ def turned(rotary, length, kind=''):
 
 
 def by_kind(rotary, length):
-    """{kind: what a rotary class has for it}; the empty name stands for one RoPE for all."""
+    """{kind: what a rotary class has for it}; the empty name is of one RoPE for all."""
     kinds = [kind for kind in recipe.KINDS if hasattr(rotary, kind + '_inv_freq')]
     return {recipe.KINDS.get(kind, ''): turned(rotary, length, kind) for kind in kinds or ['']}
 

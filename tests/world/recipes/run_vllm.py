@@ -1,4 +1,4 @@
-"""What vLLM makes of configs, without a GPU and without most of what it depends on. Its own ModelConfig reads
+"""How vLLM reads configs, without a GPU and without most of what it depends on. Its own ModelConfig reads
 config.json: transformers' class, vLLM's patches, max_model_len. Its platform is the CPU's."""
 
 import importlib.metadata

@@ -1,0 +1,90 @@
+// The rows of the tasks. Most are after RULER (arXiv 2404.06654); the first is Mohtashami and Jaggi's
+// (arXiv 2305.16300). `latent` is after NoLiMa (arXiv 2502.05167): what is hidden and the question
+// have no word in common that would find it. `ordinal` asks for one of several things that differ by
+// their order alone, as MRCR does. docs/measure.md has what small models can do of these. `copy` comes
+// last, since it needs a text.
+#include "task_rows.h"
+
+#include <stddef.h>
+
+const Task all_tasks[N_TASKS] = {
+    {"passkey", "There is an important info", "it", "the important information",
+     " The pass key is #. Remember it. # is the pass key.", NULL,
+     " What is the pass key? The pass key is", "#", 1, 1, NAMES_DIFFER},
+    {"multikey", "There are some pass keys", "them", "one of the pass keys",
+     " The pass key of the @ is #.", NULL,
+     " What is the pass key of the @? Answer with one number. The pass key of the @ is", "#", 4, 1,
+     NAMES_DIFFER},
+    {"multivalue", "There are some pass keys", "them", "all the pass keys",
+     " The pass key of the @ is #.", NULL,
+     " What are all the pass keys of the @? Answer with four numbers. The pass keys of the @ are",
+     "#", 4, 4, ONE_NAME},
+    {"variables", "Assignments of variables are", "them", "the variables", " VAR @ = #.",
+     " VAR @ = VAR <.",
+     " Find all variables that have the value #. Answer with five names. The variables that have "
+     "the value # are",
+     "@", 5, 5, CHAIN},
+    {"updates", "There is a pass key that changes", "it", "its latest value",
+     " The pass key of the @ is now #.", NULL,
+     " What is the pass key of the @ now? Answer with one number. The pass key of the @ is now",
+     "#", 4, 1, UPDATES},
+    {"hops", "There are some pass keys", "them", "one of the pass keys",
+     " The @ has the pass key of the >.", " The pass key of the @ is #.",
+     " Which pass key has the @? Answer with one number. The pass key of the @ is", "#", 4, 1,
+     LINKS},
+    {"multiquery", "There are some pass keys", "them", "two of the pass keys",
+     " The pass key of the @ is #.", NULL,
+     " What are the pass keys of the @ and the >? Answer with two numbers. The pass keys of the @ "
+     "and the > are",
+     "#", 4, 2, NAMES_DIFFER},
+    {"ordinal", "There are some numbers", "them", "one of the numbers", " A number of the @ is #.",
+     NULL, " What is the ^ number of the @? Answer with one number. The ^ number of the @ is", "#",
+     3, 1, ORDINALS},
+    {"latent", "There are some people", "where they live", "one of them",
+     " The @ has a house next to the %.", NULL,
+     " Which one of them lives in ~? Answer with one word. The one who lives in ~ is the", "@", 1,
+     1, LANDMARKS},
+    {"common", NULL, NULL, NULL, NULL, NULL,
+     ". The list has ended. Which word is repeated? Answer with one word. The word that is "
+     "repeated is \"",
+     "@", 1, 1, WORDS},
+    {.name = "copy"},
+};
+
+static const char *const owners[] = {"sailor", "doctor", "farmer",  "queen",  "baker", "hunter",
+                                     "judge",  "poet",   "captain", "lawyer", "nurse"};
+enum { N_OWNERS = sizeof owners / sizeof owners[0] };
+
+const char *task_owner(int number) { return owners[number % N_OWNERS]; }
+
+const Landmark landmarks[N_LANDMARKS] = {
+    {"Eiffel Tower", "Paris"},
+    {"Colosseum", "Rome"},
+    {"Kremlin", "Moscow"},
+    {"Brandenburg Gate", "Berlin"},
+    {"White House", "Washington"},
+    {"Big Ben", "London"},
+    {"Statue of Liberty", "New York"},
+    {"Golden Gate Bridge", "San Francisco"},
+    {"Acropolis", "Athens"},
+    {"Forbidden City", "Beijing"},
+    {"Louvre", "Paris"},
+    {"Tower Bridge", "London"},
+};
+
+const char *const repeated_words[N_REPEATED] = {"river",  "table",  "horse", "flower",
+                                                "window", "garden", "ring",  "bread"};
+
+static const char *const words[] = {
+    "letter", "lamp",   "chair",  "door",    "dog",    "cat",    "coat",   "hat",      "knife",
+    "coin",   "basket", "bottle", "candle",  "clock",  "cup",    "dress",  "drum",     "fire",
+    "flag",   "glass",  "gun",    "hammer",  "key",    "map",    "mirror", "needle",   "paper",
+    "pen",    "pipe",   "rope",   "sword",   "ticket", "tree",   "wheel",  "wall",     "bridge",
+    "boat",   "bell",   "bed",    "box",     "apple",  "cake",   "fish",   "stone",    "stick",
+    "star",   "song",   "story",  "secret",  "dream",  "answer", "plan",   "house",    "street",
+    "church", "market", "field",  "kitchen", "forest", "town",   "school", "road",     "room",
+    "hall",   "castle", "prison", "station", "tower",  "valley", "island", "mountain", "office",
+};
+enum { N_WORDS = sizeof words / sizeof words[0] };
+
+const char *list_word(uint64_t number) { return words[number % N_WORDS]; }
