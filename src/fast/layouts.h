@@ -7,6 +7,7 @@
 // little-endian, bit 0 is the lowest.
 #pragma once
 
+#include "../weights/block_bits.h"
 #include "../weights/matrix.h"
 #include "simd_int8.h"
 
@@ -66,13 +67,6 @@ static const Layout layouts[N_WEIGHT_TYPES] = {
     [WEIGHT_IQ5_K] = {256, 176, 16, .bits = 8},
 };
 
-// The table of IQ4_NL and IQ4_XS, with 128 added.
-static const uint8_t iq4_values[16] = {1,   24,  45,  63,  79,  93,  106, 118,
-                                       129, 141, 153, 166, 181, 197, 217, 241};
-// The numbers of IQ5_K, with 128 added.
-static const uint8_t iq5_values[32] = {2,   14,  25,  36,  45,  54,  63,  71,  78,  85,  92,
-                                       98,  104, 110, 116, 122, 127, 133, 139, 145, 151, 157,
-                                       164, 171, 179, 187, 196, 205, 215, 225, 237, 249};
 // MXFP4's floats of four bits, 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives, doubled and with 16
 // added.
 static const uint8_t mxfp4_values[16] = {16, 17, 18, 19, 20, 22, 24, 28,
@@ -94,7 +88,7 @@ ALWAYS_INLINE bool is_nibbles(WeightType type) {
     return layouts[type].nibbles && !layouts[type].fifths;
 }
 
-// Types whose numbers are those of iq4_values, none of which is -128.
+// Types whose numbers are those of iq4_numbers, none of which is -128.
 ALWAYS_INLINE bool is_looked_up(WeightType type) {
     return type == WEIGHT_IQ4_NL || type == WEIGHT_IQ4_XS;
 }
@@ -129,7 +123,7 @@ ALWAYS_INLINE const uint8_t *nibbles_at(WeightType type, const uint8_t *values, 
 }
 
 ALWAYS_INLINE vb numbers_of(WeightType type, vb nibbles) {
-    if (is_looked_up(type)) return look_up(iq4_values, 128 - INT8_OFFSET, nibbles);
+    if (is_looked_up(type)) return look_up((const uint8_t *)iq4_numbers, INT8_OFFSET, nibbles);
     return type == WEIGHT_MXFP4 ? look_up(mxfp4_values, 0, nibbles) : nibbles;
 }
 

@@ -111,7 +111,7 @@ ALWAYS_INLINE vb packed_numbers(WeightType type, Band band, int run, int half, i
     }
     case WEIGHT_IQ5_K: {
         vb fifths = move_bits(words_of_rows(band, 36 + i), 2 * run + half, 7, 255);
-        return look_up_of_32(iq5_values, 128 - INT8_OFFSET, lower, fifths);
+        return look_up_of_32((const uint8_t *)iq5_numbers, INT8_OFFSET, lower, fifths);
     }
     default: return numbers_of(type, lower);
     }

@@ -26,6 +26,11 @@ static inline float float16_at(const uint8_t *bytes) {
 static const int8_t iq4_numbers[16] = {-127, -104, -83, -65, -49, -35, -22, -10,  // 0 to 7
                                        1,    13,   25,  38,  53,  69,  89,  113};
 
+// The value of each five bits of IQ5_K.
+static const int8_t iq5_numbers[32] = {-126, -114, -103, -92, -83, -74, -65, -57, -50, -43, -36,
+                                       -30,  -24,  -18,  -12, -6,  -1,  5,   11,  17,  23,  29,
+                                       36,   43,   51,   59,  68,  77,  87,  97,  109, 121};
+
 // A number of 16 bits, its lower byte first.
 static inline int word_of(const uint8_t *bytes) { return bytes[0] | bytes[1] << 8; }
 

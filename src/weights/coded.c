@@ -179,11 +179,6 @@ static void add_bits(const uint8_t *bytes, int p, int value, int8_t *q) {
 
 // ---- tables ----
 
-// The value of each five bits of IQ5_K.
-static const int8_t iq5_numbers[32] = {-126, -114, -103, -92, -83, -74, -65, -57, -50, -43, -36,
-                                       -30,  -24,  -18,  -12, -6,  -1,  5,   11,  17,  23,  29,
-                                       36,   43,   51,   59,  68,  77,  87,  97,  109, 121};
-
 // Twice the value of each nibble of NVFP4.
 static const int8_t nvfp4_numbers[16] = {0, 1,  2,  3,  4,  6,  8,  12,  // and the same below 0
                                          0, -1, -2, -3, -4, -6, -8, -12};

@@ -23,7 +23,7 @@ import sys
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PHASES = 'prefill', 'decode at 0', 'decode behind it'
+PHASES = 'prompt', 'decode at the start', 'decode after the prompt'
 WRITTEN = 32  # tokens
 
 
@@ -129,8 +129,8 @@ def main():
             for answers in others:
                 ratios = [speeds[i] / answer[i] for speeds, answer in zip(own, answers)]
                 cells += [cell([answer[i] for answer in answers]), '%.2f' % statistics.median(ratios)]
-            print('| %s | %s of %d | %s |' % (os.path.basename(path), phase, options.prompt, ' | '.join(cells))
-                  if i != 1 else '| | %s | %s |' % (phase, ' | '.join(cells)), flush=True)
+            name = os.path.basename(path) if i == 0 else ''
+            print('| %s | %s | %s |' % (name, phase, ' | '.join(cells)), flush=True)
         if not options.processor:
             print('| | share of memory | %.2f |%s' % (statistics.median(shares), ' | |' * len(peers)), flush=True)
 
