@@ -23,6 +23,9 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, ROOT)
+from probe.asking.vocabulary import Vocabulary  # noqa: E402
+
 BUDGET, BEFORE, SCORED, PLACES, BLOCK = 300, 1024, 256, 4, 64
 HEALTHY, BROKEN = 1.05, 1.15
 THETA = 112  # its place in a header (docs/header.tsv)
@@ -86,13 +89,16 @@ class Runner:
         out = self.run(self.model(model), '--ppl', ids, '--ids', '-n', length, '--per-token', '--tsv', *options)[1]
         return [(int(row['token']), float(row['nll'])) for row in rows_of(out)]
 
-    def ids(self, model, text):
+    def ids(self, model, text, length):
+        """The first ids of a text: BOS, or a line's end where the model has none, and what --per-token prints."""
         path = os.path.join(self.folder, text + '.txt') if text != 'story' else os.path.join(ROOT, 'book.txt')
-        out = self.run(self.model(model), '--show-ids', '-f', path)[1]
-        return [int(word) for word in out.split() if word.isdigit()]
+        vocabulary = Vocabulary(os.path.join(self.folder, model.partition('@')[0] + '.tokenizer.bin'))
+        first = vocabulary.bos if vocabulary.bos >= 0 else vocabulary.id_of('\n')
+        out = self.run(self.model(model), '--ppl', path, '-n', length, '--samples', 1, '--per-token', '--tsv')[1]
+        return [first] + [int(row['token']) for row in rows_of(out)]
 
     def truth(self, model, options, length, text):
-        ids, differences, began = self.ids(model, text)[:length], [], time.time()
+        ids, differences, began = self.ids(model, text, length)[:length], [], time.time()
         with tempfile.TemporaryDirectory() as folder:
             def write(some):
                 path = os.path.join(folder, 'ids.txt')
