@@ -16,7 +16,7 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-METHODS = 'none,linear,ntk,yarn,dynamic-ntk,self-extend,dca'
+METHODS = 'none,linear,ntk,yarn,dynamic-ntk,cope,self-extend,dca'
 NOVEL = 'great-expectations.txt', 'Great Expectations'
 STORY = 'book.txt', 'the story that ships'
 
