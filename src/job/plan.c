@@ -146,7 +146,8 @@ Publication publication_of(const Job *job, const RopePlan *plan) {
         .model = job->model,
         .said = job->said,
         .by_layer = job->kinds.own_sliding,
-        .bare_full = job->kinds.own_sliding && !job->kinds.turns[LAYERS_FULL],
+        .bare_full = job->kinds.own_sliding && job->kinds.is_there[LAYERS_FULL] &&
+                     !job->kinds.turns[LAYERS_FULL],
         .context = said_context(job->said),
         .window = said_window(job->model, job->said),
     };
