@@ -48,12 +48,14 @@ static uint64_t mix(uint64_t bits) {
     return bits ^ bits >> 31;
 }
 
-static bool is_known(const Trial *t, int landmark) { return !t->known || t->known >> landmark & 1; }
+static bool may_be_asked(const Trial *t, int landmark) {
+    return !t->known || t->known >> landmark & 1;
+}
 
 // The number of a landmark that is asked for, from `first` on.
 static int choose_landmark(const Trial *t, int first) {
     int number = first % N_LANDMARKS;
-    while (!is_known(t, number)) number = (number + 1) % N_LANDMARKS;
+    while (!may_be_asked(t, number)) number = (number + 1) % N_LANDMARKS;
     return number;
 }
 
@@ -63,7 +65,7 @@ static int longest_landmark(const Trial *t) {
     int longest = 0;
     for (int i = 0; i < N_LANDMARKS; i++) {
         const size_t bytes = strlen(landmarks[i].landmark) + 2 * strlen(landmarks[i].city);
-        if (!is_known(t, i) || bytes <= most) continue;
+        if (!may_be_asked(t, i) || bytes <= most) continue;
         most = bytes;
         longest = i;
     }
