@@ -184,6 +184,8 @@ def test_what_is_refused():
                            ((*book, '--keys', '64,x'), ('STEP', "'x'")),
                            ((*book, '--keys', '64,8,-1'), ('GAIN',)),
                            ((*book, '--keys', '64,8,2,2,2'), ('more than T,STEP,GAIN,LOSS',)),
+                           ((*book, '--keys', '64,8,2.' + 30 * '0' + 'x'), ('GAIN', 'too long')),
+                           ((*book, '--keys', '1073741824,1073741824'), ('--keys 1073741824', 'no token')),
                            ((*book, '--judge', 'yarn'), ('--judge needs --keys',)),
                            ((*book, '--keys', '--judge', 'yan'), ('--judge', 'yarn')),
                            ((*book, '--keys', '--judge', 'none,yarn'), ('--judge', 'one method')),

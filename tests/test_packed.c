@@ -1,4 +1,4 @@
-// Rows that lie side by side against the same rows one behind the other: as float32, and times vectors. Few vectors add up
+// Rows that lie side by side against the same rows one after the other: as float32, and times vectors. Few vectors add up
 // in another order, many in the same one. Driven by test_packed.py.
 #include "tests/test_units.h"
 

@@ -131,6 +131,7 @@ def test_latent():
         question = set(re.findall(r'\w+', t['prompt'][t['prompt'].index(' Which one of them'):]))
         shared = question & set(re.findall(r'\w+', ' has a house next to the %s' % right[0][1]))
         check(shared <= {'the', 'of'}, 'no word in common', shared)
+        check(t['tokens'] + t['max_tokens'] <= 1500, 'it fits, whatever the landmark', t)
         seen.add(right[0][1])
     check(len(seen) > 6, 'many landmarks', seen)
     result = run(os.path.join(ROOT, 'model.bin'), '--tasks', 'latent,passkey', '-n', 300, '--trials', 1)
@@ -171,6 +172,8 @@ def test_chats():
             check([m['role'] for m in t['messages']] == ['user', 'assistant', 'user'] and
                   answered['content'] == 'I have read it.', 'turns', t)
             question = asked['content']
+            check(question[0].isupper() and text['content'][-1] == '.', 'whole sentences', t)
+            check(t['max_tokens'] == 64, 'room for an answer in a sentence', t)
             check(whole['prompt'].endswith(question) and len(question) < 200, 'the question is the last message', question)
             check(t['answers'] == whole['answers'] and t['answers'][0] not in question and
                   t['answers'][0] in text['content'], 'what it asks for is in the earlier one', t)

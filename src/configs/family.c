@@ -286,8 +286,9 @@ int family_layers_named(const Json *text, const RopeFamily *family) {
     const bool is_counted = json_number(json_member(text, "num_hidden_layers"), &n_layers);
     const bool is_free = family->flags & (FAMILY_ANY | FAMILY_CUTS_LISTS);
     int n = 0;
-    for (const Json *v = list && list->kind == '[' ? json_items(list) : NULL; v; v = v->next) n++;
-    return is_free || !is_counted || !n || n == n_layers ? 0 : n;
+    if (is_free || !is_counted || !list || list->kind != '[') return -1;
+    for (const Json *v = json_items(list); v; v = v->next) n++;
+    return n == n_layers ? -1 : n;
 }
 
 // Whether a list of another length than the model is taken: this program has to run by it only the

@@ -141,7 +141,7 @@ typedef struct {
 } LayersAtRest;
 
 // How many layers layer_types names, where that is another number than num_hidden_layers, which
-// transformers refuses; else 0, and where the family's class takes any number.
+// transformers refuses; else -1, and where the family's class takes any number.
 int family_layers_named(const Json *text, const RopeFamily *family);
 // Whether there are layers of a kind. Where it is not known which are which, there are both.
 bool layers_have(const ConfigLayers *layers, int kind);

@@ -151,7 +151,7 @@ void config_read_layers(Config *c) {
     if (!config_layers(c->config, c->family, true, layers, &key, &expected))
         config_reject(c, c->config, key, "%s", expected);
     const int n_named = family_layers_named(c->config, c->family);
-    if (n_named && c->good)
+    if (n_named >= 0 && c->good)
         config_remark(c,
                       "layer_types has %d layers, and num_hidden_layers is %.0f: transformers "
                       "refuses such a config",

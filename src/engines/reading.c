@@ -177,7 +177,7 @@ static void refuse_through_hf5(Config *c) {
     snprintf(words, sizeof words,
              "ValueError: num_hidden_layers must be equal to the number of layer_types (%d)",
              n_named);
-    config_refuse(c, n_named, words);
+    config_refuse(c, n_named >= 0, words);
     bool has_bounds = c->rope->low_freq_factor > 0 && c->rope->high_freq_factor > 0;
     config_refuse(c, c->type == TYPE_UNKNOWN,
                   c->flags & SERVES ? "ValueError: Unknown RoPE scaling type"

@@ -6,9 +6,11 @@ Cut attention_cut(const KvCache *cache, int n_heads, int n, int n_blocks) {
     int per_group = heads < TASK_ROWS ? TASK_ROWS / heads : 1;
     int groups = (n + per_group - 1) / per_group;
     int unsplit = cache->n_kv_heads * groups;
-    int even = (unsplit * n_blocks + ENOUGH_TASKS - 1) / ENOUGH_TASKS;  // blocks, by so many tasks
-    int per_split = even < SPLIT_BLOCKS ? even : SPLIT_BLOCKS;
-    if (unsplit >= ENOUGH_TASKS) per_split = n_blocks;
+    int per_split = n_blocks;
+    if (unsplit < ENOUGH_TASKS) {
+        int even = (unsplit * n_blocks + ENOUGH_TASKS - 1) / ENOUGH_TASKS;  // for so many tasks
+        per_split = even < SPLIT_BLOCKS ? even : SPLIT_BLOCKS;
+    }
     return (Cut){
         .heads = heads,
         .per_group = per_group,

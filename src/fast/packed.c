@@ -1,6 +1,6 @@
-// Few vectors by rows that lie side by side. A register has the same four columns of BAND_ROWS rows, or
-// eight, and a vector's columns are brought to all lanes. So a lane adds up one row, and scales of all
-// rows are in one register, too.
+// Few vectors by rows that lie side by side. A register has the same four columns of BAND_ROWS rows,
+// or eight, and a vector's columns are brought to all lanes. So a lane adds up one row, and scales
+// of all rows are in one register, too.
 #include "packed.h"
 
 // Clang leaves loops as they are that would become too long.
@@ -24,8 +24,9 @@ ALWAYS_INLINE vb prefetch_part(WeightType type, Band band, int run, int i, vb x)
     return x;
 }
 
-// So many registers add up in 16 bits, of 8, 4 or 1 words: of numbers up to 15, 31 and 128. Q6_K's are between -32 and
-// 31, as its sums begin at what the zero takes off; only the last one of four need fit.
+// So many registers add up in 16 bits, of 8, 4 or 1 words: of numbers up to 15, 31 and 128. Q6_K's
+// are between -32 and 31, as its sums begin at what the zero takes off; only the last one of four
+// need fit.
 ALWAYS_INLINE int shorts_of(WeightType type) {
     int bits = layouts[type].bits;
     return bits <= 4 ? 8 / WORDS : bits <= 6 ? 4 / WORDS : 1;

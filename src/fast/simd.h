@@ -117,10 +117,9 @@ ALWAYS_INLINE void prefetch_ahead(const void *p) {
 #endif
 }
 
-// The same, once x is there and before it is used: a compiler
-// would do all of a loop's at once, more than a processor can have under way. AMD's processors, which
-// alone have SSE4A, are slower with two prefetches of a line, and fastest with one into the first-level
-// cache.
+// The same, once x is there and before it is used: a compiler would do all of a loop's at once, more
+// than a processor can have under way. AMD's processors are slower with two prefetches of a line,
+// and fastest with one into the first-level cache.
 enum { AHEAD_ALONE = 8192 };
 ALWAYS_INLINE vb prefetch_pinned(vb x, const uint8_t *p) {
 #ifdef __SSE4A__

@@ -8,8 +8,8 @@
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 // A register has a word, four columns, of each row of a group: of all eight (AVX2), or of half of them.
-// With AVX-512 it has two words of each, one behind the other. What there is one of for each row is
-// then in both halves of the register.
+// With AVX-512 its second half has the next word of each. What a row has one of is then in both
+// halves.
 enum {
     BAND_ROWS = (int)LANES < (int)PACKED_ROWS ? (int)LANES : (int)PACKED_ROWS,
     WORDS = (int)LANES / (int)BAND_ROWS,

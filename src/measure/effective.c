@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
-static const double FEWEST_RIGHT =
-    0.5;  // of answers in short texts, with which lengths are compared
+// The share of right answers in short texts with which lengths can be compared, at least.
+static const double FEWEST_RIGHT = 0.5;
 
 // The squared standard error of a share, with one more answer of either kind (Laplace), so that
 // nothing is sure after a few.
@@ -34,7 +34,7 @@ static int longest_kept(const LengthScore *scores, int n, int n_tasks, const Eff
 Effective effective_length(const LengthScore *scores, int n, int n_tasks, int trained,
                            double share) {
     const int most = trained > 0 && trained < SHORT_TO ? trained : SHORT_TO;
-    Effective e = {.kind = SHORT_UNASKED};
+    Effective e = {.kind = SHORT_UNASKED, .most = most};
     int correct = 0;
     int asked = 0;
     for (int i = 0; i < n; i++) {
@@ -73,7 +73,7 @@ void describe_effective(const Effective *e, double share, char *out, size_t size
     char texts[40];
     char range[60];
     if (e->kind == SHORT_UNASKED) {
-        snprintf(out, size, "unknown: no text of %d tokens or fewer has all tasks", SHORT_TO);
+        snprintf(out, size, "unknown: no text of %d tokens or fewer has all tasks", e->most);
         return;
     }
     snprintf(texts, sizeof texts, e->from < e->to ? "%d to %d" : "%d", e->from, e->to);

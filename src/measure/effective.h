@@ -17,13 +17,14 @@ typedef struct {
 typedef enum {
     EFFECTIVE,      // there is such a length
     BELOW_ALL,      // the score is less even at the shortest length
-    SHORT_UNASKED,  // no short text has room for all tasks
+    SHORT_UNASKED,  // no short text that was asked has room for all tasks
     SHORT_MISSED,   // fewer than half of the answers are right in short texts
 } EffectiveKind;
 
 typedef struct {
     EffectiveKind kind;
     int from, to;         // the short texts
+    int most;             // tokens of a short text
     double score, error;  // in these, one standard error
     int length;           // the effective length; 0: below the shortest one
     // What it is where scores are one standard error worse, or better. Where these are the longest

@@ -27,16 +27,16 @@ static Session *open_reader(const Job *job, const KeyJudge *judge, int context, 
 
 bool judge_open(KeyJudge *judge, const Job *job, int n, Error *err) {
     const KeyOptions *o = &job->options->keys;
-    const int piece = o->trim + o->step;
     *judge = (KeyJudge){.o = o, .n = n, .bos = tokenizer_bos(job->tokenizer)};
     if (!keys_fit(o, n, err)) return false;
     if (!(o->judge_name ? plan_for_job(job, &o->judge, &job->said->rope, &judge->plan, err)
                         : reference_plan(job, false, 1, &judge->plan, err)))
         return fail(err, "--judge: %s", err->text);
     judge->plan.stale_keys = false;
+    const int piece = o->step < n - o->trim ? o->trim + o->step : n;
     judge->piece = alloc_array((uint64_t)piece, sizeof *judge->piece, "a trimmed text", err);
     judge->whole = judge->piece ? open_reader(job, judge, n, err) : NULL;
-    judge->trimmed = judge->whole ? open_reader(job, judge, piece < n ? piece : n, err) : NULL;
+    judge->trimmed = judge->whole ? open_reader(job, judge, piece, err) : NULL;
     return judge->trimmed;
 }
 

@@ -14,8 +14,8 @@ typedef struct {
     int n;             // tokens of a window
     int32_t bos;       // -1: texts begin without it
     Session *whole;    // for n tokens
-    Session *trimmed;  // for o->trim + o->step
-    int32_t *piece;    // (trim + step) the text of a trimmed reading
+    Session *trimmed;  // for o->trim + o->step, or n where that is less
+    int32_t *piece;    // (as many) the text of a trimmed reading
 } KeyJudge;
 
 // Opens a judge for windows of `n` ids: --judge, or the model's own settings. Its cache is float16 or

@@ -45,7 +45,7 @@ const Task all_tasks[N_TASKS] = {
      " Which one of them lives in ~? Answer with one word. The one who lives in ~ is the", "@", 1,
      1, LANDMARKS},
     {"common", NULL, NULL, NULL, NULL, NULL,
-     ". The list has ended. Which word is repeated? Answer with one word. The word that is "
+     " The list has ended. Which word is repeated? Answer with one word. The word that is "
      "repeated is \"",
      "@", 1, 1, WORDS},
     {.name = "copy"},

@@ -533,7 +533,7 @@ static bool print_trial(const Trial *t, int number, Error *err) {
     printf("{\"task\": \"%s\", \"length\": %d, \"depth\": %.2f, ", t->task->name, t->length,
            trial_depth(t));
     printf("\"trial\": %d, \"tokens\": %d, \"max_tokens\": %d, ", number, n_ids,
-           MAX_ANSWER * t->task->n_asked);
+           trial_answer_tokens(t));
     printf("\"answers\": [");
     for (int k = 0; k < t->task->n_asked; k++) {
         char wanted[MAX_WANTED];

@@ -33,8 +33,10 @@ int task_lengths(int half, int longest, bool with_short, int lengths[MOST_TASK_L
     int n = 0;
     for (int length = SHORT_FROM; with_short && half > 0 && length <= SHORT_TO; length *= 2)
         if (length < first) lengths[n++] = length;
-    for (int length = first; length<longest; length = length> longest / 2 ? longest : 2 * length)
+    for (int length = first; length < longest; length *= 2) {
         lengths[n++] = length;
+        if (length > longest / 2) break;
+    }
     lengths[n++] = longest;
     return n;
 }
@@ -46,13 +48,28 @@ static uint64_t mix(uint64_t bits) {
     return bits ^ bits >> 31;
 }
 
+static bool may_be_asked(const Trial *t, int landmark) {
+    return !t->known || t->known >> landmark & 1;
+}
+
 // The number of a landmark that is asked for, from `first` on.
 static int choose_landmark(const Trial *t, int first) {
+    int number = first % N_LANDMARKS;
+    while (!may_be_asked(t, number)) number = (number + 1) % N_LANDMARKS;
+    return number;
+}
+
+// The one with the longest prompt, which has its city twice.
+static int longest_landmark(const Trial *t) {
+    size_t most = 0;
+    int longest = 0;
     for (int i = 0; i < N_LANDMARKS; i++) {
-        const int number = (first + i) % N_LANDMARKS;
-        if (!t->known || t->known >> number & 1) return number;
+        const size_t bytes = strlen(landmarks[i].landmark) + 2 * strlen(landmarks[i].city);
+        if (!may_be_asked(t, i) || bytes <= most) continue;
+        most = bytes;
+        longest = i;
     }
-    return 0;
+    return longest;
 }
 
 void trial_choose(Trial *t, int number) {
@@ -170,6 +187,7 @@ bool trial_prompt(const Trial *t, Prompt *p, Error *err) {
         end += snprintf(end, PROMPT_BYTES, opening, task->what,
                         task->names == LANDMARKS ? "them" : task->them, task->them, task->asked);
     for (int i = 0; i <= t->pieces; i++) end = write_piece(end, t, i);
+    if (task->names == WORDS) end = stpcpy(end, ".");
     p->question = (size_t)(end - p->text);
     end = fill_in(end, task->question, t, 0);
     p->n = (size_t)(end - p->text);
@@ -291,6 +309,7 @@ static void choose_usual(Trial *t) {
     t->depth = N_DEPTHS / 2;
     trial_choose(t, 0);
     for (int k = 0; k < MAX_HIDDEN; k++) t->values[k] = 88888;
+    if (t->task->names == LANDMARKS) t->landmark = longest_landmark(t);
 }
 
 // The positions that the chosen trial takes, answer included, with t->pieces of the haystack. Keys

@@ -217,6 +217,9 @@ static bool read_key_rule(KeyOptions *keys, Error *err) {
         const int length = (int)strcspn(rest, ",");
         if (i == N_PARTS)
             return fail(err, "--keys: '%.60s' has more than T,STEP,GAIN,LOSS", keys->given);
+        if (length >= (int)sizeof part)
+            return fail(err, "%s: '%.60s' is too long for a number (at most %d characters)",
+                        names[i], rest, (int)sizeof part - 1);
         snprintf(part, sizeof part, "%.*s", length, rest);
         if (!setting_read(&parts[i], keys, names[i], part, err)) return false;
         if (i == 0) keys->step = (keys->trim + 3) / 4;
