@@ -291,8 +291,8 @@ def test_check_job():
     check(list(steps) == ['build', 'judge the settings, without weights', 'import', 'check'], 'its steps', steps)
     statuses = []
     for name, text in steps.items():
-        for budget in (500, 1) if name == 'check' else (500,):
-            lines = re.sub(r'--budget \d+', '--budget %d' % budget, re.sub('^make .*', 'true', text))
+        for budget in (500, 0.1) if name == 'check' else (500,):
+            lines = re.sub(r'--budget \d+', '--budget %g' % budget, re.sub('^make .*', 'true', text))
             done = subprocess.run(['bash', '-e', '-c', lines], cwd=place, env=dict(os.environ, LENGTH='1k'),
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             check(done.returncode == 0, 'docs/check.md, the job: %s' % name, done.stdout[-300:], done.stderr[-300:])
