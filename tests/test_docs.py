@@ -305,6 +305,16 @@ def test_check_job():
 
 # ---- counts ----
 
+def test_lines_of_the_walk():
+    """README says how many lines each file of its walk has."""
+    rows = [line for line in document('README.md').split('\n') if re.match(r'\| \d+ \| \[', line)]
+    check(len(rows) >= 8, 'steps', rows)
+    for row in rows:
+        names, said = re.findall(r'\]\(([\w/.]+)\)', row), int(row.split('|')[3])
+        found = sum(read(os.path.join(ROOT, name)).count(b'\n') for name in names)
+        check(found == said, 'lines of %s' % ' '.join(names), found, said)
+
+
 NUMBERS = ('zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen '
            'seventeen eighteen nineteen twenty').split()
 TENS = {'thirty': 30, 'forty': 40, 'fifty': 50}
