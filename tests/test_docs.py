@@ -305,16 +305,6 @@ def test_check_job():
 
 # ---- counts ----
 
-def test_lines_of_the_walk():
-    """README says how many lines each file of its walk has."""
-    rows = [line for line in document('README.md').split('\n') if re.match(r'\| \d+ \| \[', line)]
-    check(len(rows) >= 8, 'steps', rows)
-    for row in rows:
-        names, said = re.findall(r'\]\(([\w/.]+)\)', row), int(row.split('|')[3])
-        found = sum(read(os.path.join(ROOT, name)).count(b'\n') for name in names)
-        check(found == said, 'lines of %s' % ' '.join(names), found, said)
-
-
 NUMBERS = ('zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen '
            'seventeen eighteen nineteen twenty').split()
 TENS = {'thirty': 30, 'forty': 40, 'fifty': 50}
@@ -413,12 +403,16 @@ def test_counts():
 # ---- links ----
 
 def test_links_and_options():
-    """Links lead somewhere, and what documents name in code is there (tools/lint/documents.py)."""
+    """Links lead somewhere, what documents name in code is there, and figures are those of the table linked beside them
+    (tools/lint/documents.py)."""
     found = list(documents.faults())
     check(not found, 'documents', found)
     links = '[a](manual.md#options) [b](nowhere.md) [c](manual.md#no-such) [d](https://x.y)'
     dead = list(documents.dead_links('docs/x.md', links))
     check(dead == ['nowhere.md', 'manual.md#no-such'], 'dead links are found', dead)
+    figures = [said for _, said in documents.strange_figures(
+        'docs/x.md', 'It is 34.2, then 34.3 (`0.5`; [all](figures/perplexity-16x.tsv)).\n\nIt is 1.5.')]
+    check(figures == ['34.3'], 'a figure that is not in the table is found', figures)
     known = {'./run': {'--rope'}}
     stale = [what for _, what in documents.stale_options(
         'As `--rop` or `--rope`:\n\n    ./run model.bin --rope yarn --roep x\n    python3 tools/nowhere.py\n', known, {'--rope'})]

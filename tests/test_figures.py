@@ -114,30 +114,26 @@ def check_verdicts(name, chapter):
 
 
 def test_tables_of_the_small_model():
-    """The lesson's tables by position, of the small model, print the numbers of docs/figures: {windows: their files}."""
-    files = {16: ('perplexity-16x', 'maps-16x'), 4: ('ramp',)}
+    """The lesson's tables by position, of the small model, print the numbers of docs/figures."""
     with open(os.path.join(ROOT, 'docs', 'lesson.md'), encoding='utf-8') as file:
         lesson = file.read()
-    known = {windows: {key[1:]: ppl for name in names for key, ppl in of_table(name)[1].items()}
-             for windows, names in files.items()}
-    n_compared, head, windows = 0, None, 16
+    known = {key[1:]: ppl for name in ('perplexity-16x', 'maps-16x') for key, ppl in of_table(name)[1].items()}
+    n_compared, head = 0, None
     for line in lesson.split('\n'):
         cells = [cell.strip() for cell in line.strip('|').split('|')] if line.startswith('| ') else None
         if cells is None:
             head = None
         elif 'Great Expectations* at positions' in cells[0]:
-            windows = int((re.findall(r'(\d+) windows', cells[0]) or [16])[0])
             head = [int(cell.split(' to ')[0].replace(',', '')) if ' to ' in cell else None for cell in cells[1:]]
         elif head and '---' not in cells[0]:
-            method = re.findall('`([^`]*)`', cells[0])
-            method = method[0] if method else 'ntk-by-parts:beta-fast=' + cells[0]
+            method = re.findall('`([^`]*)`', cells[0])[0]
             for at, cell in zip(head, cells[1:]):
                 if at:
-                    wanted = known[windows].get((method, at))
+                    wanted = known.get((method, at))
                     check(wanted and abs(float(cell) - wanted) <= 0.0501, 'docs/lesson.md: %s from %d on' % (method, at),
                           cell, wanted)
                     n_compared += 1
-    check(n_compared >= 90, 'numbers of the lesson', n_compared)
+    check(n_compared >= 60, 'numbers of the lesson', n_compared)
 
 
 def test_released():

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Whether documents name what is there, held by make lint: links lead to a file or a heading, and commands name a
-program and options that it has. One line for each finding, `path:line: what (found, expected)`, and exit status 1; or
-one line that says how much was read, and 0.
+"""Whether documents name what is there, held by make lint: links lead to a file or a heading, commands name a program
+and options that it has, and figures in prose are those of the table that the paragraph links. One line for each
+finding, `path:line: what (found, expected)`, and exit status 1; or one line that says how much was read, and 0.
 
-CHANGELOG.md also names options that are gone: there only links are followed. tests/test_docs.py runs the commands.
+CHANGELOG.md also names options that are gone: there only links and figures are followed. tests/test_docs.py runs the
+commands.
 """
 import glob
 import os
@@ -49,6 +50,27 @@ def dead_links(name, markdown):
         file = os.path.normpath(os.path.join(os.path.dirname(name), path)) if path else name
         if not os.path.exists(os.path.join(ROOT, file)) or anchor and anchor not in anchors(text_of(file)):
             yield target
+
+
+# ---- figures in prose ----
+
+def figures_of(path):
+    """The numbers in a table by tabs."""
+    cells = re.split(r'[\t\n]', text_of(path))
+    return [float(cell) for cell in cells if re.fullmatch(r'-?\d+(\.\d+)?', cell)]
+
+
+def strange_figures(name, markdown):
+    """(paragraph, number) of numbers with decimals, outside of code, in a paragraph that links tables of docs/figures:
+    those that none of the tables has, to as many digits."""
+    for paragraph in re.split(r'\n\n+', re.sub(r'```.*?```', '', markdown, flags=re.S)):
+        paths = [os.path.normpath(os.path.join(os.path.dirname(name), path))
+                 for path in re.findall(r'\]\(([^)]*figures/[\w-]+\.tsv)\)', paragraph)]
+        known = [number for path in paths for number in figures_of(path)]
+        prose = re.sub(r'`[^`]*`|\]\([^)]*\)', '', paragraph)
+        for said in re.findall(r'(?<![\w.,])-?\d+\.\d+(?![\w.])', prose) if paths else ():
+            if all('%.*f' % (len(said.partition('.')[2]), number) != said for number in known):
+                yield paragraph, said
 
 
 # ---- options ----
@@ -108,6 +130,9 @@ def faults():
         for target in dead_links(name, markdown):
             line = markdown[:markdown.index('(' + target)].count('\n') + 1
             yield '%s:%d: a dead link (%s, a file or a heading that is there)' % (name, line, target)
+        for paragraph, said in strange_figures(name, markdown):
+            line = markdown[:markdown.index(paragraph)].count('\n') + 1
+            yield '%s:%d: a figure that is not in the table linked there (%s)' % (name, line, said)
         if name != 'CHANGELOG.md':
             for line, what in stale_options(markdown, known, every):
                 yield '%s:%d: %s' % (name, line, what)
@@ -115,7 +140,7 @@ def faults():
 
 def main():
     found = list(faults())
-    print('\n'.join(found) or 'documents: links and options of %d documents' % len(documents()))
+    print('\n'.join(found) or 'documents: links, options and figures of %d documents' % len(documents()))
     return 1 if found else 0
 
 
