@@ -332,7 +332,7 @@ def counts():
     lesson, story = document('docs/lesson.md'), document('page/src/story.js')
     function, row = re.findall(r'```c\n(.*?)```', lesson.split('## A method of your own')[1], re.S)[:2]
     added = [line for line in (function + row).splitlines() if line[:2] != '//']
-    in_class = document('docs/class.md').split('\n## Eleven exercises\n')[1].split('\n## Solutions\n')[0]
+    in_class = document('docs/class.md').split('\n## Exercises\n')[1].split('\n## Solutions\n')[0]
     block = '{"model_type": "llama", "head_dim": 64, "max_position_embeddings": 4096, "rope_theta": 10000.0}'
     engines = table(run('--engines', '--rope-config', write(in_work('plain.json'), block)).out)[2]
     models = [name for name in os.listdir(os.path.join(ROOT, 'models'))

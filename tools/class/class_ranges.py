@@ -5,7 +5,7 @@
     tools/class/class_ranges.py --hold     whether book.txt, from two thirds on, lies within the ranges given there
 
 A range goes from the least to the largest figure of all places, rounded outward. A place is the beginning of a text,
-a third of it or two thirds, and is read by the commands of the class as they are. A place takes eleven seconds of a
+a third of it or two thirds, and is read by the commands of the class as they are. A place takes some ten seconds of a
 processor.
 """
 import math
@@ -27,9 +27,7 @@ COMMANDS = {
     'full': 'models/rope.bin --ppl TEXT -n 4096 --rope none',
     'sliding': 'models/layers-sliding.bin --ppl TEXT -n 4096 --rope none',
     'tuned': 'model-8k.bin --ppl TEXT -n 2048 --reading hf5,exllamav2',
-    'jumps': 'model.bin --ppl TEXT -n 1024 --spread 8192 --rope none,yarn,window',
-    'right': 'models/layers-sliding.bin --ppl TEXT -n 4096 --rope yarn',
-    'mistaken': 'models/layers-sliding.bin --ppl TEXT -n 4096 --rope yarn --rope-sliding yarn:factor=16'}
+    'jumps': 'model.bin --ppl TEXT -n 1024 --spread 8192 --rope none,yarn,window'}
 
 # (command or exercise, what it is, unit, command, row, to position, command, row of what it is compared with). Without
 # the last, the figure is the share of attention past the trained length.
@@ -42,11 +40,10 @@ FIGURES = [
     ('6', '`yarn` is worse than `window`, from 2,048 to 4,095', '%', 'far', 'yarn', 4096, 'far', 'window'),
     ('9', 'all layers see far, relative to one of five, from 2,048 to 4,095', 'times', 'full', 'none', 4096,
      'sliding', 'none'),
-    ('exercise 9', 'ExLlamaV2 is worse than Hugging Face at 2,048', '%', 'tuned', 'exllamav2:yarn', 0, 'tuned',
+    ('exercise 7', 'ExLlamaV2 is worse than Hugging Face at 2,048', '%', 'tuned', 'exllamav2:yarn', 0, 'tuned',
      'hf5:yarn'),
-    ('exercise 10', '`none` relative to `yarn`, in the last four pieces', 'times', 'jumps', 'none', 8192, 'jumps',
-     'yarn'),
-    ('exercise 11', 'YaRN in all layers is worse, from 2,048 to 4,095', '%', 'mistaken', 'yarn', 4096, 'right', 'yarn')]
+    ('exercise 8', '`none` relative to `yarn`, in the last four pieces', 'times', 'jumps', 'none', 8192, 'jumps',
+     'yarn')]
 
 
 def place_of(text, place):

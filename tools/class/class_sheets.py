@@ -138,7 +138,7 @@ def handout(text):
     charts = ''.join('<figure><figcaption>%s</figcaption>%s</figure>' % (inline(words), class_pictures.blank())
                      for words in ('**2.** Draw `none` and `window`.', '**4, 6.** Draw `linear`, then `yarn`.'))
     before, table, after = first.partition('**My hands.**')
-    exercises = section(text, 'Eleven exercises')
+    exercises = section(text, 'Exercises')
     return ('<div class="sheet"><h1>What happens after position 512?</h1>%s<div class="charts">%s</div>%s</div>'
             '<div class="sheet"><h1>Exercises, and what stays</h1>%s%s</div>' % (
                 html_of(before), charts, html_of(table + after), html_of(exercises), html_of(second)))
