@@ -6,7 +6,7 @@
 //   json.c     that as a table: each member with its value, its line, and whether it was asked for
 //   family.c   which family its model is of, and which layers are of which kind
 //   keys.c     what a key is, by the rows of key_table.h: its place, type, range, who reads it
-//   types.c    what a rope_type is: a row each
+//   types.c    what a rope_type is: a row each (types.h)
 //   layers.c   what differs by layer, and what the block of a kind of layers must not be
 //   blocks.c   where settings are: in the text model inside, in a block for each kind of layers
 //   find.c     what a method needs: type, head, lengths, theta, factors
@@ -23,6 +23,7 @@
 #include "family.h"
 #include "json.h"
 #include "rope_config.h"
+#include "types.h"
 
 // ---- card.c: what people paste ----
 
@@ -53,42 +54,6 @@ typedef struct {
 // An object as a whole config. A block alone, or a config without a family, gets what it lacks from
 // `model` as a Llama's. The caller frees it. NULL with the reason.
 char *config_complete(const Card *card, const Known *model, Error *err);
-
-// ---- a config, and its reader ----
-
-// ---- types.c: the rope_types ----
-
-typedef enum {
-    TYPE_PLAIN,
-    TYPE_LINEAR,
-    TYPE_DYNAMIC,
-    TYPE_PROPORTIONAL,
-    TYPE_LLAMA3,
-    TYPE_YARN,
-    TYPE_LONGROPE,
-    TYPE_UNKNOWN
-} RopeType;
-
-// What sets rope_types apart.
-enum {
-    TYPE_NEEDS_FACTOR = 1,       // it cannot do without one
-    TYPE_FACTOR_OF_LENGTHS = 2,  // a missing factor is max_position_embeddings / L
-    TYPE_HAS_ORIGINAL = 4,       // L is original_max_position_embeddings
-    TYPE_EXTENDS_MOST = 8,       // a text may be max_position_embeddings times the factor long
-};
-
-typedef struct {
-    const char *name;  // in a block
-    int method;        // row of rope_methods
-    unsigned flags;    // TYPE_...
-    int original;  // L where a reader looks for it in the block alone; 0: max_position_embeddings
-} TypeRow;
-extern const TypeRow type_rows[TYPE_UNKNOWN + 1];
-
-// The type of a name. TYPE_UNKNOWN: none has it (NULL: TYPE_PLAIN).
-RopeType type_named(const Json *name);
-// What a type is that this program has no row for, and somebody else has. NULL: nothing is known of it.
-const char *type_elsewhere(const Json *name);
 
 // ---- keys.c: what a key is ----
 
