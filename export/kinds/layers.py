@@ -187,8 +187,8 @@ def sliding_model(model: Model) -> Model:
     head_dim, _ = of_kind(model, True)
     turning = model.sliding_rotary_dim or model.turning
     own = {name: getattr(model, sliding_name(name)) for name in SLIDING_FIELDS}
-    return replace(model, rope_dynamic=0, named_original=0, head_dim=head_dim, rotary_dim=turning % head_dim, shapes=[],
-                   **own)
+    own.update(rope_dynamic=0, named_original=0, head_dim=head_dim, rotary_dim=turning % head_dim)
+    return replace(model, shapes=[], **own)
 
 
 def slides_of(path: str, model: Model) -> List[bool]:
