@@ -23,7 +23,7 @@ from ..asking.forms import Reply, Token
 from ..asking.web import Server
 from ..common import NO, UNDECIDED, YES, Problem, with_commas
 from ..report import Report
-from .tasks import Asker, Beginnings, counts_what_is_new
+from .asker import Asker, Beginnings, counts_what_is_new
 
 WHAT = 'rope.c server_probe answers'
 USUAL, PROMPTS = 2048, 10      # -n and --prompts
