@@ -79,8 +79,7 @@ typedef struct {
     RopeConfig sliding;  // the same of layers with LAYER_SLIDING; not used if the model has none
     int head_dim;        // of the model, of which rope.rotary_dim turn
     bool stale_keys;     // see SessionConfig
-    // see Spread: positions (0: as many as tokens), tokens of a piece, first of the crowd
-    int spread, piece, crowd;
+    int spread, piece;  // see Spread: positions (0: as many as tokens), tokens of a piece
     char name[MAX_METHOD_NAME];  // in tables
 } RopePlan;
 

@@ -325,11 +325,6 @@ def table(text):
     return settings, header, [dict(zip(header, row)) for row in rows]
 
 
-def crowded():
-    """./run whose texts with jumps count keys as a crowd."""
-    return compiled('tests/test_crowd.c', 'same', '-Wl,--wrap=session_new')
-
-
 def perplexity(model, ids, *arguments, program=RUN):
     """The nll column of --ppl --per-token for ids. --tsv, for Emscripten takes every output for a terminal."""
     path = in_work('ids.txt')
