@@ -10,9 +10,11 @@
 //   layers.c   what differs by layer, and what the block of a kind of layers must not be
 //   blocks.c   where settings are: in the text model inside, in a block for each kind of layers
 //   find.c     what a method needs: type, head, lengths, theta, factors
-//   read.c     this program's own reading, from the text to the settings (rope_config.h)
+//   read_block.c, read.c
+//              this program's own reading, from the text to the settings (rope_config.h)
 //   remarks.c  what is worth a warning
-//   write.c    the way back: settings as a block or a config (write.h)
+//   publication.c, write_block.c, write.c
+//              the way back: what of a plan others can have, and that as a block or a config (write.h)
 //
 // This program is STRICT: it refuses a wrong value by its line and key. The exporter asks it by
 // --fields. An engine takes what its parser takes, and refuses by an error of its own.
@@ -343,6 +345,11 @@ void config_read_layers(Config *c);
 // Refuses what the block of the kind of layers must not be, warns of what contradicts it, and names
 // it. With a block for each kind, finds the base as well, since that can be wrong, too.
 void config_check_block(Config *c);
+
+// ---- read_block.c: a block's settings, checked ----
+
+// Reads the block of a kind of layers into c->file, and warns of what is worth it.
+void config_read_block(Config *c, int kind);
 
 // ---- remarks.c: what is worth a warning ----
 

@@ -10,7 +10,7 @@
 
 // ---- the rules ----
 
-// What was found counts, and read.c in src/configs alone says what is refused.
+// What was found counts, and read_block.c in src/configs alone says what is refused.
 static void rope_c(Config *c) {
     Error err;
     RopeFile *file = alloc_array(1, sizeof *file, "a reading", &err);

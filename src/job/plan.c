@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../configs/write.h"
 #include "../fast/kv_cache.h"
 
 // Usual lengths of a text, a bench and a piece of --spread.
