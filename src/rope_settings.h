@@ -79,7 +79,7 @@ typedef struct {
     RopeConfig sliding;  // the same of layers with LAYER_SLIDING; not used if the model has none
     int head_dim;        // of the model, of which rope.rotary_dim turn
     bool stale_keys;     // see SessionConfig
-    int spread, piece;  // see Spread: positions (0: as many as tokens), tokens of a piece
+    int spread, piece;   // see Spread: positions (0: as many as tokens), tokens of a piece
     char name[MAX_METHOD_NAME];  // in tables
 } RopePlan;
 

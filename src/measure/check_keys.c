@@ -186,14 +186,14 @@ static int most_passkeys(const Check *c, const Row *row) {
 // Opens the trials of a length, or of a short text, whose prompts share what is before the key.
 static bool open_passkeys(Check *c, Row *row, int length, Error *err) {
     LongReading *r = c->long_reading;
-    if (r->tasks && r->passkey_length == length) return true;
+    if (r->keys && r->passkey_length == length) return true;
     session_free(r->passkeys);
-    passkeys_close(r->tasks);
+    passkeys_close(r->keys);
     r->passkeys = NULL;
     r->plan = c->job->plans[0];
-    r->tasks = passkeys_open(c->job, length, err);
+    r->keys = passkeys_open(c->job, length, err);
     r->passkey_length = length;
-    if (!r->tasks) return false;
+    if (!r->keys) return false;
     const RopePlan *plan = length == row->length ? &r->plan : &c->references[c->reference_is];
     open_long(c, &r->passkeys, plan, length, row);
     return true;
@@ -215,9 +215,9 @@ static Verdict decide_share(const Samples *s) {
 static bool ask_passkey(Check *c, Row *row, int length, int depth, Samples *found, Error *err) {
     bool is_found;
     if (!open_passkeys(c, row, length, err)) return false;
-    if (!passkeys_fit(c->long_reading->tasks)) row->verdict = UNABLE;
+    if (!passkeys_fit(c->long_reading->keys)) row->verdict = UNABLE;
     if (row->verdict == UNABLE || row->lacks) return true;
-    if (!passkeys_ask(c->long_reading->tasks, c->long_reading->passkeys, found->n, depth, &is_found,
+    if (!passkeys_ask(c->long_reading->keys, c->long_reading->passkeys, found->n, depth, &is_found,
                       err))
         return false;
     add_sample(found, is_found);

@@ -52,7 +52,7 @@ void long_free(Check *c) {
     session_free(r->windowed);
     session_free(r->pairs);
     session_free(r->passkeys);
-    passkeys_close(r->tasks);
+    passkeys_close(r->keys);
     for (int i = 0; i < MAX_LENGTHS; i++) {
         free(r->nll[i]);
         free(r->short_nll[i]);

@@ -34,10 +34,6 @@ RunJob measure_tasks;
 // trials are of that length.
 RunJob print_prompts;
 
-// The tasks of a list (NULL: passkey) as bits by their order. 0 with the reason where one is not
-// known.
-unsigned tasks_asked(const char *list, Error *err);
-
 // LongRoPE's search (arXiv 2402.13753): searches windows of job->length positions of job->ids. Prints
 // what it found, and the block as --rope-json does. Ctrl-C ends it with the best so far.
 RunJob search_divisors;
@@ -141,15 +137,3 @@ void show_progress(const Method *method, double done);
 
 // Prints what it adds at distances up to job->length. False with the reason.
 bool explain_encoding(const Job *job, Error *err);
-
-// ---- tasks.c: keys that --check hides ----
-
-// Passkeys in texts of one length, the same ones for any seed. NULL with the reason.
-typedef struct Tasks Tasks;
-Tasks *passkeys_open(const Job *job, int length, Error *err);
-void passkeys_close(Tasks *keys);
-// Whether a key and its question fit in the length at all. If not, no key may be asked for.
-bool passkeys_fit(const Tasks *keys);
-// Hides key number `number` in one of five depths, 0 to 4, of a text that the session then reads,
-// and asks for it. False with the reason.
-bool passkeys_ask(Tasks *keys, Session *s, int number, int depth, bool *found, Error *err);
