@@ -13,7 +13,7 @@ typedef enum { NOTHING, FLAG, WHOLE, NUMBER, WORD, TEXT, SEED, PAIR } ValueType;
 // A value that can be set. One of RoPE can be on the command line, in a list of methods, and in
 // a block of JSON.
 typedef struct {
-    const char *option, *argument, *help;  // on the command line; option NULL: it is none
+    const char *option, *argument, *help;  // on the command line; option NULL: it has none
     ValueType type;
     size_t place;      // in RopeConfig; of an option, in the struct that it is read into
     double low, high;  // limits, both included; of words: 0 and the last one

@@ -72,7 +72,7 @@ class Stranger(Interview):
 
 class Said:
     """What one server says of each prompt: `rounds` of log-probabilities or words, its count, or why it is refused. A
-    server that counts only what its cache had not has counted the prompt behind a beginning: `is_begun`."""
+    server that counts only what its cache had not has counted the prompt after a beginning: `is_begun`."""
 
     def __init__(self, rounds: List[Any], counted: Optional[int], refused: Optional[str],
                  is_begun: bool = False) -> None:

@@ -40,7 +40,7 @@ typedef struct {
     char mended[80];  // of a whole one: the line, and what there is no JSON; empty: all of it is
 } Card;
 
-// Reads a text as model cards have it: a fence of backticks around it, lines in front that begin
+// Reads a text as in model cards: a fence of backticks around it, lines in front that begin
 // with #, members without braces, dots for the rest, a comma after the last member. False with the
 // reason when it is no JSON for all that.
 bool card_read(Card *card, const char *text, size_t length, Error *err);
@@ -91,7 +91,7 @@ typedef struct {
     bool saved;                                 // the library writes it itself, and nobody reads it
     bool of_some;                               // some families alone read it
     const char *absent, *read_by, *misspelled;  // NULL: nothing
-    // In families that nobody looked at: other names of it, and the values with which layers turn;
+    // In unverified families: other names of it, and the values with which layers turn;
     // NULL: none, and it says nothing of that.
     const char *also, *turns;
 } ConfigKey;
@@ -145,7 +145,7 @@ typedef struct {
     const Json *whole;         // all that was given, a wrapper's too
     const Json *outer;         // the config that it may be inside
     const Json *config;        // the text model's config in it; NULL: none, so no keys
-    const Json *alone;         // the object of a text that is a block by itself; NULL: it is none
+    const Json *alone;         // the object of a text that is a block by itself; NULL: it is not
     const RopeFamily *family;  // NULL: none, which the STRICT reader alone takes
     Json *of_class[N_KINDS];   // the blocks that its class has; NULL: none
     unsigned flags;
@@ -185,7 +185,7 @@ typedef struct {
     int model_head;             // 0: there is no model
     int model_sliding_head;     // of its sliding layers; 0: the same
     bool keeps_sliding;         // a block by itself is of the full layers of a model with two RoPEs
-    bool is_any;                // nobody looked at its family
+    bool is_any;                // its family is unverified
     bool says_theta;            // a key says theta
     bool good;                  // nothing is wrong so far; if false at first, nothing is said
     Error *err;                 // the first thing that is wrong
@@ -217,10 +217,10 @@ extern const int n_config_keys;
 const char *config_other_file(const Json *object);
 // The row of a key. NULL: there is none.
 const ConfigKey *config_key(const char *name);
-// The key of a place (KEY_AT_...) that a name is written like, which is none. NULL: none is near.
+// The key of a place (KEY_AT_...) that a name, which is no key, is written like. NULL: none is near.
 const char *config_key_meant(const char *name, unsigned at);
 
-// The name under which an object has a key: its own, or another, in a family that nobody looked at.
+// The name under which an object has a key: its own, or another, in an unverified family.
 const char *config_name_in(const Config *c, const Json *object, const char *key, Word *room);
 
 // The largest number that is taken.
@@ -256,7 +256,7 @@ void config_reject(Config *c, const Json *object, const char *key, const char *f
     __attribute__((format(printf, 4, 5)));
 // It adds a line to what is worth a warning.
 void config_remark(Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
-// The same of what no reader looks at, engines neither.
+// It adds a line about what no reader looks at, engines neither.
 void config_unread(Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // ---- blocks.c: the text model, and where its settings are ----
@@ -329,7 +329,7 @@ RopeType config_type_named(const Config *c, const Json *name);
 void config_fill_factor(Config *c);
 // Whether no layer turns.
 bool config_is_still(const Config *c);
-// The key that says so of a family that nobody looked at. NULL: none does.
+// The key that says so of an unverified family. NULL: none does.
 const ConfigKey *config_says_still(const Config *c);
 // How much of a head turns, by the share: elements, or with proportional pairs.
 void config_turn(const Config *c, int head_dim);
@@ -360,7 +360,7 @@ void config_check_keys(Config *c, const Json *object);
 // objects of settings.
 void config_refuse_repeated(Config *c);
 // Warn of what a block that was read contradicts or lacks; of keys that are lost where they are; and
-// of what was taken for granted of a family that nobody looked at.
+// of what was taken for granted of an unverified family.
 void config_remark_contradictions(Config *c);
 void config_remark_absent(Config *c);
 void config_remark_lost(Config *c);

@@ -115,7 +115,7 @@ static void check_sizes(Config *c) {
 static bool settle_still(Config *c) {
     const Json *head = json_member(c->config, "head_dim");
     if (head && head->kind != 'n') config_number(c, c->config, "head_dim", 0);
-    if (!c->file->head_dim) c->file->head_dim = 2;  // which nobody looks at
+    if (!c->file->head_dim) c->file->head_dim = 2;  // which nothing reads
     c->file->rope = c->file->sliding = (RopeConfig){.rotary_dim = c->file->head_dim,
                                                     .theta = c->family->theta,
                                                     .train_ctx = c->trained ? c->trained : 1,

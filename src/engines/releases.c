@@ -230,7 +230,7 @@ static void write_release(double release, char *out, size_t size) {
     if (patch && n > 0 && (size_t)n < size) snprintf(out + n, size - (size_t)n, ".%d", patch);
 }
 
-// Where the release of transformers alone was told: the newest release that goes with it.
+// Where the release of transformers alone is given: the newest release that goes with it.
 static void choose_release(Reading *out) {
     const char *name = engines[out->row].name;
     for (int row = 0; row < N_REQUIRED; row++) {
@@ -242,7 +242,7 @@ static void choose_release(Reading *out) {
     }
 }
 
-// A release of which the first parts alone were told, 0.5 of 0.5.23, is the newest.
+// A release of which the first parts alone are given, 0.5 of 0.5.23, is the newest.
 static void take_newest(const char *told, int row, double *release) {
     const char *last = engines[row].last;
     const size_t n = strlen(told);

@@ -73,8 +73,8 @@ static bool hide_and_ask(Asking *a, int number, int *correct, Error *err) {
     return true;
 }
 
-// A page stands at the cell's depth and again at the end, and is right when it is half as
-// perplexing there. Trials take the pages behind the haystack in turn.
+// A page is at the cell's depth and again at the end, and is right when it is half as perplexing
+// there. Trials take the pages after the haystack in turn.
 static bool copy_page(Asking *a, int number, int *correct, Error *err) {
     int n = a->trial.length;
     int page = n / 8 < PAGE ? n / 8 : PAGE;

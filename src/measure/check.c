@@ -1,4 +1,4 @@
-// --check: does a model hold to -n positions as it stands? Its settings are judged first. Then the same
+// --check: does a model hold to -n positions as it is? Its settings are judged first. Then the same
 // tokens are read in two ways, so that nothing but positions differs: a short text in place by its own
 // settings and by those that are tried, and the end of a long text after all of it and after its last
 // words alone. docs/check.md has the rows, their limits and the reasons for them.

@@ -112,7 +112,7 @@ typedef struct {
     int half;                             // tokens of a scored stretch of a long text
     int before;                           // it, which the reference reads alone
     int32_t *ids;                         // (n_ids) of the text, without BOS
-    size_t n_ids, n_given;  // n_given: as given; behind them come the story and plain English
+    size_t n_ids, n_given;  // n_given: as given; after them come the story and plain English
     bool is_strange;        // the tokenizer was not made for the text
     int window;             // tokens of a stretch, within the trained context
     int n_stretches;        // that the text has

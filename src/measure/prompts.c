@@ -14,7 +14,7 @@ static void print_message(const char *role, const char *text, size_t n) {
     printf("}");
 }
 
-// The messages of a chat, as OpenAI's forms have them.
+// The messages of a chat, as in OpenAI's forms.
 static void print_messages(const Prompt *p) {
     printf("[");
     print_message("user", p->text, p->question);

@@ -166,7 +166,7 @@ static bool try_candidate(Search *s, const DivisorList *c, bool *better, Error *
     return true;
 }
 
-// Adds a hill of height x around center number h. Pairs behind it rise with it, and pairs before it
+// Adds a hill of height x around center number h. Pairs after it rise with it, and pairs before it
 // sink with it, so that divisors never fall from pair to pair. They stay from 1 to twice the scale.
 static void add_hill(const Search *s, DivisorList *c, int h, double x) {
     double *e = c->log_divisors;
@@ -193,7 +193,7 @@ static void set_steps(Search *s, double step) {
 // Tries YaRN, ntk and linear as they are, and the method of --rope; then mutants of the best.
 static bool begin(Search *s, Error *err) {
     static const int methods[] = {ROPE_YARN, ROPE_NTK, ROPE_LINEAR};
-    enum { OWN = sizeof methods / sizeof *methods };  // behind them comes the method of --rope
+    enum { OWN = sizeof methods / sizeof *methods };  // after them comes the method of --rope
     for (int i = 0; i < FIRST_LISTS && !is_over(s); i++) {
         RopeConfig config = i < OWN ? s->start : s->job->plans[0].rope;
         RopeFreqs f;

@@ -93,7 +93,7 @@ DOES_WORDS = {
     # Blocks.
     'full_plain': 'full layers get no block',
     'scaling_alone': 'rope_parameters is not read, and rope_scaling is of the full layers',
-    'null_block_unseen': 'nobody looked at a rope_scaling of null',
+    'null_block_unseen': 'a rope_scaling of null is unverified',
     'tells_block': "a config without a block gets the class's, and a note says so",
     'two_keys': 'a block has `type`, linear or dynamic, and a factor, and no more',
     'three_keys': "a block has `type` and longrope's lists, and no more",
@@ -102,8 +102,8 @@ DOES_WORDS = {
     'needs_theta': 'at the top level',
     'takes_parameters': 'a theta and a block of rope_parameters count where there are none beside it',
     # Methods.
-    'linear_alone': 'nobody looked at types but linear',
-    'llama3_unseen': 'nobody looked at llama3',
+    'linear_alone': 'types but linear are unverified',
+    'llama3_unseen': 'llama3 is unverified',
     'proportional': 'it knows the rope_type proportional',
     'yarn_by_type': "yarn was converted before others', where the key is `type`",
     'yarn_told': "the file tells yarn's betas, and mscale_all_dim, which it must have",
