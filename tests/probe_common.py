@@ -118,7 +118,7 @@ def probe(*arguments):
 
 
 def program(*arguments, **options):
-    """The same as a program of its own."""
+    """The probe as a program of its own."""
     return subprocess.Popen([sys.executable, '-S', os.path.join(ROOT, 'server_probe.py')] + [str(a) for a in arguments],
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 

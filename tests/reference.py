@@ -94,7 +94,7 @@ def rope(c, length):
 
 
 def slow_pairs(c):
-    """How many pairs do not make two turns within L: those that cope slows unless it is told otherwise."""
+    """How many pairs do not make two turns within L: those that cope slows unless a setting says otherwise."""
     d = turning(c)
     return max(1, sum(c['train_ctx'] * c['theta'] ** (-2 * i / d) < 4 * math.pi for i in range(d // 2)))
 
