@@ -30,6 +30,7 @@ lint: run
 	$(PYTHON) tools/lint/house.py || status=1; \
 	$(PYTHON) tools/generate/header_table.py --check || status=1; \
 	$(PYTHON) tools/generate/family_table.py --check || status=1; \
+	$(PYTHON) tools/generate/key_table.py --check || status=1; \
 	$(PYTHON) tools/lint/words.py || status=1; \
 	$(PYTHON) tools/lint/documents.py || status=1; \
 	if found mypy; then mypy $(MYPY) export probe || status=1; fi; \
