@@ -96,14 +96,15 @@ all: run core llama
 # What is written in C from data: families and keys of configs, and the story of book.txt. It is written once, before
 # anything is compiled, and only what changed gets a new time. Without Python, or without the data, it stays as committed.
 # As a makefile that is included, build/tables comes before make looks at any file.
-TABLE_DATA = export/families.json src/configs/keys.json tools/generate/family_table.py book.txt tools/generate/prose.py
+TABLE_MAKERS = $(patsubst %,tools/generate/%.py,family_table key_table prose)
+TABLE_DATA = export/families.json src/configs/keys.json $(TABLE_MAKERS) book.txt
 TABLES = src/configs/family_words.h src/configs/family_table.h src/configs/key_table.h src/measure/prose.inc
 $(TABLES): build/tables ;
 -include build/tables
 build/tables: $(wildcard $(TABLE_DATA))
 	@mkdir -p build
 	@if [ $(words $^) = $(words $(TABLE_DATA)) ] && command -v $(PYTHON) > /dev/null; then \
-		$(PYTHON) tools/generate/family_table.py && $(PYTHON) tools/generate/prose.py; fi
+		for maker in $(TABLE_MAKERS); do $(PYTHON) $$maker || exit 1; done; fi
 	@touch $@
 $(sort $(OBJECTS) $(CORE_OBJECTS) $(LLAMA_OBJECTS)): | build/tables
 

@@ -36,7 +36,7 @@ REGEXES = {
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}"
     r"| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+": QWEN35,
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+": GPT2}
-# Each by itself, and the three of DeepSeek V3, which cut one behind the other: numbers, CJK, what is between.
+# Each by itself, and the three of DeepSeek V3, which cut one after the other: numbers, CJK, what is between.
 SPLITS: Dict[Tuple[str, ...], int] = {(regex,): number for regex, number in REGEXES.items()}
 SPLITS[
     r"\p{N}{1,3}", '[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+',
@@ -47,7 +47,7 @@ BY_CASE = GPT4O, TEKKEN, KIMI  # patterns that tell capitals from small letters
 # Llama 3's control tokens, in order from id 128000 (Meta's llama-models, 2025). Llama 3 and 3.1 have the same
 # tokenizer.model with some of these still called reserved; the ids of those that are in use were never changed.
 LLAMA3_RANKS = 128000
-KIMI_CONTROL = 256  # tokens behind Kimi's ranks
+KIMI_CONTROL = 256  # tokens after Kimi's ranks
 LLAMA3_CONTROL = [
     '<|begin_of_text|>', '<|end_of_text|>', '<|reserved_special_token_0|>', '<|reserved_special_token_1|>',
     '<|finetune_right_pad_id|>', '<|step_id|>', '<|start_header_id|>', '<|end_header_id|>', '<|eom_id|>', '<|eot_id|>',
@@ -112,7 +112,7 @@ def read_ranks(job: Job, path: str) -> Dict[bytes, int]:
 
 def by_ranks(path: str, ranks: Dict[bytes, int], control: List[Token], split: int, bos_id: int,
              ends: List[int]) -> Tokenizer:
-    """The tokenizer of ranks and of the tokens behind them. A word that is a token is not merged. Any two neighbours
+    """The tokenizer of ranks and of the tokens after them. A word that is a token is not merged. Any two neighbours
     that spell a token may be merged, and the token's rank says when (see score_merges)."""
     for byte in range(256):
         if bytes([byte]) not in ranks:
@@ -136,7 +136,7 @@ def read_tiktoken(job: Job, path: str, n_ranks: int = LLAMA3_RANKS) -> Tokenizer
 
 
 def read_kimi(job: Job, path: str, added: List[Tuple[int, bytes, bool]]) -> Tokenizer:
-    """Kimi's tiktoken.model, behind whose tokens stand 256 more: those that tokenizer_config.json adds (id, text,
+    """Kimi's tiktoken.model, after whose tokens come 256 more: those that tokenizer_config.json adds (id, text,
     whether it is special), and reserved ones between them. No text begins with one."""
     ranks = read_ranks(job, path)
     control: List[Token] = [[b'<|reserved_token_%d|>' % (len(ranks) + i), 0.0, CONTROL] for i in range(KIMI_CONTROL)]

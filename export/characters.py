@@ -124,7 +124,7 @@ def check_empty_split(step):
 
 def score_merges(model, vocab, merges, tokens):
     """Gives scores such that sentencepiece's rule, the neighbours whose joined spelling has the best score come
-    first, is the list of merges; refused when it is not. Two things make it so. (In which order the merges stand
+    first, is the list of merges; refused when it is not. Two things make it so. (The order of the merges
     that make one token does not matter: only one of them ever comes up, which the merges of better tokens decide
     when they take the token's text.) Runs of spaces may be made in any order that `grow_from_the_left` knows."""
     def refuse(why, *what):
@@ -139,7 +139,7 @@ def score_merges(model, vocab, merges, tokens):
     for a, b in merges:
         if any(map(cut_out, (a, b, a + b))):
             continue
-        # 1. The merges that make a token stand together; those that make runs of spaces do when these grow.
+        # 1. The merges that make a token follow one another; those that make runs of spaces do when these grow.
         group = RUNS if grow and is_run(a + b) else a + b
         place, last = place + (group != last), group
         if order.setdefault(group, place) != place or order.setdefault(a + b, place) != place:
@@ -168,13 +168,13 @@ def is_run(text):
 
 
 def grow_from_the_left(merges):
-    """Whether merges of runs of spaces that do not stand together by tokens, as Gemma's and Llama 2's, do what one
+    """Whether merges of runs of spaces that are not together by tokens, as Gemma's and Llama 2's, do what one
     score for all runs does. With one score the leftmost pair goes first. So the first space of a run takes one space
     after the other, up to the longest token M, and then the next one does. The list does the same if a run of n
-    (2 <= n < M) and a space come before two spaces. For behind full tokens M M ... there is one run that grows, and
-    behind it are single spaces; nothing else can be made, as no token is longer than M.
+    (2 <= n < M) and a space come before two spaces. For after full tokens M M ... there is one run that grows, and
+    after it are single spaces; nothing else can be made, as no token is longer than M.
 
-    Beside that the runs' merges have to stand together, and what is made of a run and something else behind them.
+    Beside that the runs' merges have to be together, and what is made of a run and something else after them.
     Then whatever is better than runs is made before them, of single spaces, whatever is worse is made of whole runs,
     and runs never meet again."""
     made, at = [a + b for a, b in merges], {(len(a), len(b)): i for i, (a, b) in enumerate(merges)}

@@ -11,7 +11,7 @@ from .common import Job, read_json, read_small
 
 MOST_BYTES = 4096  # of a prompt; published ones have up to 300
 NEWLINE = r'(?:\n|\\n)'
-# A text of one piece: no expression in it, and no end of the string that it may stand in.
+# A text of one piece: no expression in it, and no end of the string that it may be in.
 TEXT = r"""((?:[^{}'"<>\\]|\\.|'(?=\w)|\{(?![{%#])|(?<!%)\}(?!\}))+?)"""
 FORMS = (
     r'<\|im_start\|>system' + NEWLINE + TEXT + r'<\|im_end\|>',            # Qwen 2 and 2.5, SmolLM 2

@@ -1,5 +1,5 @@
 """config.json: the header's fields, by the names of docs/format.md. layers.py reads what a config says of layers, and
-rope.py asks ./run what it says of RoPE. What families make of a key, or of none, is in their rows (families.py)."""
+rope.py asks ./run what it says of RoPE. How families read a key, or the lack of it, is in their rows (families.py)."""
 
 from __future__ import annotations
 

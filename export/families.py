@@ -323,7 +323,7 @@ def feature_named(name: str, where: str) -> Feature:
 
 
 # What a word may be, where it is one of a few: '' is `no such thing`.
-VALUES = {
+VALUES: Dict[str, Dict[str, Tuple[str, ...]]] = {
     'layers': {'rule': RULES, 'full': ('last', 'first', 'from_end'), 'also_full': ('', 'first', 'last'),
                'others': ('sliding', 'linear'), 'without_rope': ('', 'listed', 'full', 'full_beside_sliding')},
     'rope': {'one_block': ('', 'full', 'refused'), 'attention_factor': ('', 'long_mscale', 'one'),

@@ -310,7 +310,7 @@ def widen(chunks: Iterable[bytes], dtype: str) -> Iterator[bytes]:
         if dtype == 'BF16':  # the upper half of a float32
             wide = bytearray(4 * count)
             wide[2::4], wide[3::4] = chunk[0::2], chunk[1::2]
-            yield wide
+            yield bytes(wide)
         else:
             yield struct.pack('<%df' % count, *struct.unpack('<%de' % count, chunk))
 

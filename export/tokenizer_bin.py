@@ -44,7 +44,7 @@ def read_tokenizer_bin(job: Job, path: str, vocab_size: int) -> Tokenizer:
 
 
 def is_written_here(path: str) -> bool:
-    """Whether a file is a tokenizer with the trailer that this exporter writes behind the tokens, and nobody else."""
+    """Whether a file is a tokenizer with the trailer that this exporter writes after the tokens, and nobody else."""
     with open(path, 'rb') as file:
         data = file.read(TEXT_LIMIT)
     try:

@@ -173,7 +173,7 @@ def read_bytelevel(top, model, vocab, merges):
 
 
 def can_be_a_word(text):
-    """Whether a pattern may cut a text into words of which one is this. No word of any pattern goes on behind its
+    """Whether a pattern may cut a text into words of which one is this. No word of any pattern goes on after its
     letters or digits with a sign, but for an apostrophe, so that [INST], <s> and <|im_end|> are none."""
     kinds = [unicodedata.category(c)[0] for c in text]
     first = next((i for i, kind in enumerate(kinds) if kind in 'LN'), len(text))

@@ -13,7 +13,7 @@ typedef enum { NOTHING, FLAG, WHOLE, NUMBER, WORD, TEXT, SEED, PAIR } ValueType;
 // A value that can be set. One of RoPE can be on the command line, in a list of methods, and in
 // a block of JSON.
 typedef struct {
-    const char *option, *argument, *help;  // on the command line; option NULL: it is none
+    const char *option, *argument, *help;  // on the command line; option NULL: it has none
     ValueType type;
     size_t place;      // in RopeConfig; of an option, in the struct that it is read into
     double low, high;  // limits, both included; of words: 0 and the last one
@@ -79,8 +79,7 @@ typedef struct {
     RopeConfig sliding;  // the same of layers with LAYER_SLIDING; not used if the model has none
     int head_dim;        // of the model, of which rope.rotary_dim turn
     bool stale_keys;     // see SessionConfig
-    // see Spread: positions (0: as many as tokens), tokens of a piece, first of the crowd
-    int spread, piece, crowd;
+    int spread, piece;   // see Spread: positions (0: as many as tokens), tokens of a piece
     char name[MAX_METHOD_NAME];  // in tables
 } RopePlan;
 

@@ -64,7 +64,7 @@ def exports(*arguments):
 # ---- counting ----
 
 # What is counted is cases: a test_* function, and each row of a table that a test asks by itself (case). A case passes
-# if all that check() was told in it is true, and there was something to tell.
+# if all that check() was given in it is true, and there was something to check.
 counts = {'passed': 0, 'failed': 0, 'skipped': 0}
 stack = []  # the cases under way, the innermost last: [what was checked, what failed, what was skipped, its name]
 
@@ -325,11 +325,6 @@ def table(text):
     return settings, header, [dict(zip(header, row)) for row in rows]
 
 
-def crowded():
-    """./run whose texts with jumps count keys as a crowd."""
-    return compiled('tests/test_crowd.c', 'same', '-Wl,--wrap=session_new')
-
-
 def perplexity(model, ids, *arguments, program=RUN):
     """The nll column of --ppl --per-token for ids. --tsv, for Emscripten takes every output for a terminal."""
     path = in_work('ids.txt')
@@ -433,7 +428,7 @@ def compile_all(folder, source, kind, more_flags):
 
 
 def closure(program, objects):
-    """Those of the objects that a program's own object stands on, by nm; all, where there is none."""
+    """Those of the objects that a program's own object needs, by nm; all, where there is none."""
     if not shutil.which('nm'):
         return objects
     told = subprocess.run(['nm', '-A', program, *objects], stdout=subprocess.PIPE, check=True, universal_newlines=True)
@@ -857,7 +852,7 @@ def write_model(path, c, weights):
 
 
 def read_model(path):
-    """A model file of floats and ggml's blocks as config() and write_model() have it: the fields and lists, and the
+    """A model file of floats and ggml's blocks as in config() and write_model(): the fields and lists, and the
     weights."""
     data = read(path)
     size = HEADER_BYTES[struct.unpack_from('<I', data, 4)[0]]

@@ -155,7 +155,7 @@ TURNED = 'wq', 'wk', 'bq', 'bk', 'q_norm', 'k_norm'
 
 
 def order_of(c, layer):
-    """Where Hugging Face's element i of a head stands in ours: the two of a pair lie half of what turns apart, or half
+    """Where Hugging Face's element i of a head is in ours: the two of a pair lie half of what turns apart, or half
     of the head with proportional."""
     slides = c['layers'][layer] & TURNS_AS_SLIDING if c['layer_table'] else 0
     head = shape_of(c, layer)[2]

@@ -52,7 +52,7 @@ VARIANTS = {
     # Memory that was never written, and leaks. Valgrind knows no AVX-512.
     'valgrind': ("CC=gcc CFLAGS='-O1 -g -march=x86-64-v3' OPENMP=",
                  'valgrind -q --error-exitcode=99 --leak-check=full'),
-    # The same for all instructions, by the compiler, which sees what valgrind's processor lacks.
+    # Memory under all instructions, by the compiler, which sees what valgrind's processor lacks.
     'memory': ("CC=clang CFLAGS='-O1 -g -march=native -fsanitize=memory' OPENMP=", ''),
     # Races between threads: clang's OpenMP tells the sanitizer, through Archer, what waits for what. gcc's does not.
     'threads': ("CC=clang CFLAGS='-O1 -g -march=native -fsanitize=thread' OPENMP=-fopenmp",

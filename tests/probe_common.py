@@ -13,7 +13,7 @@ from fake_server import MODEL, likeliest
 
 sys.path[:0] = [ROOT, os.path.join(ROOT, 'tools', 'measure')]
 import server_probe  # noqa: E402
-from probe.no_model import tasks  # noqa: E402
+from probe.no_model import trials  # noqa: E402
 from probe.numbers import ours  # noqa: E402
 from probe.reading import reading  # noqa: E402
 from probe.numbers.candidates import Candidate  # noqa: E402
@@ -89,7 +89,7 @@ def remembering_computed(model, ids, asked, arguments):
 
 
 def remember():
-    ours.run = tasks.run = remembering_run
+    ours.run = trials.run = remembering_run
     ours.Model.computed = remembering_computed
 
 
@@ -118,7 +118,7 @@ def probe(*arguments):
 
 
 def program(*arguments, **options):
-    """The same as a program of its own."""
+    """The probe as a program of its own."""
     return subprocess.Popen([sys.executable, '-S', os.path.join(ROOT, 'server_probe.py')] + [str(a) for a in arguments],
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 

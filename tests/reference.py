@@ -94,7 +94,7 @@ def rope(c, length):
 
 
 def slow_pairs(c):
-    """How many pairs do not make two turns within L: those that cope slows unless it is told otherwise."""
+    """How many pairs do not make two turns within L: those that cope slows unless a setting says otherwise."""
     d = turning(c)
     return max(1, sum(c['train_ctx'] * c['theta'] ** (-2 * i / d) < 4 * math.pi for i in range(d // 2)))
 
@@ -145,15 +145,6 @@ def spread(n, length, piece):
     out among the gaps between pieces, as evenly as whole numbers allow."""
     gaps = (n - 1) // piece
     return [i + (length - n) * (i // piece) // gaps if gaps else i for i in range(n)]
-
-
-def crowd(positions, piece, query, key):
-    """How often the key of token number `key` counts for that of number `query`: as often as there are positions from
-    its piece to the next one, for each of the piece's tokens. Keys of the query's own piece and BOS count once."""
-    first = key // piece * piece
-    if key == 0 or first == query // piece * piece:
-        return 1
-    return (positions[first + piece] - positions[first]) / piece
 
 
 def turns(c, positions, map=None, stale=False):
@@ -302,13 +293,13 @@ def score_scale(c):
     return (c['score_scale'] or 1 / math.sqrt(c['head_dim'])) * grown
 
 
-def attend(queries, keys, values, c, positions, window, sinks, chunk, meet, between, far, counts, learned):
+def attend(queries, keys, values, c, positions, window, sinks, chunk, meet, between, far, learned):
     """meet(h, q, k, between(i, j)) is the score of a query at i and a key at j, before score_scale; far(d) is added
-    to values at distance d, if anything is. A key counts once, or counts(number of the query, its own) times. learned:
-    None, or for each head the score of a key that is not there, its sink: it takes weight and has no value."""
+    to values at distance d, if anything is. learned: None, or for each head the score of a key that is not there, its
+    sink: it takes weight and has no value."""
     share, scale = c['n_heads'] // c['n_kv_heads'], score_scale(c)
     out = []
-    for number, (position, heads) in enumerate(zip(positions, queries)):
+    for position, heads in zip(positions, queries):
         mixed = []
         seen = [k for k, key in enumerate(positions) if sees(position, key, window, sinks, chunk)]
         apart = [between(position, positions[k]) for k in seen]
@@ -317,8 +308,6 @@ def attend(queries, keys, values, c, positions, window, sinks, chunk, meet, betw
                       for k, what in zip(seen, apart)]
             top = max(scores + (learned or [])[h:h + 1])
             weights = [math.exp(score - top) for score in scores]
-            if counts:
-                weights = [weight * counts(number, k) for weight, k in zip(weights, seen)]
             total = sum(weights) + (math.exp(learned[h] - top) if learned else 0)
             there = [values[k][h // share] for k in seen]
             if far:
@@ -775,11 +764,11 @@ def added(c, stream, rows, after):
     return both(stream, [[x * (c['residual_scale'] or 1) for x in row] for row in after(rows)])
 
 
-def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn=False, stale=False, piece=0):
+def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn=False, stale=False):
     """Logits of every position of one pass over ids. They are at 0, 1, 2 and so on, or at `positions`: what a query
     sees of a longer text is enough for a model of one layer. map: of distance_map, for full layers; logn: scores grow
-    past L; stale: every position turns at the scale of a text that ends with it; piece: keys of earlier pieces count as
-    a crowd. Layers that turn as sliding ones read in place."""
+    past L; stale: every position turns at the scale of a text that ends with it. Layers that turn as sliding ones read
+    in place."""
     in_place = list(range(len(ids)))
     of_text = positions or in_place
     dim, eps, after_eps = c['dim'], c['norm_eps'], c['after_norm_eps'] or c['norm_eps']
@@ -854,7 +843,6 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
         chunk = 0 if flags & SEES_ALL else c['attention_chunk']
         mixed = attend(queries, keys, values, c, positions, width, sinks, chunk, meet, between,
                        distant(c, weights, layer),
-                       (lambda i, j: crowd(of_text, piece, i, j)) if piece and positions is of_text else None,
                        list(weights['sinks.%d' % layer]) if 'sinks.%d' % layer in weights else None)
         mixed = [by_gate(c, weights, layer, x, m, seen) for x, m in zip(before, mixed)]
         wo = rows_of(weights, 'wo.%d' % layer, c['n_heads'] * (c['value_dim'] or c['head_dim']))

@@ -678,7 +678,7 @@ def test_tiktoken(rng, texts, tokens):
 
 
 def llama2_spec(rng, texts, runs=(2, 3, 4, 8)):
-    """Merges of characters such as Hugging Face makes of a sentencepiece model: all pairs
+    """Merges of characters such as Hugging Face derives from a sentencepiece model: all pairs
     of a token, token by token."""
     chars = sorted({c for text in texts for c in replaced(text)
                     if c.isalnum() and c < '\u0500' or c in ".,!?'-"} | {'\u2581'})
@@ -881,7 +881,7 @@ def test_llama2(rng, texts):
     refused('NFKC', changed(lambda m, s: s['normalizer']['normalizers'].append({'type': 'NFKC'})),
             'normalizer.normalizers[2].type', 'NFKC')
     refused('no Strip', changed(lambda m, s: s['decoder']['decoders'].pop()), 'decoder')
-    tab = changed(lambda m, s: s['model'].update(vocab={  # as Gemma 1 and 2 have it
+    tab = changed(lambda m, s: s['model'].update(vocab={  # as in Gemma 1 and 2
         '\t' if text == '<0x09>' else text: id for text, id in s['model']['vocab'].items()}))
     _, path, size = export(tab)
     check(encode(path, size, [b'\t'])[0][-1] == vocab['<0x09>'], 'a tab in the place of its byte token')

@@ -39,7 +39,7 @@ def judge(model, *options):
 
 
 def judge_settings(model, *options, n=512):
-    """The same of the settings alone, for rows that need no text: in a millisecond."""
+    """A check of the settings alone, for rows that need no text: in a millisecond."""
     result = run(model, '--check', '--settings', '-n', n, *options)
     _, header, rows = table(result.out)
     check(header == COLUMNS and not result.err, 'settings alone', result)
@@ -91,7 +91,7 @@ def test_more_good_models():
 
 
 def test_a_text_of_the_users():
-    """FILE is read all over: what stands first in it does not decide. Too short a one, or none, is named."""
+    """FILE is read all over: what comes first in it does not decide. Too short a one, or none, is named."""
     text = write(in_work('text.txt'), good(MODEL, '-n', 500, '-t', 0.9, '-s', 3, '--ignore-eos').raw * 6)
     result = run(MODEL, '--check', text, '-n', 128, timeout=300)
     check(verdict_of(result)[0] == YES and text in result.out, '--check FILE', result)
@@ -110,7 +110,7 @@ def story(words):
 
 @takes_long
 def test_a_short_file():
-    """Behind a FILE that is shorter than -n the story stands, and plain English behind that."""
+    """After a FILE that is shorter than -n comes the story, and plain English after that."""
     text = write(in_work('page.txt'), story(1100))
     found = verdict_of(run(SIBLING, '--check', text, '-n', '2k', '--budget', 600))
     check(found[0] == YES, 'a page of text for 2,048 positions', found)
@@ -269,7 +269,7 @@ def test_settings_alone():
 
 
 def test_unsaid_original():
-    """YaRN without original_max_position_embeddings is told behind the verdict, too: by the config, by the model file
+    """YaRN without original_max_position_embeddings is reported after the verdict, too: by the config, by the model file
     that was made of it, and by its quantized copy. Not where other settings are tried, nor once the length is said."""
     def warned(*options):
         result = run(*options[:1], '--check', '--settings', '-n', 512, *options[1:])
@@ -517,7 +517,7 @@ def test_longrope_temperature():
 
 
 def test_no_keys():
-    """A model that finds no keys in a short text is not judged by them, and that is told."""
+    """A model that finds no keys in a short text is not judged by them, and the output says so."""
     if lacks('models/none.bin'):
         return
     status, last, rows = judge(os.path.join(ROOT, 'models/none.bin'), '-n', 512)

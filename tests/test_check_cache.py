@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""--check on what a context is worth: whether the last of several values is told from older ones, and what rounding of
-the cache changes."""
+"""--check on what a context is worth: whether the last of several values is distinguished from older ones, and what
+rounding of the cache changes."""
 
 import math
 import os
@@ -52,7 +52,7 @@ def test_cache():
 
 
 def test_a_rounded_cache_as_condition():
-    """The cache in force passes or fails, and its own parts alone are told."""
+    """The cache in force passes or fails, and its own parts alone are reported."""
     status, last, rows = judge(SIBLING, '-n', 512, '--kv', 'q4', '--max-cache', 0.002)
     check(status == NO and rows['cache-q4']['verdict'] == 'fail' and not set(rows) & set(PARTS[:3]) and re.search(
         r'fails at 512: --kv q4 changes 0\.0\d+ \+- 0\.0\d+ nats for each token \(at most 0\.002\)$', last),

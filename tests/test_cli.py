@@ -553,7 +553,7 @@ def test_a_job_is_a_row():
 
 
 def test_two_jobs():
-    """Two jobs are named, whichever they are; what takes lists is told from the jobs that do."""
+    """Two jobs are named, whichever they are; a list that a job does not take names the jobs that do."""
     m = tiny_model('tiny.bin')
     asking = {'--ppl': ['x'], '--passkey': [], '--tasks': ['copy'], '--check': [], '--attn': ['0.0'], '--next': ['3'],
               '--explain': [], '--search': ['x'], '--bench': [], '--quantize': ['q8', 'x'], '--rope-json': [],

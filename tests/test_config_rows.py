@@ -15,7 +15,7 @@ sys.path.insert(0, ROOT)
 from export import common as export_common  # noqa: E402
 from export.config import read_config  # noqa: E402
 sys.path.insert(0, os.path.join(ROOT, 'tools', 'generate'))
-from family_table import KEYS  # noqa: E402
+from key_table import KEYS  # noqa: E402
 
 ORIGINAL = 'original_max_position_embeddings'
 ABSENT, TWICE, NESTED = object(), object(), object()

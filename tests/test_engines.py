@@ -52,8 +52,8 @@ def layered(model_type, **changes):
 
 
 def engines(path, length, *names):
-    """{engine: {kind: row}}, and the notes above the table. Status 1 when one differs; 3 when none does, but nobody has
-    looked at one that was asked for by its name."""
+    """{engine: {kind: row}}, and the notes above the table. Status 1 when one differs; 3 when none does, but one that
+    was asked for by its name is unverified."""
     result = run('--engines' + ('=' + ','.join(names) if names else ''), '--rope-config', path, '-n', length)
     notes, columns, rows = table(result.out)
     check(columns in (COLUMNS, [name for name in COLUMNS if name != 'layers']) and rows and (
@@ -82,7 +82,7 @@ def explained(engine, path, length):
 
 
 def noted(notes, key, kind):
-    """A note of a kind of layers: the one with its name behind the key, else that of both."""
+    """A note of a kind of layers: the one with its name after the key, else that of both."""
     return notes.get('%s_%s' % (key, kind), notes.get(key))
 
 
@@ -221,7 +221,7 @@ def small_model(**changes):
 
 
 def test_not_looked_at():
-    """Whom nobody looked at has no reading, and a status of its own."""
+    """An unverified engine has no reading, and a status of its own."""
     rows, _ = engines(saved(QWEN_1M), 5000, 'llama.cpp')
     row = rows['llama.cpp']['full']
     check(row['method'] == '-' and row['note'] == '-', 'not looked at has no reading', rows)
@@ -236,7 +236,7 @@ def test_not_looked_at():
 
 def test_chunks_in_force():
     """A config with dual chunks is the map dca with its chunk and L: by the distances that the paper gives, and by the
-    same numbers as with options. SGLang's reading is the map too, and Hugging Face's is none."""
+    same numbers as with options. SGLang's reading is the map too, and Hugging Face's is not."""
     chunk, L = CHUNKS['chunk_size'] - CHUNKS['local_size'], CHUNKS['chunk_size']
     n = 5000
     settings, _, rows = table(good('--explain', '--rope-config', saved(QWEN_1M), '-n', n).out)
@@ -309,7 +309,7 @@ def test_reading_of_settings():
 
 
 def test_pattern_that_is_none():
-    """MLX-LM counts layers by sliding_window_pattern. Where that is no number, both kinds are told all the same."""
+    """MLX-LM counts layers by sliding_window_pattern. Where that is no number, both kinds are reported all the same."""
     path = saved({'model_type': 'gemma3_text', 'head_dim': 128, 'num_hidden_layers': 4,
                   'sliding_window_pattern': 'LLLG', 'rope_scaling': {'rope_type': 'linear', 'factor': 8.0},
                   'layer_types': ['sliding_attention'] * 3 + ['full_attention']})
@@ -420,7 +420,7 @@ def test_one_rope_in_two_kinds():
 
 
 def test_at_a_terminal():
-    """80 columns hold a row; the pair that is furthest off and the note stand in words below it."""
+    """80 columns hold a row; the pair that is furthest off and the note are in words below it."""
     for one in CASES:
         path = saved(one['config'])
         lines = screen(at_terminal(('--engines', '--rope-config', path, '-n', 16384)))
@@ -535,7 +535,7 @@ def random_blocks(n):
 
 
 def test_hf5_is_ours():
-    """The reading of hf5 is what --rope-config makes of a file, wherever both take it. So is our own row."""
+    """The reading of hf5 is what --rope-config reads in a file, wherever both take it. So is our own row."""
     rng, both = random.Random(3), collections.Counter()
     for values in [one['config'] for one in CASES] + list(random_blocks(20)) + [
             config_of(row) for row in rows_of('engines') if 'read' in row]:
@@ -622,7 +622,7 @@ def test_rope_json_of_layers():
 
 
 def test_beside_the_block():
-    """What stands beside the block keeps the model's own context and the share of a head that turns."""
+    """What is beside the block keeps the model's own context and the share of a head that turns."""
     for name, beside in (
             ('llama-3.1-8b', 'rope_theta, original_max_position_embeddings 8192, max_position_embeddings 131072;'),
             ('phi-4-mini-instruct', 'rope_theta, partial_rotary_factor 0.75, original_max_position_embeddings 4096, '
@@ -678,7 +678,7 @@ def test_check():
     for options, expected in ((['--rope', 'yarn', '--factor', 4], '8 of 9'), ([], None),
                               (['--rope-config', saved(YARN)], '7 of 9')):
         lines = run(model, '--check', text, '-n', 64, '--tsv', '--budget', 2, *options).out.splitlines()
-        # What is in force is read as it would be published, a file as it stands.
+        # What is in force is read as it would be published, a file as it is.
         words = '# read alike by' if '--rope-config' in options else '# as published, read alike by'
         found = [line for line in lines if 'read alike by ' in line]
         check(found == (['%s %s engines: --engines' % (words, expected)] if expected else []) and

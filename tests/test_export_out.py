@@ -516,7 +516,7 @@ def test_legacy():
 
 
 def test_floats():
-    """Copies in float16 and float32 of every type, byte for byte as this file's own writer has them."""
+    """Copies in float16 and float32 of every type, byte for byte as by this file's own writer."""
     for kind, group in ((0, 0), (1, 0), (2, 0), (Q8, 64), (Q4, 32)):
         c = config(dim=72, hidden_dim=100, weight_type=kind, group_size=group, qkv_bias=1, layers=[0, 2])
         stored = write_model(in_work('m.bin'), c, random_weights(c, 9))

@@ -17,7 +17,7 @@ LLM = 'llm.model.', 'llm.lm_head.', ('vpm.x.weight', 'resampler.y.weight')
 THINKER = 'thinker.model.', 'thinker.lm_head.', ('thinker.visual.x.weight', 'talker.model.embed.weight')
 AUDIO = 'language_model.model.', 'language_model.lm_head.', ('audio_tower.x.weight', 'encoder.y.weight')
 # Wrappers as they are published and as the library saves them: the architecture, the families that the text model may
-# be of, where its config stands, and how its tensors are named.
+# be of, where its config is, and how its tensors are named.
 WRAPPERS = {
     'exaone4_5': ('Exaone4_5_ForConditionalGeneration', 'exaone4', 'text_config', (OLD, NEW)),
     'cohere2_vision': ('Cohere2VisionForConditionalGeneration', 'cohere2', 'text_config', (OLD, NEW)),

@@ -452,7 +452,7 @@ def cut(values, columns):
 
 
 def folder_tensors(facts, c, weights):
-    """{name: (shape, values)} as a folder of the family has them."""
+    """{name: (shape, values)} as in a folder of the family."""
     layers = with_experts(c) if c['n_experts'] else []
     theirs = {'%s.%d' % (part, layer) for part in EXPERT_PARTS + BESIDE_EXPERTS for layer in layers}
     theirs.update(name for name in weights if c['kv_rank'] and name.split('.')[0] in LATENT_PARTS)

@@ -47,7 +47,10 @@ ARROWS = [
                                HIGH + '.c': 'extern const int g;\nconst int g = 1;'}, 0, 0),
     ('a circle', {HIGH + '.c': 'int f(void) { return g(); }', HIGH + 'er.c': 'int g(void) { return f(); }'}, 0, 1),
     ('a circle by a header', {HIGH + '.h': '#include "higher.h"', HIGH + '.c': '', HIGH + 'er.h': '',
-                              HIGH + 'er.c': '#include "high.h"'}, 0, 1)]
+                              HIGH + 'er.c': '#include "high.h"'}, 0, 1),
+    ('a circle by a table', {HIGH + '.h': 'extern int (*const rows[])(void);\nint g(void);',
+                             HIGH + '.c': 'int (*const rows[])(void) = {f};', HIGH + 'er.h': 'int f(void);',
+                             HIGH + 'er.c': '#include "high.h"\nint f(void) { return !rows[0]; }'}, 0, 1)]
 
 
 def test_arrows():

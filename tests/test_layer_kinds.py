@@ -11,7 +11,7 @@ import os
 
 import kept
 import reference
-from common import (ENGINES, METHODS, RUN, block_weights, check, close, config, crowded, good, in_work, main, one_line,
+from common import (ENGINES, METHODS, block_weights, check, close, config, good, in_work, main, one_line,
                     perplexity, processor_seconds, random_ids, random_weights, read, run, table, takes_long, tiny_model,
                     with_header, write, write_model, write_tokenizer)
 from test_forward import TOLERANCE, session_test
@@ -139,9 +139,8 @@ def test_what_options_change():
     for options, how, changes in ((['--rope', 'self-extend:group=5'], dict(map=maps), {}),
                                   (['--logn', '--temperature-beta', 0.3], {}, dict(logn=1, temperature_beta=0.3)),
                                   (['--spread', 400, '--piece', 16],
-                                   dict(positions=reference.spread(len(IDS), 400, 16), piece=16), {})):
-        program = crowded() if 'piece' in how else RUN
-        close(perplexity(model, IDS, *FLOATS, *options, program=program), by_reference(dict(c, **changes), **how), 1e-4,
+                                   dict(positions=reference.spread(len(IDS), 400, 16)), {})):
+        close(perplexity(model, IDS, *FLOATS, *options), by_reference(dict(c, **changes), **how), 1e-4,
               '%s by the reference' % options)
     settings = table(good(model, '--ppl', write(in_work('a.txt'), ' '.join(map(str, IDS))), '--ids', '-n', 30,
                           '--rope-sliding', 'yarn:factor=4').out)[0]

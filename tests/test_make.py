@@ -512,7 +512,7 @@ void norm(float *out, const float *x, const float *weight) { rmsnorm_fast(out, x
 
 @takes_long
 def test_whole_vectors():
-    """Optimization at the link shows gcc lengths that are known; it saw undefined behavior behind the last vector."""
+    """Optimization at the link shows gcc lengths that are known; it saw undefined behavior after the last vector."""
     source = write(in_work('remainders.c'), REMAINDERS % glob.glob(os.path.join(ROOT, 'src', '*', 'kernels.c'))[0])
     for level in '-O2', '-O3':
         done = subprocess.run(['cc', '-std=c11', '-Wall', '-Wno-unknown-pragmas', level, '-c', source, '-o',

@@ -9,7 +9,7 @@ import time
 from common import ROOT, check, good, lacks, main
 from fake_server import Fake
 from probe_common import TASKS, probe, program, refused, rows_of
-from probe.no_model import tasks  # noqa: E402
+from probe.no_model import tasks, trials  # noqa: E402
 
 def test_tasks():
     for form, more in (('llama', []), ('llama', ['--chat']), ('ollama', []), ('llama', ['--jobs', 3])):
@@ -153,22 +153,22 @@ def test_counts_of_what_is_new():
                 check(told.status == len(options) and told.last.startswith(words), '--cut, %s, %s' % (form, options), told)
     for depths, words in ([0, 0, 1, 1, 1], 'in the first 2 of 5 depths'), ([0, 1, 1, 1, 1], ''), ([1, 1, 1, 0, 0], ''), (
             [1, 0, 0, 1, 1], ''):
-        trials = []
+        asked = []
         for length, right in (512, [1] * 5), (2048, depths):
             for depth, is_right in enumerate(right):
-                trial = tasks.Trial(json.dumps(dict(task='passkey', length=length, depth=depth / 4, trial=0, tokens=1,
-                                                    max_tokens=1, answers=['12345'], prompt='')))
+                trial = trials.Trial(json.dumps(dict(task='passkey', length=length, depth=depth / 4, trial=0, tokens=1,
+                                                     max_tokens=1, answers=['12345'], prompt='')))
                 trial.is_done, trial.right = True, bool(is_right)
-                trials.append(trial)
-        found = tasks.lost_beginnings(trials)
+                asked.append(trial)
+        found = tasks.lost_beginnings(asked)
         check(bool(found) == bool(words) and words in ''.join(found), 'forgotten: %s' % depths, found)
 
 
 def test_judging():
     line = json.dumps(dict(task='passkey', length=1, depth=0, trial=0, tokens=1, max_tokens=1, answers=['12345'],
                            prompt=''))
-    one = tasks.Trial(line)
-    several = tasks.Trial(line.replace('"12345"', '"12345", "67890"'))
+    one = trials.Trial(line)
+    several = trials.Trial(line.replace('"12345"', '"12345", "67890"'))
     for trial, said, chat, right in (
             (one, ' 12345. And', False, True), (one, '\n12345', False, True), (one, 'It is 12345', False, True),
             (one, 'The key is **12345**.', False, True), (one, '1 2 3 4 5', False, True),
@@ -178,7 +178,7 @@ def test_judging():
             (one, '123456', True, False), (several, '67890 and 12345', False, True), (several, '67890', False, False),
             (several, 'x' * 60 + '12345 67890', False, False), (several, 'x' * 60 + ' 12345, 67890', True, True),
             (several, '12345', True, False)):
-        check(tasks.is_right(trial, said, chat) == right, 'judged: %r' % said, (chat, right))
+        check(trials.is_right(trial, said, chat) == right, 'judged: %r' % said, (chat, right))
 
 
 def test_interrupt():

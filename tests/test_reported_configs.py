@@ -356,8 +356,8 @@ def test_reach():
 
 
 def test_reach_of_models():
-    """A model keeps the length that linear's factor counts from, on every way in and out, too: not a length in the block
-    that is none, and for a file without it max_position_embeddings."""
+    """A model keeps the length that linear's factor counts from, on every way in and out, too: not what is no length in the
+    block, and for a file without it max_position_embeddings."""
     most = w.C['seq_len']
     for inside, beside, counts_from in (({ORIGINAL: 16}, {}, 16), ({}, {ORIGINAL: 32}, 32), ({ORIGINAL: 16.0}, {
             ORIGINAL: 32}, 16), ({ORIGINAL: None}, {ORIGINAL: 32}, most), ({ORIGINAL: '16'}, {}, most), ({}, {}, most)):

@@ -118,7 +118,7 @@ def test_alike():
 
 
 def test_inside_an_object():
-    """A config in a member of an object that is none: the exporter finds it where ./run does."""
+    """A config in a member of an object that is not one: the exporter finds it where ./run does."""
     inside = {**BESIDES, **LLAMA, 'rope_scaling': {'rope_type': 'linear', 'factor': 4.0}}
     found, problem, *_ = exporter_says({'name': 'a copy', 'hf_config': inside})
     check(found and (found['rope_method'], found['factor']) == (1, 4), 'inside an object', problem or found)

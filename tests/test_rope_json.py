@@ -108,7 +108,7 @@ def test_proportional():
 
 
 def test_alpha():
-    """Hunyuan's ntk at every length goes out as its class has it, with what other engines take for no scaling."""
+    """Hunyuan's ntk at every length goes out as in its class, with what other engines take for no scaling."""
     block = {'type': 'dynamic', 'alpha': 1000.0, 'factor': 1.0}
     write(in_work('config.json'), json.dumps({**config_of('hunyuan_v1_dense', FAMILIES['hunyuan_v1_dense'], block)}))
     said = run('--rope-json=hunyuan_v1_dense', '--rope-config', in_work('config.json'))

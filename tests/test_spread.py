@@ -11,9 +11,9 @@ import shutil
 
 import kept
 import reference
-from common import (ENCODINGS, ENGINES, GOLDEN, ROOT, RUN, add_counts, check, close, compiled, config, crowded,
-                    exports, good, in_work, main, one_line, perplexity, random_ids, random_weights, run, skip, table,
-                    takes_long, write, write_model, write_tokenizer)
+from common import (ENCODINGS, ENGINES, GOLDEN, ROOT, add_counts, check, close, compiled, config, exports, good,
+                    in_work, main, one_line, perplexity, random_ids, random_weights, run, skip, table, takes_long,
+                    write, write_model, write_tokenizer)
 from reference import MAPS
 
 L = 24
@@ -41,15 +41,14 @@ def test_cases():
                       '%s %s %s' % (os.path.basename(path), engine[-1], steps))
 
 
-def compare(what, c, seed, n, length, pieces_of, options=(), steps=True, program=RUN, **how):
+def compare(what, c, seed, n, length, pieces_of, options=(), steps=True, **how):
     """The program, in four ways, against the reference at the positions of a spread."""
     model, ids = in_work('model.bin'), random_ids(n, c['vocab_size'], seed)
     stored = write_model(model, c, random_weights(c, seed))
     expected = kept.nll(c, stored, ids, positions=reference.spread(n, length, pieces_of), **how)
     for engine in ENGINES:
         for step in ([], ['--stepwise'])[:1 + steps]:
-            found = perplexity(model, ids, *engine, '--spread', length, '--piece', pieces_of, *options, *step,
-                               program=program)
+            found = perplexity(model, ids, *engine, '--spread', length, '--piece', pieces_of, *options, *step)
             close(found, expected, 1e-4,
                   '%s, %d over %d by %d, %s %s' % (what, n, length, pieces_of, engine[-1], step))
 
@@ -84,26 +83,6 @@ def test_methods_and_maps():
         rope = settings[0] + ''.join(':%s=%d' % item for item in settings[1].items())
         compare(rope, config(**BASE), 3, n, length, piece, ['--rope', rope],
                 map=reference.distance_map(settings[0], L, length, **settings[1]))
-
-
-def test_crowd():
-    """Keys that count for the positions that are left out: by both engines, under methods, maps, windows, encodings."""
-    numbers = random.Random(3)
-    for seed, (fields, options, how) in enumerate((
-            (dict(rope_method=0), [], {}), (dict(rope_method=4, factor=8.0), ['--logn'], dict(logn=True)),
-            (dict(rope_method=2, factor=4.0), ['--window', 90, '--sinks', 40], dict(window=90, sinks=40)),
-            (dict(encoding='alibi'), [], {}), (dict(encoding='disentangled'), [], {}),
-            (dict(n_heads=8, n_kv_heads=2, head_dim=16), [], {}))):
-        for _ in range(3):
-            n, length, piece = some_spread(numbers)
-            compare('a crowd, %s' % fields, config(**dict(BASE, **fields)), seed, n, length, piece,
-                    options, piece=piece, program=crowded(), **how)
-    n, length, piece = 130, 9000, 16
-    for name in 'rerope', 'dca', 'streaming':
-        compare('a crowd, ' + name, config(**BASE), 7, n, length, piece, ['--rope', name], piece=piece,
-                map=reference.distance_map(name, L, length), program=crowded())
-    counts = [reference.crowd(reference.spread(n, length, piece), piece, n - 1, key) for key in range(n)]
-    check(abs(sum(counts) - length) < length // 8, 'a query counts as many keys as there are positions', sum(counts))
 
 
 def test_dynamic():

@@ -183,12 +183,12 @@ def sliding_name(name: str) -> str:
 
 
 def sliding_model(model: Model) -> Model:
-    """The model as its sliding layers have it: their settings of RoPE in the places of the others."""
+    """The model of the sliding layers alone: their settings of RoPE in the places of the others."""
     head_dim, _ = of_kind(model, True)
     turning = model.sliding_rotary_dim or model.turning
     own = {name: getattr(model, sliding_name(name)) for name in SLIDING_FIELDS}
-    return replace(model, rope_dynamic=0, named_original=0, head_dim=head_dim, rotary_dim=turning % head_dim, shapes=[],
-                   **own)
+    own.update(rope_dynamic=0, named_original=0, head_dim=head_dim, rotary_dim=turning % head_dim)
+    return replace(model, shapes=[], **own)
 
 
 def slides_of(path: str, model: Model) -> List[bool]:
@@ -297,7 +297,7 @@ RULES = {'alike': (all_alike, alike_out), 'all_slide': (all_slide, all_slide_out
 
 # ---- GGUF ----
 
-CAPS = {'logit_cap': 30.0, 'score_cap': 50.0}  # what llama.cpp takes where no key says one; 0 is none
+CAPS = {'logit_cap': 30.0, 'score_cap': 50.0}  # what llama.cpp takes where no key says one; 0: no cap
 
 
 def read_slides(keys, families, n_layers):

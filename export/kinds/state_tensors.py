@@ -16,7 +16,7 @@ from ..families import Family
 from ..model import STATE, Model
 from ..names import names_in
 from ..rows import ByHead, Taken
-from ..tensors import BLOCKS, ITEM_SIZES, Joined, Made, Place, Tensors, bytes_of, widen
+from ..tensors import BLOCKS, ITEM_SIZES, AnyTensor, Joined, Made, Place, Tensors, bytes_of, widen
 
 QKVZ, BA = 'model.layers.%d.linear_attn.in_proj_qkvz.weight', 'model.layers.%d.linear_attn.in_proj_ba.weight'
 # What both are, by key head.
@@ -99,7 +99,8 @@ def take_joined(path: str, tensors: Tensors, model: Model, name: str, names: Dic
     """Queries, keys, values and gates of each key head one below the other, or both small matrices: {part: its
     name}."""
     n, key, heads = model.state_key_heads, model.state_key_dim, model.state_value_heads // model.state_key_heads
-    values, at, pieces = heads * model.state_value_dim, 0, []
+    values, at = heads * model.state_value_dim, 0
+    pieces: List[AnyTensor] = []
     sizes = (key, key, values, values) if 'state_in' in names else (heads, heads)
     whole = tensors.pop(name, None)
     if not whole or whole.shape != (n * sum(sizes), model.dim):

@@ -115,7 +115,7 @@ class Interview:
 
     def counts_what_is_new(self) -> bool:
         """Whether the server counts only the tokens that its cache did not have, as ollama does since June 2026: then
-        the short text, asked again, is fewer tokens than it has, and behind another beginning it is not."""
+        the short text, asked again, is fewer tokens than it has, and after another beginning it is not."""
         if self.counts_new is None and self.way and self.trial.text is not None:
             form, body, top, _, sampled = self.way
             for _ in range(2):  # ids may have been the last that it read
@@ -126,7 +126,7 @@ class Interview:
         return bool(self.counts_new)
 
     def count_anew(self, prompt: Prompt) -> Optional[int]:
-        """What the server counts of a prompt behind a beginning that its cache cannot have; None: not asked."""
+        """What the server counts of a prompt after a beginning that its cache cannot have; None: not asked."""
         if prompt.text is None or not self.way:
             return None
         form, body, top, _, sampled = self.way

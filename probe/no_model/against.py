@@ -23,7 +23,7 @@ from ..asking.forms import Reply, Token
 from ..asking.web import Server
 from ..common import NO, UNDECIDED, YES, Problem, with_commas
 from ..report import Report
-from .tasks import Asker, Beginnings, counts_what_is_new
+from .asker import Asker, Beginnings, counts_what_is_new
 
 WHAT = 'rope.c server_probe answers'
 USUAL, PROMPTS = 2048, 10      # -n and --prompts
@@ -72,7 +72,7 @@ class Stranger(Interview):
 
 class Said:
     """What one server says of each prompt: `rounds` of log-probabilities or words, its count, or why it is refused. A
-    server that counts only what its cache had not has counted the prompt behind a beginning: `is_begun`."""
+    server that counts only what its cache had not has counted the prompt after a beginning: `is_begun`."""
 
     def __init__(self, rounds: List[Any], counted: Optional[int], refused: Optional[str],
                  is_begun: bool = False) -> None:

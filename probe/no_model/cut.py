@@ -12,7 +12,7 @@ from typing import Any, Dict, Optional, Tuple
 from ..asking.web import Answer, Server
 from ..common import NO, UNDECIDED, YES, Problem, with_commas
 from ..report import Report
-from .tasks import Asker
+from .asker import Asker
 
 USUAL = 32768     # tokens, to which it is looked: -n
 FIRST = 8, 16, 24  # sentences by which the server's count is measured

@@ -2,191 +2,34 @@
 
 from __future__ import annotations
 
-import itertools
-import json
 import math
-import os
 import queue
-import random
-import re
 import threading
 import time
 from argparse import Namespace
 
-from export.installed import ROOT
-
 from .. import report
-from ..asking.asking import REFUSED, forms_to_try, model_of
-from ..asking.web import Server, pause
-from ..common import INTERRUPTED, NO, UNDECIDED, YES, Problem, Unreachable, on_one_line, tell, with_commas
+from ..asking.web import Server
+from ..common import INTERRUPTED, NO, UNDECIDED, YES, Problem, tell, with_commas
 from ..numbers.decide import ERRORS
-from ..numbers.ours import Refused, run
 from ..report import Report
+from .asker import Asker
 from .effective import effective_length
+from .trials import is_right, make_trials
 
 USUAL = 4096        # -n
 SHORT = 160, 200, 240, 280, 320  # tokens of the texts by which the server's tokenizer is measured
 LIST = 'common'     # the task whose text is words: how many tokens these are differs by tokenizer, so no cut shows
 SHORT_CHAT = 640    # tokens of a chat that tells what the turns take
-CHAT_ANSWER = 256   # tokens that a chat's answer may take, where a model may think first
 CUT = 0.9           # of the tokens expected: a server that counts fewer has cut the prompt, whatever its tokenizer
 FEW = 8             # tokens by which a count may differ because numbers have other tokens
 LITTLE = 0.005      # of a count, by which a line through short texts may miss a long one
 ENOUGH = 0.5        # accuracy that the shortest texts must reach, and longer ones then, too
 FEWEST_LOST = 2     # first depths, of which nothing is found: one may be by chance
-HALF = 0.5          # of a prompt's count: asked again, a server that counts new tokens alone counts fewer
-LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ'
 PATIENCE = 10       # seconds that the questions may take without saying so beforehand
 
 
-# ---- what is asked ----
-
-class Trial:
-    """A line of ./run --prompts, and what became of it: right or not, the server's count, seconds, and the answer that
-    refuses it or fails at it."""
-
-    def __init__(self, line):
-        given = json.loads(line)
-        self.task, self.length, self.depth, self.number = (given[k] for k in ('task', 'length', 'depth', 'trial'))
-        self.tokens, self.most, self.answers = (given[k] for k in ('tokens', 'max_tokens', 'answers'))
-        self.prompt = given['messages'] if 'messages' in given else given['prompt']  # of a chat: a list
-        self.right, self.counted, self.seconds, self.refused, self.is_done = False, None, 0.0, None, False
-
-    def cell(self):
-        return self.task, self.length, self.depth
-
-
-def make_trials(tasks, n, shortest, trials, text, chat=False):
-    """A run's lengths begin at half of --train-ctx. In a chat the text comes in messages before the one that asks."""
-    more = (['-f', text] if text else []) + (['-m', 'chat'] if chat else [])
-    try:
-        out, _ = run(['--tasks', tasks, '--prompts', '-n', n, '--train-ctx', 2 * shortest, '--trials', trials,
-                      '-z', os.path.join(ROOT, 'tokenizer.bin')] + more)
-    except Refused as refused:
-        raise Problem(str(refused), 'usage')
-    return [Trial(line) for line in out.splitlines()]
-
-
-def is_right(trial, said, chat):
-    """A prompt is continued: the answer begins with the one number, or has all of several soon. A chat answers in a
-    sentence, and so may a continuation, at some lengths and not at others: the first number of five digits counts,
-    and thoughts before it do not."""
-    begun = said.lstrip()
-    if not trial.answers[0].isdigit() and len(trial.answers) == 1:
-        return is_right_word(trial, begun, chat)
-    if not chat and len(trial.answers) > 1:
-        return all(answer in begun[:60] for answer in trial.answers)
-    if not chat and begun.startswith(trial.answers[0]):
-        return True
-    said = re.sub(r'(?<=[0-9]),(?=[0-9]{3}\b)', '', said.rpartition('</think>')[2])
-    if len(trial.answers) == 1:
-        return first_number(said) == trial.answers[0]
-    return all(re.search(r'(?<!\w)%s(?!\w)' % re.escape(answer), said) for answer in trial.answers)
-
-
-def is_right_word(trial, said, chat):
-    """A name: a prompt goes on with it, and in a chat it is the first of the text's names."""
-    if not chat:
-        return said.startswith(trial.answers[0])
-    names = set(re.findall(r' The (\w+) has a house next to', json.dumps(trial.prompt))) | set(trial.answers)
-    found = re.search(r'\b(%s)\b' % '|'.join(map(re.escape, sorted(names))), said.rpartition('</think>')[2])
-    return bool(found) and found.group() == trial.answers[0]
-
-
-def first_number(said):
-    """The first number of five digits; where there is none, of digits that are written apart (4 8 2 1 3, 48 213)."""
-    for text in said, re.sub(r'(?<=[0-9])[ \u00a0\u202f-](?=[0-9])', '', said):
-        found = re.search(r'(?<![0-9])[0-9]{5}(?![0-9])', text)
-        if found:
-            return found.group()
-    return ''
-
-
-# ---- how it is asked ----
-
-class Beginnings:
-    """Puts a beginning before a prompt that no other one has: of as many tokens each, in any tokenizer."""
-
-    def __init__(self):
-        self.numbers = itertools.count(random.randrange(len(LETTERS) ** 4))
-
-    def __call__(self, prompt):
-        number = next(self.numbers)
-        letters = ' '.join(LETTERS[number // len(LETTERS) ** i % len(LETTERS)] for i in range(4))
-        if isinstance(prompt, list):
-            return [dict(prompt[0], content='%s. %s' % (letters, prompt[0]['content']))] + prompt[1:]
-        return '%s. %s' % (letters, prompt)
-
-
-def counts_what_is_new(count, begun, prompt):
-    """Whether count(text), by a server, leaves out what its cache has: asked again, the same prompt is fewer tokens
-    than with another beginning."""
-    counts = [count(text) for text in (begun(prompt), prompt, prompt, begun(prompt))]
-    return None not in counts and counts[2] < HALF * counts[3]
-
-
-class Asker:
-    """Asks a server for texts, in OpenAI's forms or ollama's own.
-
-    Some servers count only the tokens that their cache did not have (ollama since June 2026). To these each counted
-    prompt has a beginning of its own, so that nothing but BOS and a template comes from the cache."""
-
-    def __init__(self, server, options):
-        self.server, self.chat, self.retries = server, options.chat, options.retries
-        self.counts_new, self.begun = False, Beginnings()
-        self.model = model_of(server, options.served)
-        self.is_ollama = forms_to_try(server, options.api)[0].name == 'ollama'
-
-    def body(self, prompt, most):
-        most = max(most, CHAT_ANSWER) if self.chat and most > 1 else most
-        messages = prompt if isinstance(prompt, list) else [{'role': 'user', 'content': prompt}]
-        said = {'messages': messages} if self.chat else {'prompt': prompt}
-        if not self.is_ollama:
-            path = '/v1/chat/completions' if self.chat else '/v1/completions'
-            return path, dict(said, model=self.model, max_tokens=most, temperature=0)
-        said = dict(said, model=self.model, stream=False, options={'temperature': 0, 'num_predict': most})
-        return ('/api/chat', said) if self.chat else ('/api/generate', dict(said, raw=True))
-
-    def read(self, data):
-        """The text, and the count of the prompt's tokens or None."""
-        try:
-            if self.is_ollama:
-                return (data['message']['content'] if self.chat else data['response']), data.get('prompt_eval_count')
-            choice = data['choices'][0]
-            text = choice['message'].get('content') if self.chat else choice['text']
-            counted = (data.get('usage') or {}).get('prompt_tokens')
-        except (KeyError, IndexError, TypeError, AttributeError):
-            raise Problem('the answer has no text (found %s)' % on_one_line(data, 80))
-        if not isinstance(text or '', str) or not isinstance(counted, (int, type(None))):
-            raise Problem('the answer has another form (found %s)' % on_one_line(data, 80))
-        return text or '', counted
-
-    def find_counting(self, prompt):
-        self.counts_new = counts_what_is_new(lambda text: self.ask(text, 1)[1], self.begun, prompt)
-
-    def counted_form(self, prompt):
-        """A prompt whose tokens the server counts all."""
-        return self.begun(prompt) if self.counts_new else prompt
-
-    def ask(self, prompt, most):
-        """(text, count, seconds, None), or (None, None, seconds, the failure)."""
-        path, body = self.body(prompt, most)
-        for tried in range(self.retries + 1):
-            began = time.time()
-            try:
-                answer = self.server.post_again(path, body, self.retries - tried)
-            except Unreachable:
-                if tried == self.retries:
-                    raise
-                pause(tried)
-                continue
-            if answer.status in REFUSED:
-                raise Problem('%s refuses the key, or requires one (%s): --key-env NAME' % (self.server.root,
-                                                                                        answer.told()), 'key')
-            if answer.status == 200:
-                return self.read(answer.data) + (time.time() - began, None)
-            return None, None, time.time() - began, answer
-
+# ---- what a server counts, and who asks it ----
 
 class Ruler:
     """How many tokens the server should count: a straight line through short texts, whose slope is how its tokenizer

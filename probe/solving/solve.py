@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from ..common import tell
 from ..numbers import decide, values
-from ..numbers.candidates import number
+from ..numbers.candidates import Candidate, number
 from ..numbers.decide import Answers, Bounds
 from ..numbers.ours import Refused
 from ..numbers.values import STEPPED, Numbers

@@ -55,7 +55,7 @@ class OfTheWhole(OfAPart):
         return Family.candidate(self, given)
 
 
-def of_parts(solver: Solver) -> List[Family]:
+def of_parts(solver: Solver) -> List[OfAPart]:
     """Plain RoPE of the first pairs alone, and linear of the settings' scale."""
     own, found = Candidate('', solver.numbers.model.base), []
     values.computes(solver.numbers.model, own, solver.numbers.n)

@@ -17,11 +17,9 @@ typedef struct {
     int length;  // N, positions; 0: each token's position is its number
     int piece;   // P, tokens of a piece, at least 1
     int n;       // tokens of the text, at most `length`
-    // The keys of tokens from this one on count as a crowd, see spread_crowd; 0: no key does.
-    int crowd;
 } Spread;
 // A sliding layer reads in place: all that it sees of a long text is side by side.
-static const Spread in_place = {0, 1, 0, 0};
+static const Spread in_place = {0, 1, 0};
 
 // position(i) = i + floor(floor(i / P) (N - n) / (K - 1)) of token i, with K = ceil(n / P) pieces.
 // A text of one piece has no jump. Tokens after the last piece do not jump again.
@@ -30,17 +28,6 @@ static inline int spread_position(const Spread *s, int i) {
     int64_t jumps = (s->n - 1) / s->piece;  // K - 1
     int64_t before = i / s->piece < jumps ? i / s->piece : jumps;
     return i + (int)(before * (s->length - s->n) / jumps);
-}
-
-// How many positions the key of token j counts for, to the query of token i. Jumps leave out most
-// keys of a long text, so that a softmax has fewer to choose from. With a crowd, the keys of an
-// earlier piece count for all positions up to the next one: gap / P each. All weights of a query
-// then add up to its position, as in a text without jumps.
-static inline double spread_crowd(const Spread *s, int i, int j) {
-    int piece = j / s->piece;
-    if (s->crowd == 0 || s->length == 0 || j < s->crowd || piece >= i / s->piece) return 1;
-    int gap = spread_position(s, (piece + 1) * s->piece) - spread_position(s, piece * s->piece);
-    return (double)gap / s->piece;
 }
 
 // The first token at `position` or later; n without such a token.

@@ -6,13 +6,15 @@
 //   json.c     that as a table: each member with its value, its line, and whether it was asked for
 //   family.c   which family its model is of, and which layers are of which kind
 //   keys.c     what a key is, by the rows of key_table.h: its place, type, range, who reads it
-//   types.c    what a rope_type is: a row each
+//   types.c    what a rope_type is: a row each (types.h)
 //   layers.c   what differs by layer, and what the block of a kind of layers must not be
 //   blocks.c   where settings are: in the text model inside, in a block for each kind of layers
 //   find.c     what a method needs: type, head, lengths, theta, factors
-//   read.c     this program's own reading, from the text to the settings (rope_config.h)
+//   read_block.c, read.c
+//              this program's own reading, from the text to the settings (rope_config.h)
 //   remarks.c  what is worth a warning
-//   write.c    the way back: settings as a block or a config (write.h)
+//   publication.c, write_block.c, write.c
+//              the way back: what of a plan others can have, and that as a block or a config (write.h)
 //
 // This program is STRICT: it refuses a wrong value by its line and key. The exporter asks it by
 // --fields. An engine takes what its parser takes, and refuses by an error of its own.
@@ -23,6 +25,7 @@
 #include "family.h"
 #include "json.h"
 #include "rope_config.h"
+#include "types.h"
 
 // ---- card.c: what people paste ----
 
@@ -37,7 +40,7 @@ typedef struct {
     char mended[80];  // of a whole one: the line, and what there is no JSON; empty: all of it is
 } Card;
 
-// Reads a text as model cards have it: a fence of backticks around it, lines in front that begin
+// Reads a text as in model cards: a fence of backticks around it, lines in front that begin
 // with #, members without braces, dots for the rest, a comma after the last member. False with the
 // reason when it is no JSON for all that.
 bool card_read(Card *card, const char *text, size_t length, Error *err);
@@ -53,42 +56,6 @@ typedef struct {
 // An object as a whole config. A block alone, or a config without a family, gets what it lacks from
 // `model` as a Llama's. The caller frees it. NULL with the reason.
 char *config_complete(const Card *card, const Known *model, Error *err);
-
-// ---- a config, and its reader ----
-
-// ---- types.c: the rope_types ----
-
-typedef enum {
-    TYPE_PLAIN,
-    TYPE_LINEAR,
-    TYPE_DYNAMIC,
-    TYPE_PROPORTIONAL,
-    TYPE_LLAMA3,
-    TYPE_YARN,
-    TYPE_LONGROPE,
-    TYPE_UNKNOWN
-} RopeType;
-
-// What sets rope_types apart.
-enum {
-    TYPE_NEEDS_FACTOR = 1,       // it cannot do without one
-    TYPE_FACTOR_OF_LENGTHS = 2,  // a missing factor is max_position_embeddings / L
-    TYPE_HAS_ORIGINAL = 4,       // L is original_max_position_embeddings
-    TYPE_EXTENDS_MOST = 8,       // a text may be max_position_embeddings times the factor long
-};
-
-typedef struct {
-    const char *name;  // in a block
-    int method;        // row of rope_methods
-    unsigned flags;    // TYPE_...
-    int original;  // L where a reader looks for it in the block alone; 0: max_position_embeddings
-} TypeRow;
-extern const TypeRow type_rows[TYPE_UNKNOWN + 1];
-
-// The type of a name. TYPE_UNKNOWN: none has it (NULL: TYPE_PLAIN).
-RopeType type_named(const Json *name);
-// What a type is that this program has no row for, and somebody else has. NULL: nothing is known of it.
-const char *type_elsewhere(const Json *name);
 
 // ---- keys.c: what a key is ----
 
@@ -124,7 +91,7 @@ typedef struct {
     bool saved;                                 // the library writes it itself, and nobody reads it
     bool of_some;                               // some families alone read it
     const char *absent, *read_by, *misspelled;  // NULL: nothing
-    // In families that nobody looked at: other names of it, and the values with which layers turn;
+    // In unverified families: other names of it, and the values with which layers turn;
     // NULL: none, and it says nothing of that.
     const char *also, *turns;
 } ConfigKey;
@@ -178,7 +145,7 @@ typedef struct {
     const Json *whole;         // all that was given, a wrapper's too
     const Json *outer;         // the config that it may be inside
     const Json *config;        // the text model's config in it; NULL: none, so no keys
-    const Json *alone;         // the object of a text that is a block by itself; NULL: it is none
+    const Json *alone;         // the object of a text that is a block by itself; NULL: it is not
     const RopeFamily *family;  // NULL: none, which the STRICT reader alone takes
     Json *of_class[N_KINDS];   // the blocks that its class has; NULL: none
     unsigned flags;
@@ -218,7 +185,7 @@ typedef struct {
     int model_head;             // 0: there is no model
     int model_sliding_head;     // of its sliding layers; 0: the same
     bool keeps_sliding;         // a block by itself is of the full layers of a model with two RoPEs
-    bool is_any;                // nobody looked at its family
+    bool is_any;                // its family is unverified
     bool says_theta;            // a key says theta
     bool good;                  // nothing is wrong so far; if false at first, nothing is said
     Error *err;                 // the first thing that is wrong
@@ -250,10 +217,10 @@ extern const int n_config_keys;
 const char *config_other_file(const Json *object);
 // The row of a key. NULL: there is none.
 const ConfigKey *config_key(const char *name);
-// The key of a place (KEY_AT_...) that a name is written like, which is none. NULL: none is near.
+// The key of a place (KEY_AT_...) that a name, which is no key, is written like. NULL: none is near.
 const char *config_key_meant(const char *name, unsigned at);
 
-// The name under which an object has a key: its own, or another, in a family that nobody looked at.
+// The name under which an object has a key: its own, or another, in an unverified family.
 const char *config_name_in(const Config *c, const Json *object, const char *key, Word *room);
 
 // The largest number that is taken.
@@ -289,7 +256,7 @@ void config_reject(Config *c, const Json *object, const char *key, const char *f
     __attribute__((format(printf, 4, 5)));
 // It adds a line to what is worth a warning.
 void config_remark(Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
-// The same of what no reader looks at, engines neither.
+// It adds a line about what no reader looks at, engines neither.
 void config_unread(Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // ---- blocks.c: the text model, and where its settings are ----
@@ -362,7 +329,7 @@ RopeType config_type_named(const Config *c, const Json *name);
 void config_fill_factor(Config *c);
 // Whether no layer turns.
 bool config_is_still(const Config *c);
-// The key that says so of a family that nobody looked at. NULL: none does.
+// The key that says so of an unverified family. NULL: none does.
 const ConfigKey *config_says_still(const Config *c);
 // How much of a head turns, by the share: elements, or with proportional pairs.
 void config_turn(const Config *c, int head_dim);
@@ -379,6 +346,11 @@ void config_read_layers(Config *c);
 // it. With a block for each kind, finds the base as well, since that can be wrong, too.
 void config_check_block(Config *c);
 
+// ---- read_block.c: a block's settings, checked ----
+
+// Reads the block of a kind of layers into c->file, and warns of what is worth it.
+void config_read_block(Config *c, int kind);
+
 // ---- remarks.c: what is worth a warning ----
 
 // Notes the keys of an object that the block's type does not use, which nobody asked for, and refuses
@@ -388,7 +360,7 @@ void config_check_keys(Config *c, const Json *object);
 // objects of settings.
 void config_refuse_repeated(Config *c);
 // Warn of what a block that was read contradicts or lacks; of keys that are lost where they are; and
-// of what was taken for granted of a family that nobody looked at.
+// of what was taken for granted of an unverified family.
 void config_remark_contradictions(Config *c);
 void config_remark_absent(Config *c);
 void config_remark_lost(Config *c);

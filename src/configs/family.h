@@ -21,10 +21,10 @@ typedef struct {
     double theta;             // where the config has none; 0: the family's
     double known;             // the first release that knows the family; 0: `since`
     double one_block_before;  // releases before this one have one block of all layers
-    const char *before;   // the error of releases that do not know it; NULL: nobody looked at these
-    const char *refuses;  // the error with which it stops; NULL: it does not
-    const char *block;    // why blocks are lost; NULL: they are not
-    FamilyWords does;     // DOES_...
+    const char *before;       // the error of releases that do not know it; NULL: unverified
+    const char *refuses;      // the error with which it stops; NULL: it does not
+    const char *block;        // why blocks are lost; NULL: they are not
+    FamilyWords does;         // DOES_...
 } FamilyEngine;
 
 // A row of export/families.json, as far as settings of RoPE go by it.
@@ -115,9 +115,9 @@ const RopeFamily *family_nearest(FamilyWords features, bool has_kinds);
 const char *family_block_name(const RopeFamily *family, int kind);
 // Whether a key about layers or positions means something in a family.
 bool family_reads(const RopeFamily *family, const char *key);
-// What is known of an engine with a family. NULL: nobody looked at it.
+// What is known of an engine with a family. NULL: it is unverified.
 const FamilyEngine *family_engine(const RopeFamily *family, const char *engine);
-// The architecture of the wrapper that a config is by its own name. NULL: it is none.
+// The architecture of the wrapper that a config is by its own name. NULL: it is no wrapper.
 const char *family_wrapper_architecture(const Json *config);
 
 // Whether a config says of which family its model is.

@@ -87,7 +87,7 @@ typedef uint64_t FamilyWords;
 #define DOES_FULL_PLAIN ((FamilyWords)1 << 35)  // full layers get no block
 // rope_parameters is not read, and rope_scaling is of the full layers
 #define DOES_SCALING_ALONE ((FamilyWords)1 << 36)
-#define DOES_NULL_BLOCK_UNSEEN ((FamilyWords)1 << 37)  // nobody looked at a rope_scaling of null
+#define DOES_NULL_BLOCK_UNSEEN ((FamilyWords)1 << 37)  // a rope_scaling of null is unverified
 // a config without a block gets the class's, and a note says so
 #define DOES_TELLS_BLOCK ((FamilyWords)1 << 38)
 // a block has `type`, linear or dynamic, and a factor, and no more
@@ -101,8 +101,8 @@ typedef uint64_t FamilyWords;
 #define DOES_NEEDS_THETA ((FamilyWords)1 << 43)  // at the top level
 // a theta and a block of rope_parameters count where there are none beside it
 #define DOES_TAKES_PARAMETERS ((FamilyWords)1 << 44)
-#define DOES_LINEAR_ALONE ((FamilyWords)1 << 45)  // nobody looked at types but linear
-#define DOES_LLAMA3_UNSEEN ((FamilyWords)1 << 46)  // nobody looked at llama3
+#define DOES_LINEAR_ALONE ((FamilyWords)1 << 45)  // types but linear are unverified
+#define DOES_LLAMA3_UNSEEN ((FamilyWords)1 << 46)  // llama3 is unverified
 #define DOES_PROPORTIONAL ((FamilyWords)1 << 47)  // it knows the rope_type proportional
 // yarn was converted before others', where the key is `type`
 #define DOES_YARN_BY_TYPE ((FamilyWords)1 << 48)

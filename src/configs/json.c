@@ -181,7 +181,7 @@ int json_line(const char *text, const char *place) {
     return line;
 }
 
-// The bytes of the character of UTF-8 at p, 0: it is none.
+// The bytes of the character at p. 0: it is not UTF-8.
 static int character_bytes(const char *p) {
     unsigned char c = (unsigned char)*p;
     if (c < 0x80) return 1;

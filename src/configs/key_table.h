@@ -1,4 +1,4 @@
-// Made by tools/generate/family_table.py from src/configs/keys.json, not by hand.
+// Made by tools/generate/key_table.py from src/configs/keys.json, not by hand.
 // keys.c includes it after config.h.
 #pragma once
 

@@ -113,7 +113,7 @@ static void read_still(Config *c) {
     if (!f || !f->still_each) return;
     int n_layers = whole(c, "num_hidden_layers", 0);
     const Json *list = json_member(c->config, "no_rope_layers");
-    // An empty list is none to a class with chunks, and too short to others.
+    // An empty list is as good as no list to a class with chunks, and too short to others.
     if (json_items(list) || (list && list->kind == '[' && n_layers && !f->chunk)) {
         read_still_list(c, out, list, n_layers);
     } else {

@@ -200,7 +200,7 @@ static bool is_other_length(const Config *c, const Json *v) {
 }
 
 // Whether a member of the config speaks of positions and says something, and its family does not
-// read it. Of a family that nobody looked at, no row may read it.
+// read it. Of an unverified family, no row may read it.
 static bool is_unread(const Config *c, const Json *v) {
     const ConfigKey *row = config_key(v->key);
     // A switch says something where it is off, too.
@@ -221,8 +221,8 @@ static bool add_if_room(char *names, size_t size, const char *name) {
     return true;
 }
 
-// Warns of keys that say something of positions in a way of their own, in a family that nobody looked
-// at also in an object of settings.
+// Warns of keys that say something of positions in a way of their own, in an unverified family also in
+// an object of settings.
 static void remark_unread(Config *c) {
     static const char *const of_rope[] = {"rope", "rotary"};
     char found[500] = "", one[90];
@@ -253,9 +253,9 @@ void config_remark_unread(Config *c) {
     if (c->family) remark_unread(c);
 }
 
-// ---- families that nobody looked at ----
+// ---- unverified families ----
 
-// What was taken for granted of a family that nobody looked at.
+// What was taken for granted of an unverified family.
 void config_remark_any(Config *c) {
     const RopeConfig *r = &c->file->rope;
     const Json *type = family_model_type(c->config);

@@ -63,8 +63,8 @@ typedef struct {
 } RopeFile;
 
 // Replaces the settings in `file` by those of a text. A config with a model_type or architectures
-// replaces all, with its family's defaults. Else what it does not mention stays. The text is as model
-// cards have it (card_read). False with the reason, line and key for what is refused, and for heads
+// replaces all, with its family's defaults. Else what it does not mention stays. The text is as in
+// model cards (card_read). False with the reason, line and key for what is refused, and for heads
 // and sizes other than those of `file`. file->whole is then set, too, unless no engine's reading would
 // be right.
 bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *err);

@@ -1,7 +1,9 @@
 // The rope_types: a row each.
-#include "config.h"
+#include "types.h"
 
-#include <string.h>
+#include <stddef.h>
+
+#include "../../rope.h"
 
 // To add a type that checkpoints name, give it a formula and a row in rope.c, a name in RopeType and a
 // row here, and its keys their `types` in src/configs/keys.json.

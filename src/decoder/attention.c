@@ -171,17 +171,13 @@ float present_score_scale(const Plain *p) {
     return (float)grown * layer_score_scale(&p->model->config, p->w);
 }
 
-// After a jump a key counts as many: a crowd of n keys adds ln n.
 void finish_scores(Plain *p, int h) {
-    const Spread *spread = layer_angles(p)->spread;
     const Watch *watch = &p->extra->config->watch;
     float cap = (float)p->model->config.extra->attention.score_cap;
     for (int j = 0; j <= p->i; j++) {
         float *score = &p->scores[j];
         if (cap > 0) *score = capped(*score, cap);
         if (!query_sees(p, j)) *score = -INFINITY;
-        double crowd = spread->crowd ? spread_crowd(spread, p->i, j) : 1;
-        if (crowd != 1) *score += (float)log(crowd);
     }
     bool is_watched = watch->scores && p->layer == watch->layer && h == watch->head;
     if (is_watched) memcpy(watch->scores, p->scores, (p->i + 1) * sizeof(float));

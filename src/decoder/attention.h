@@ -36,8 +36,8 @@ bool query_sees(const Plain *plain, int j);
 // The factor of the present query's scores, in this layer and at this position.
 float present_score_scale(const Plain *plain);
 
-// What becomes of all scores of the query's head h before the softmax: a cap, windows and chunks
-// that hide keys, and the crowd of a text with jumps. Whoever watches the head gets them.
+// What becomes of all scores of the query's head h before the softmax: a cap, and windows and chunks
+// that hide keys. Whoever watches the head gets them.
 void finish_scores(Plain *plain, int h);
 
 // Multiplies what is mixed, of all heads, by its scale and by the gate of plain->normed.

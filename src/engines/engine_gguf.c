@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "../configs/json.h"
-#include "reading.h"
+#include "engine_rules.h"
 
 void engine_prepare_gguf(Config *c) {
     const Json *scaling = json_member(c->config, "rope_scaling");

@@ -1,4 +1,4 @@
-// Lists of engines: their names and releases, and how they read a config beside a reference.
+// The rules of the engines, a row each; and how a list of engines reads a config beside a reference.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,8 +6,58 @@
 
 #include "../base/names.h"
 #include "../rope_settings.h"
-#include "reading.h"
-#include "releases.h"
+#include "engine_rules.h"
+
+// ---- the rules ----
+
+// What was found counts, and read_block.c in src/configs alone says what is refused.
+static void rope_c(Config *c) {
+    Error err;
+    RopeFile *file = alloc_array(1, sizeof *file, "a reading", &err);
+    bool good = file && rope_config_parse(file, c->whole->text, c->whole->length, &err);
+    c->as->out->verdict = VERDICT_SAME;
+    c->stopped = false;
+    c->note[0] = '\0';
+    config_refuse(c, !good, err.text);
+    if (c->layout == BY_TYPE) c->rope->truncate = true;
+    config_take_alpha(c);
+    config_find_growth(c);
+    if (hf_loses_share(c)) c->partial = 1;
+    if (file) free(file->whole);
+    free(file);
+}
+
+static const EngineRules engine_rules[N_ENGINES] = {
+    [ENGINE_HF5] = {engine_prepare_hf5, engine_hf5, THROUGH_HF5 | OLD_YARN},
+    [ENGINE_HF4] = {engine_prepare_hf4, engine_hf4,
+                    SCALING_ONLY | TYPE_FIRST | OLD_YARN | NEEDS_FACTOR},
+    [ENGINE_VLLM] = {engine_prepare_vllm, engine_vllm,
+                     THROUGH_HF5 | HAS_LIMIT | OLD_YARN | NEEDS_FACTOR | SERVES | L_OF_MAX |
+                         HAS_BELOW | READS_MROPE | READS_ALPHA},
+    [ENGINE_SGLANG] = {engine_prepare_sglang, engine_sglang,
+                       THROUGH_HF5 | HAS_LIMIT | OLD_YARN | NEEDS_FACTOR | SERVES | L_OF_MAX |
+                           READS_ALPHA | READS_CHUNKS | READS_MROPE},
+    [ENGINE_LLAMA_CPP] = {engine_prepare_llama_cpp, engine_llama_cpp,
+                          PARAMETERS_FIRST | TEXT_CONFIG | HAS_LIMIT | OLD_YARN | L_OF_BLOCK |
+                              L_OF_MAX | ROUNDS_RAMP | OWN_YARN | HAS_BELOW},
+    [ENGINE_IK_LLAMA_CPP] = {engine_prepare_gguf, engine_ik_llama_cpp,
+                             PARAMETERS_FIRST | TEXT_CONFIG | HAS_LIMIT | L_OF_BLOCK | L_OF_MAX |
+                                 ROUNDS_RAMP | OWN_YARN},
+    [ENGINE_MLX_LM] = {engine_prepare_mlx_lm, engine_mlx_lm,
+                       SCALING_ONLY | NEW_PARAMETERS | TYPE_FIRST | NEEDS_FACTOR | L_OF_BLOCK |
+                           L_OF_MAX | ROUNDS_RAMP | OWN_DEFAULTS | READS_MROPE},
+    [ENGINE_EXLLAMAV3] = {engine_prepare_exllamav3, engine_exllamav3,
+                          L_OF_BLOCK | L_OF_MAX | OWN_DEFAULTS | READS_MROPE},
+    [ENGINE_EXLLAMAV2] = {NULL, engine_exllamav2,
+                          SCALING_ONLY | TEXT_CONFIG | HAS_LIMIT | NEEDS_FACTOR | L_OF_BLOCK |
+                              L_OF_MAX | ROUNDS_RAMP | OWN_YARN},
+    [ENGINE_MLX_VLM] = {NULL, engine_mlx_vlm,
+                        TEXT_CONFIG | PARAMETERS_FIRST | OWN_DEFAULTS | READS_MROPE},
+    [ENGINE_LIGHTLLM] = {NULL, engine_lightllm, TEXT_CONFIG | OWN_DEFAULTS | READS_MROPE},
+    [ENGINE_OWN] = {NULL, rope_c, OWN_FLAGS},
+};
+
+// ---- lists ----
 
 static const char all[] = "hf5,hf4,vllm,sglang,llama.cpp,ik_llama.cpp,mlx-lm,exllamav3,exllamav2";
 
@@ -24,7 +74,7 @@ static bool read_setting(Reading *out, const char *text, Error *err) {
     }
     bool is_below = strncmp(text, transformers, strlen(transformers)) == 0;
     const char *release = text + (is_below ? strlen(transformers) : 1);
-    if ((*text != '@' && !is_below) || (is_below && !(engines[out->row].flags & HAS_BELOW)))
+    if ((*text != '@' && !is_below) || (is_below && !(engine_rules[out->row].flags & HAS_BELOW)))
         return fail(err, "%s", "");
     char *told = is_below ? out->below : out->version;
     snprintf(told, sizeof out->version, "%.*s", (int)strcspn(release, ":"), release);
@@ -42,13 +92,13 @@ static bool read_name(const char *text, int n, Reading *out, Error *err) {
              "one of %s, with @RELEASE or :max_len=N after it, or vllm:transformers=RELEASE", all);
     const char *name = out->engine, *after = name + strcspn(name, "@:");
     size_t length = (size_t)(after - name);
-    for (; out->row < n_engines; out->row++) {
+    for (; out->row < N_ENGINES; out->row++) {
         if (strlen(engines[out->row].name) == length &&
             strncmp(engines[out->row].name, name, length) == 0)
             break;
         nearest = nearer_name(name, engines[out->row].name, nearest);
     }
-    if (out->row == n_engines)
+    if (out->row == N_ENGINES)
         return fail_unknown(err, "there is no engine", name, nearest, expected);
     snprintf(out->version, sizeof out->version, "%s", engines[out->row].version);
     for (; *after; after += 1 + strcspn(after + 1, ":")) {
@@ -68,14 +118,16 @@ int engines_list(const char *list, Reading readings[MOST_READINGS], Error *err) 
     return n;
 }
 
+// ---- readings ----
+
 // One kind of layers as one engine reads it. False with the reason when the config has no family or
 // no head.
 static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *err) {
     if (!(c->flags & STRICT)) reading_find_own(c, engines[out->row].name);
     c->as->transformers = out->transformers;
-    if (engines[out->row].prepares) engines[out->row].prepares(c);
+    if (engine_rules[out->row].prepares) engine_rules[out->row].prepares(c);
     if (!reading_begin(c, err)) return false;
-    engines[out->row].reads(c);
+    engine_rules[out->row].reads(c);
     if (c->as->own) config_refuse(c, c->as->own->refuses, c->as->own->refuses);
     if (out->served && out->max_len) out->max_len = out->served;
     // Full layers turn not in some families, where others slide to the engine.
@@ -121,7 +173,8 @@ static bool read_as(Reading *out, const Json *config, int length, const Reading 
         one->kind = kind;
         one->by_layer = layers_have(&layers, KIND_SLIDING);
         EngineReader as = {.out = one, .length = length};
-        Config c = {.as = &as, .rope = &one->rope, .kind = kind, .flags = engines[asked.row].flags};
+        Config c = {
+            .as = &as, .rope = &one->rope, .kind = kind, .flags = engine_rules[asked.row].flags};
         ok = reading_open(&c, config, err) &&
              read_kind(one, &c, reference ? &reference[*n] : NULL, err);
         config_close(&c);
@@ -144,7 +197,8 @@ static bool read_reference_as(const char *name, Reading *out, const Json *config
 static bool read_reference(Reading *out, const Json *config, int length, const RopeConfig *meant,
                            Error *err) {
     int n = 0;
-    const char *hf5 = engines[0].name, *hf4 = engines[1].name, *own = engines[n_engines - 1].name;
+    const char *hf5 = engines[ENGINE_HF5].name, *hf4 = engines[ENGINE_HF4].name;
+    const char *own = engines[ENGINE_OWN].name;
     bool ok = read_reference_as(hf5, out, config, length, &n, err);
     bool is_blind = ok && out->is_blind, is_read = ok && out->verdict < VERDICT_REFUSED;
     if (is_blind) ok = read_reference_as(own, out, config, length, &n, err);

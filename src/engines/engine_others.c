@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "../configs/json.h"
-#include "reading.h"
+#include "engine_rules.h"
 
 // Whether the class reads rope_parameters where there is no theta, or no rope_scaling, beside it.
 static bool takes_parameters(const Config *c) {

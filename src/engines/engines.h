@@ -3,7 +3,7 @@
 
 #include "../../rope.h"
 #include "../base/util.h"
-#include "../configs/write.h"
+#include "../configs/publication.h"
 
 enum { MOST_READINGS = 16 };  // engines of a list
 

@@ -51,8 +51,7 @@ bool reading_does(const Config *c, FamilyWords quirk) {
 const Json *reading_flat_block(const Config *c) {
     const Json *scaling = json_member(c->config, "rope_scaling");
     const Json *parameters = json_member(c->config, "rope_parameters");
-    const bool is_typed = config_has_type_blocks(c->family, parameters);
-    if (!(c->family->flags & FAMILY_NO_SCALING) || is_typed) return NULL;
+    if (!(c->family->flags & FAMILY_NO_SCALING) || reading_is_typed(c)) return NULL;
     if (reading_is_on(scaling) && json_members(scaling)) return scaling;
     return json_members(parameters) ? parameters : NULL;
 }
@@ -61,7 +60,7 @@ bool reading_has_rule(const Config *c, ReleaseRule rule) {
     const char *own = engines[c->as->out->row].name;
     const bool is_through = c->flags & THROUGH_HF5;
     return release_has(own, c->as->out->release, rule) ||
-           (is_through && release_has(engines[0].name, c->as->transformers, rule));
+           (is_through && release_has(engines[ENGINE_HF5].name, c->as->transformers, rule));
 }
 
 void reading_find_own(Config *c, const char *engine) {
@@ -106,6 +105,14 @@ bool reading_is_new(const Config *c) { return !(c->family->flags & FAMILY_SEEN_F
 // ---- what is read, and what is refused ----
 
 bool reading_is_on(const Json *v) { return v && v->kind != 'n' && v->kind != 'f'; }
+
+bool reading_is_typed(const Config *c) {
+    return config_has_type_blocks(c->family, json_member(c->config, "rope_parameters"));
+}
+
+bool reading_has_bounds(const Config *c) {
+    return c->rope->low_freq_factor > 0 && c->rope->high_freq_factor > 0;
+}
 
 // Takes a type that this engine knows for what it is: a kind of yarn, or a base that grows.
 static void find_other_type(Config *c) {
@@ -178,7 +185,6 @@ static void refuse_through_hf5(Config *c) {
              "ValueError: num_hidden_layers must be equal to the number of layer_types (%d)",
              n_named);
     config_refuse(c, n_named >= 0, words);
-    bool has_bounds = c->rope->low_freq_factor > 0 && c->rope->high_freq_factor > 0;
     config_refuse(c, c->type == TYPE_UNKNOWN,
                   c->flags & SERVES ? "ValueError: Unknown RoPE scaling type"
                                     : "KeyError: the rope_type is not known");
@@ -193,7 +199,7 @@ static void refuse_through_hf5(Config *c) {
                   "KeyError: short_factor or long_factor");
     config_refuse(c, config_type_has(c, TYPE_NEEDS_FACTOR) && !config_member(c, "factor"),
                   "KeyError: factor");
-    config_refuse(c, c->type == TYPE_LLAMA3 && !has_bounds,
+    config_refuse(c, c->type == TYPE_LLAMA3 && !reading_has_bounds(c),
                   "KeyError: low_freq_factor or high_freq_factor");
 }
 
@@ -202,7 +208,7 @@ static void refuse_by_flags(Config *c) {
     const bool is_whole = json_is_whole(config_member(c, "factor"));
     if (c->flags & THROUGH_HF5) refuse_through_hf5(c);
     config_refuse(c, serves && json_member(c->config, "text_config"),
-                  strcmp(engines[c->as->out->row].name, "sglang") == 0
+                  c->as->out->row == ENGINE_SGLANG
                       ? "AttributeError: text_config is taken for the model's"
                       : "ValueError: text_config is taken for the model's");
     config_refuse(c, serves && c->type == TYPE_LINEAR && is_whole,

@@ -72,29 +72,13 @@ void reading_read_layers(Config *c, bool is_written);
 
 // Whether a value is there, and neither null nor false.
 bool reading_is_on(const Json *value);
+// Whether rope_parameters has blocks for kinds of the family's layers.
+bool reading_is_typed(const Config *c);
+// Whether llama3's block has both bounds of its ramp.
+bool reading_has_bounds(const Config *c);
 
 // ---- verdict.c ----
 
 // Compares a complete reading with a reference: its verdict, its note and the worst pair. Nothing
 // is to compare without a reference (NULL), or where the engine refuses the config.
 void reading_judge(Config *c, const Reading *reference);
-
-// ---- engine_gguf.c ----
-
-// The converter reads the config through transformers, 4 or 5.
-void engine_prepare_llama_cpp(Config *c);
-
-// The converter of llama.cpp writes a block of the full layers, and the base of the sliding ones.
-void engine_prepare_gguf(Config *c);
-void engine_llama_cpp(Config *c);
-void engine_ik_llama_cpp(Config *c);
-
-// ---- engine_others.c ----
-
-void engine_prepare_mlx_lm(Config *c);
-void engine_mlx_lm(Config *c);
-void engine_mlx_vlm(Config *c);
-void engine_lightllm(Config *c);
-void engine_prepare_exllamav3(Config *c);
-void engine_exllamav3(Config *c);
-void engine_exllamav2(Config *c);

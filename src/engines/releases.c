@@ -1,5 +1,5 @@
-// What differs between an engine's releases, and which of them are known: a row each. The rows are
-// held against the engines' own packages by `make test-world`.
+// The engines, which of their releases are known, and what differs between these: a row each. The rows
+// are held against the engines' own packages by `make test-world`.
 #include "releases.h"
 
 #include <math.h>
@@ -8,6 +8,26 @@
 #include <string.h>
 
 enum { FIRST = 0, NEWEST = 1000000000 };  // any release from the first, or to the newest, on
+
+// ---- the engines ----
+
+// To add an engine, give it a row here, a function in a file beside engine_vllm.c, and a row for that
+// in engine_list.c.
+const Engine engines[N_ENGINES] = {
+    [ENGINE_HF5] = {"hf5", "5.24.0", "5.0", "5.24"},
+    [ENGINE_HF4] = {"hf4", "4.57.6", "4.45", "4.57"},
+    [ENGINE_VLLM] = {"vllm", "0.33.0", "0.11", "0.33"},
+    [ENGINE_SGLANG] = {"sglang", "0.5.23", "0.5.10", "0.5.23"},
+    [ENGINE_LLAMA_CPP] = {"llama.cpp", "0.5.0", "2025-02", "2026-09"},
+    [ENGINE_IK_LLAMA_CPP] = {"ik_llama.cpp", "Aug 26", "2026-08", "2026-08"},
+    [ENGINE_MLX_LM] = {"mlx-lm", "0.32.2", "0.31", "0.32"},
+    [ENGINE_EXLLAMAV3] = {"exllamav3", "1.6.5", "1.4", "1.6"},
+    [ENGINE_EXLLAMAV2] = {"exllamav2", "0.3.2", "0.3", "0.3"},
+    // These two are asked for by name alone: of them one class was looked at.
+    [ENGINE_MLX_VLM] = {"mlx-vlm", "Sep 26", "2026-09", "2026-09"},
+    [ENGINE_LIGHTLLM] = {"lightllm", "Aug 26", "2026-08", "2026-08"},
+    [ENGINE_OWN] = {"rope.c", "own", "0", "0"},
+};
 
 // ---- rules ----
 
@@ -210,7 +230,7 @@ static void write_release(double release, char *out, size_t size) {
     if (patch && n > 0 && (size_t)n < size) snprintf(out + n, size - (size_t)n, ".%d", patch);
 }
 
-// Where the release of transformers alone was told: the newest release that goes with it.
+// Where the release of transformers alone is given: the newest release that goes with it.
 static void choose_release(Reading *out) {
     const char *name = engines[out->row].name;
     for (int row = 0; row < N_REQUIRED; row++) {
@@ -222,7 +242,7 @@ static void choose_release(Reading *out) {
     }
 }
 
-// A release of which the first parts alone were told, 0.5 of 0.5.23, is the newest.
+// A release of which the first parts alone are given, 0.5 of 0.5.23, is the newest.
 static void take_newest(const char *told, int row, double *release) {
     const char *last = engines[row].last;
     const size_t n = strlen(told);
@@ -232,7 +252,7 @@ static void take_newest(const char *told, int row, double *release) {
 bool release_settle(Reading *out, Error *err) {
     const Engine *engine = &engines[out->row];
     const bool has_below = out->transformers < NEWEST;
-    const int below = out->transformers < 5;  // the row of transformers
+    const int below = out->transformers < 5 ? ENGINE_HF4 : ENGINE_HF5;
     if (out->release < NEWEST) {
         take_newest(out->version, out->row, &out->release);
         date_release(out->row, &out->release);
@@ -243,7 +263,8 @@ bool release_settle(Reading *out, Error *err) {
         return fail_release(out->below, below, err);
     if (has_below && out->release >= NEWEST) choose_release(out);
     if (out->release >= NEWEST) release_read(engine->last, &out->release);
-    if (out->row < 2) out->transformers = out->release;  // which are transformers
+    const bool is_transformers = out->row == ENGINE_HF5 || out->row == ENGINE_HF4;
+    if (is_transformers) out->transformers = out->release;
     int row = 0;
     while (row < N_REQUIRED &&
            !(is_of(row, engine->name) && out->release > required[row].from - 1e-9))

@@ -1,20 +1,30 @@
-// The rows of engines, and what differs between an engine's releases: rows of releases.c.
+// The engines, their releases, and what differs between these: rows of releases.c.
 #pragma once
 
-#include "../configs/config.h"
 #include "engines.h"
 
-// A row of the table of engines, which engine_list.c has.
+// The engines. The last is this program. Reading.row is one of them.
+enum {
+    ENGINE_HF5,
+    ENGINE_HF4,
+    ENGINE_VLLM,
+    ENGINE_SGLANG,
+    ENGINE_LLAMA_CPP,
+    ENGINE_IK_LLAMA_CPP,
+    ENGINE_MLX_LM,
+    ENGINE_EXLLAMAV3,
+    ENGINE_EXLLAMAV2,
+    ENGINE_MLX_VLM,
+    ENGINE_LIGHTLLM,
+    ENGINE_OWN,
+    N_ENGINES
+};
+
 typedef struct {
     const char *name, *version;
     const char *first, *last;  // the releases for which the facts hold
-    void (*prepares)(
-        Config *config);  // before the block is found, its layout above all; NULL: nothing
-    void (*reads)(Config *config);  // what it does otherwise than hf5
-    unsigned flags;
 } Engine;
-extern const Engine engines[];
-extern const int n_engines;
+extern const Engine engines[N_ENGINES];
 
 // What an engine, or the release of transformers that reads the config for it, does in some of its
 // releases.

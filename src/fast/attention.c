@@ -187,20 +187,6 @@ static void multiply_each(float *x, const float *scales) {
     for (int j = 0; scales && j < KV_BLOCK; j++) x[j] *= scales[j];
 }
 
-// scores (rows, KV_BLOCK) += ln of how many positions a key counts for: e^score is added up once
-// for each of them.
-static void add_crowd(const AttentionTask *k, int block, float *scores) {
-    const Spread *s = k->call->spread;
-    float added[KV_BLOCK];
-    for (int j = 0; j < KV_BLOCK; j++)
-        added[j] = (float)log(spread_crowd(s, INT32_MAX, block * KV_BLOCK + j));
-    for (int64_t r = 0; r < k->rows; r++) {
-        // Keys of earlier pieces.
-        int earlier = token_of(k, r) / s->piece * s->piece - block * KV_BLOCK;
-        for (int j = 0; j < earlier && j < KV_BLOCK; j++) scores[r * KV_BLOCK + j] += added[j];
-    }
-}
-
 // The masked scores (rows, KV_BLOCK) of all rows for block number `index`, in the scratch memory.
 static void score_block(const AttentionTask *k, const KvBlock *block, int index) {
     const Attention *c = k->call;
@@ -208,7 +194,6 @@ static void score_block(const AttentionTask *k, const KvBlock *block, int index)
     multiply_zones(k, block->keys, index);
     for (int64_t r = 0; r < k->rows; r++) multiply_each(scores + r * KV_BLOCK, block->key_scales);
     if (c->cap > 0) cap_all(scores, c->cap, k->rows * KV_BLOCK);
-    if (c->spread->crowd) add_crowd(k, index, scores);
     for (int64_t r = 0; r < k->rows; r++)
         mask(scores + r * KV_BLOCK, index * KV_BLOCK, token_of(k, r), c);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../configs/write.h"
 #include "../fast/kv_cache.h"
 
 // Usual lengths of a text, a bench and a piece of --spread.
@@ -357,7 +358,7 @@ SessionConfig session_config(const Job *job, const RopePlan *plan, int context) 
         .threads = o->threads,
         .plain = o->plain,
         .stale_keys = plan->stale_keys,
-        .spread = {.length = plan->spread, .piece = plan->piece, .crowd = plan->crowd},
+        .spread = {.length = plan->spread, .piece = plan->piece},
     };
     if (session_is_plain(job->model, &config)) config.kv = KV_F32;  // the definition has no other
     return config;

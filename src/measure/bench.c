@@ -146,7 +146,7 @@ static double weight_bytes(const Model *m, bool one_token) {
     return (double)m->file.size - first - model_unread_bytes(m, one_token);
 }
 
-// Prints the row of reading the first n of `tokens`, or (decode) of decoding behind them once these
+// Prints the row of reading the first n of `tokens`, or (decode) of decoding after them once these
 // have been read.
 static bool bench_phase(const Job *job, Table *table, Session *s, const int32_t *tokens,
                         bool decode, int n, Error *err) {

@@ -37,7 +37,7 @@ static int part_in_force(const Check *c) {
     return kv == KV_Q8 ? Q8_CACHE : kv == KV_Q4 ? Q4_CACHE : -1;
 }
 
-// Whether a part of the cache is told: where the cache is not rounded, all are.
+// Whether a part of the cache is reported: where the cache is not rounded, all are.
 static bool asks_for_part(const Check *c, int part) {
     const int in_force = part_in_force(c);
     return in_force < 0 || cache_parts[part].keys == cache_parts[in_force].keys ||
@@ -66,7 +66,7 @@ static double divergence(const float *p, const float *q, int n) {
     return sum;
 }
 
-// What a reading leaves behind each of the last CACHE_TOKENS of a stretch.
+// What a reading leaves after each of the last CACHE_TOKENS of a stretch.
 typedef struct {
     float *expected;  // (CACHE_TOKENS, vocab_size) ln p by a cache of float16
     float *room;      // (vocab_size)
@@ -120,7 +120,7 @@ static bool read_parts(Check *c, Row *row, const int32_t *text, CacheReading *r,
     return true;
 }
 
-// The last tokens of a stretch behind a cache of float16, and behind those that round keys, values or
+// The last tokens of a stretch after a cache of float16, and after those that round keys, values or
 // both: the mean Kullback-Leibler divergence, in nats for each token. The row ends as unknown where
 // the definition reads, which has no other cache.
 static bool read_cache(Check *c, Row *row, Error *err) {
@@ -147,7 +147,7 @@ static void tell_part(const Row *row, int part, double *mean, double *error) {
     *error = standard_error(&row->others[part]);
 }
 
-// Only a cache that is in force can fail. Others are told.
+// Only a cache that is in force can fail. Others are reported.
 static void judge_cache(const Check *c, Row *row) {
     if (row->verdict == UNABLE) return;
     const int in_force = part_in_force(c);
@@ -166,7 +166,7 @@ static void describe_cache(const Check *c, const Row *row, char *out, size_t siz
              cache_parts[row->other].row + strlen("cache-"), row->value, row->error, row->limit);
 }
 
-// A line for each part of the cache that is told. Those that are not in force have no limit.
+// A line for each part of the cache that is reported. Those that are not in force have no limit.
 static void print_parts(Check *c, const Row *row, PrintRow *line) {
     for (int part = 0; part < N_CACHE_PARTS && row->units > 0; part++) {
         Row one = *row;

@@ -29,8 +29,8 @@ enum {
     THETAS = 16,  // of full and of sliding layers, which change places
     GATES = 32,   // and what they multiply, likewise
 };
-// How a head's rows stand: as Hugging Face has them, or in pairs over those that turn, over half
-// the head, or over all of it.
+// The order of a head's rows: as in Hugging Face, or in pairs over those that turn, over half the
+// head, or over all of it.
 typedef enum { ROWS_IN_HALVES, ROWS_IN_PAIRS, PAIRS_OVER_HALF, PAIRS_OVER_ALL } RowOrder;
 
 enum { N_MISTAKES = 12 };
@@ -70,7 +70,7 @@ static const char *const mistake_words[N_MISTAKES] = {
 
 // ---- which apply ----
 
-// A part that is smaller than half is none that a converter takes for all.
+// No converter takes a part that is smaller than half for all.
 static bool can_turn_over(RowOrder to, const RopeConfig *rope, int64_t head_dim) {
     if (rope_methods[rope->method].flags & ROPE_USES_LISTS) return false;
     if (to == PAIRS_OVER_ALL) return rope->rotary_dim != head_dim;
@@ -114,7 +114,7 @@ static bool mistake_applies(int mistake, const Model *model, const RopePlan *pla
 
 // ---- the copy ----
 
-// Where element e of a head, as Hugging Face has them, stands in pairs over d rows.
+// The place in pairs over d rows of a head's element e, as in Hugging Face.
 static int64_t row_of(int64_t e, int64_t d) {
     if (e >= d) return e;
     return e < d / 2 ? 2 * e : 2 * (e - d / 2) + 1;
@@ -125,7 +125,7 @@ static int64_t rows_in_pairs(RowOrder order, int64_t rotary_dim, int64_t head_di
     return rows[order];
 }
 
-// A layer's rows that move: of a matrix, its biases, and the weights of the norm behind it.
+// A layer's rows that move: of a matrix, its biases, and the weights of the norm after it.
 typedef struct {
     Arena *arena;  // which only counts in a first pass
     RowOrder from, to;

@@ -12,9 +12,8 @@
 enum { FEWEST_WORDS = 6 };  // of a length, which a row needs
 // What a word's loss falls by where it is key, in nats.
 static const double KEY_GAIN = 2;
-// Wald's test (1945), as of single keys: a model that reads the text well finds so many of the words, and
-// one that does not see them at most so many, and one verdict in a hundred may be wrong.
-static const double SEEN_SHARE = 0.6, UNSEEN_SHARE = 0.1, WRONG_WORDS = 0.01;
+// Of the words a model that reads the text well finds so many, and one that does not see them at most so many.
+static const ShareTest words_seen = {.healthy = 0.6, .broken = 0.1, .wrong = 0.01};
 // The share of facts that the model finds in short texts, without which it cannot be asked.
 static const double ABLE_SHARE = 0.5;
 
@@ -75,12 +74,6 @@ static bool wants_key_words(const Check *c, int length) {
     return is_long(c, length) && count_words(c, length) >= FEWEST_WORDS;
 }
 
-static double nothing_to_read(const Check *c, const Row *row) {
-    (void)c;
-    (void)row;
-    return 0;
-}
-
 // A word is found where its tokens, on average, are likelier after the whole text than after their own
 // last tokens. Both were read for the perplexity.
 static bool read_key_words(Check *c, Row *row, Error *err) {
@@ -109,22 +102,18 @@ static bool read_key_words(Check *c, Row *row, Error *err) {
 static void judge_key_words(const Check *c, Row *row) {
     const Samples *s = &row->samples;
     const Row *keys = find_row(c, &keys_row, row->length);
-    const double found = s->n * s->mean;
-    const double evidence = found * log(SEEN_SHARE / UNSEEN_SHARE) +
-                            (s->n - found) * log((1 - SEEN_SHARE) / (1 - UNSEEN_SHARE));
-    const double enough = log((1 - WRONG_WORDS) / WRONG_WORDS);
     row->value = s->mean;
     row->error = INFINITY;
-    row->limit = sqrt(SEEN_SHARE * UNSEEN_SHARE);
-    if (evidence >= enough) row->verdict = OK;
-    else if (evidence <= -enough)
-        row->verdict = keys && facts_in_short(keys) >= ABLE_SHARE ? FAIL : UNABLE;
+    row->limit = sqrt(words_seen.healthy * words_seen.broken);
+    row->verdict = decide_share(s, &words_seen);
+    const bool is_able = keys && facts_in_short(keys) >= ABLE_SHARE;
+    if (row->verdict == FAIL && !is_able) row->verdict = UNABLE;
 }
 
 static void describe_key_words(const Check *c, const Row *row, char *out, size_t size) {
     (void)c;
     snprintf(out, size, "%.0f of %d words are found that only what is far back tells, read whole",
-             row->samples.n * row->samples.mean, row->samples.n);
+             n_right(&row->samples), row->samples.n);
 }
 
 const RowType key_words_row = {
@@ -133,7 +122,7 @@ const RowType key_words_row = {
     .is_wanted = wants_key_words,
     .first = 1,
     .most = one_unit,
-    .seconds = nothing_to_read,
+    .seconds = no_seconds,
     .usual = 1,
     .read = read_key_words,
     .judge = judge_key_words,

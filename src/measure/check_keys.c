@@ -15,9 +15,7 @@ enum {
 };
 // Of the facts that short texts give back, those that a long one gives back, at least.
 static const double ENOUGH_FACTS = 0.5;
-// Wald's test (1945) of single keys: a healthy model finds them so often, a broken one at most so
-// often, and one verdict in a hundred may be wrong.
-static const double HEALTHY_SHARE = 0.9, BROKEN_SHARE = 0.5, WRONG = 0.01;
+static const ShareTest single_keys = {.healthy = 0.9, .broken = 0.5, .wrong = 0.01};
 
 // ---- keys: each of the hidden facts is asked for on a branch of the cache ----
 
@@ -105,12 +103,10 @@ static bool ask_in_short(Check *c, const Row *row, Samples *found, Error *err) {
     return ok;
 }
 
-static double found_in(const Samples *s) { return s->n * s->mean; }
-
 double facts_in_short(const Row *keys) { return keys->others[FOUND_SHORT].mean; }
 
 static bool finds_enough(const Row *row, const Samples *in_short) {
-    return found_in(&row->others[FOUND_LONG]) >= ENOUGH_FACTS * found_in(in_short);
+    return n_right(&row->others[FOUND_LONG]) >= ENOUGH_FACTS * n_right(in_short);
 }
 
 static double keys_seconds(const Check *c, const Row *row) {
@@ -141,15 +137,15 @@ void judge_keys(const Check *c, Row *row) {
     row->value = row->samples.mean;
     row->error = INFINITY;
     row->limit = ENOUGH_FACTS * in_short->mean;
-    const bool are_enough = in_short->n > FACTS_A_DOUBLING && 2 * found_in(in_short) > in_short->n;
+    const bool are_enough = in_short->n > FACTS_A_DOUBLING && 2 * n_right(in_short) > in_short->n;
     row->verdict = are_enough && finds_enough(row, in_short) ? OK : UNABLE;
 }
 
 void describe_keys(const Check *c, const Row *row, char *out, size_t size) {
     (void)c;
     snprintf(out, size, "%.0f of %d keys found, and %.0f of %d in short texts%s",
-             found_in(&row->others[FOUND_LONG]), row->others[FOUND_LONG].n,
-             found_in(&row->others[FOUND_SHORT]), row->others[FOUND_SHORT].n, row->type->how);
+             n_right(&row->others[FOUND_LONG]), row->others[FOUND_LONG].n,
+             n_right(&row->others[FOUND_SHORT]), row->others[FOUND_SHORT].n, row->type->how);
 }
 
 const RowType keys_row = {
@@ -186,38 +182,26 @@ static int most_passkeys(const Check *c, const Row *row) {
 // Opens the trials of a length, or of a short text, whose prompts share what is before the key.
 static bool open_passkeys(Check *c, Row *row, int length, Error *err) {
     LongReading *r = c->long_reading;
-    if (r->tasks && r->passkey_length == length) return true;
+    if (r->keys && r->passkey_length == length) return true;
     session_free(r->passkeys);
-    passkeys_close(r->tasks);
+    passkeys_close(r->keys);
     r->passkeys = NULL;
     r->plan = c->job->plans[0];
-    r->tasks = passkeys_open(c->job, length, err);
+    r->keys = passkeys_open(c->job, length, err);
     r->passkey_length = length;
-    if (!r->tasks) return false;
+    if (!r->keys) return false;
     const RopePlan *plan = length == row->length ? &r->plan : &c->references[c->reference_is];
     open_long(c, &r->passkeys, plan, length, row);
     return true;
-}
-
-// The test's sum: ln of how much likelier a healthy model is to find so many.
-static double evidence(const Samples *s) {
-    const double found = found_in(s);
-    return found * log(HEALTHY_SHARE / BROKEN_SHARE) +
-           (s->n - found) * log((1 - HEALTHY_SHARE) / (1 - BROKEN_SHARE));
-}
-
-static Verdict decide_share(const Samples *s) {
-    const double enough = log((1 - WRONG) / WRONG);
-    return evidence(s) >= enough ? OK : evidence(s) <= -enough ? FAIL : OPEN;
 }
 
 // One more key: found or missed, or (the row ends as unknown) not to be asked for in so short a text.
 static bool ask_passkey(Check *c, Row *row, int length, int depth, Samples *found, Error *err) {
     bool is_found;
     if (!open_passkeys(c, row, length, err)) return false;
-    if (!passkeys_fit(c->long_reading->tasks)) row->verdict = UNABLE;
+    if (!passkeys_fit(c->long_reading->keys)) row->verdict = UNABLE;
     if (row->verdict == UNABLE || row->lacks) return true;
-    if (!passkeys_ask(c->long_reading->tasks, c->long_reading->passkeys, found->n, depth, &is_found,
+    if (!passkeys_ask(c->long_reading->keys, c->long_reading->passkeys, found->n, depth, &is_found,
                       err))
         return false;
     add_sample(found, is_found);
@@ -228,7 +212,7 @@ static bool ask_passkey(Check *c, Row *row, int length, int depth, Samples *foun
 // known from the one before it. Once a text of the length has failed, short ones are asked.
 static bool read_passkeys(Check *c, Row *row, Error *err) {
     Samples *found = &row->others[FOUND_LONG];
-    if (decide_share(found) == FAIL)
+    if (decide_share(found, &single_keys) == FAIL)
         return ask_passkey(c, row, c->before, 2, &row->others[FOUND_SHORT], err);
     return ask_passkey(c, row, row->length, 3 - found->n / 4 % 3, found, err);
 }
@@ -241,20 +225,20 @@ static void judge_passkeys(const Check *c, Row *row) {
     row->samples = *found;
     row->value = found->mean;
     row->error = sqrt(found->mean * (1 - found->mean) / found->n);
-    row->limit = sqrt(HEALTHY_SHARE * BROKEN_SHARE);
-    row->verdict = decide_share(found);
+    row->limit = sqrt(single_keys.healthy * single_keys.broken);
+    row->verdict = decide_share(found, &single_keys);
     if (row->verdict != FAIL) return;
     // What fails in a short text, too, says nothing about the length.
-    const Verdict in_short_text = decide_share(in_short);
+    const Verdict in_short_text = decide_share(in_short, &single_keys);
     row->verdict = in_short_text == OK ? FAIL : in_short_text == FAIL ? UNABLE : OPEN;
 }
 
 static void describe_passkeys(const Check *c, const Row *row, char *out, size_t size) {
     const Samples *found = &row->others[FOUND_LONG];
     const Samples *in_short = &row->others[FOUND_SHORT];
-    snprintf(out, size, "%.0f of %d keys found, read whole", found_in(found), found->n);
+    snprintf(out, size, "%.0f of %d keys found, read whole", n_right(found), found->n);
     if (in_short->n > 0)
-        add_words(out, size, ", and %.0f of %d in texts of %d", found_in(in_short), in_short->n,
+        add_words(out, size, ", and %.0f of %d in texts of %d", n_right(in_short), in_short->n,
                   c->before);
 }
 
@@ -279,7 +263,7 @@ static bool wants_first_keys(const Check *c, int length) {
     const Row *row = find_row(c, &keys_row, length);
     if (!row || !is_long(c, length)) return false;
     const Samples *first = &row->others[FOUND_FIRST];
-    return first->n > 0 && 2 * found_in(first) < first->n;
+    return first->n > 0 && 2 * n_right(first) < first->n;
 }
 
 static int most_first_keys(const Check *c, const Row *row) {
@@ -298,7 +282,7 @@ static void judge_first_keys(const Check *c, Row *row) {
     row->value = row->samples.mean;
     row->error = INFINITY;
     row->limit = 0;
-    if (found_in(&row->samples) > 0) row->verdict = OK;
+    if (n_right(&row->samples) > 0) row->verdict = OK;
     else if (row->samples.n == FIRST_PASSKEYS) row->verdict = UNABLE;
 }
 

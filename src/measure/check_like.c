@@ -24,8 +24,8 @@ struct Likeness {
     Session *session;  // NULL: not opened yet
 };
 
-// A stretch as a model has it: tokens, where each ends in the text's bytes, and -ln p from token
-// number `from` on.
+// A stretch by a model: tokens, where each ends in the text's bytes, and -ln p from token number
+// `from` on.
 typedef struct {
     int32_t ids[MOST_OTHER];
     size_t ends[MOST_OTHER];

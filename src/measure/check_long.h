@@ -2,6 +2,7 @@
 // reads it whole, check_keys.c asks for the facts, check_window.c reads it through a window.
 #pragma once
 
+#include "asking.h"
 #include "check_rows.h"
 
 enum {
@@ -23,7 +24,7 @@ struct LongReading {
     Session *whole, *windowed;   // NULL: not opened
     Session *pairs;              // by the reference, for 2 half tokens
     Session *passkeys;           // for single keys in texts of passkey_length
-    Tasks *tasks;
+    Asking *keys;
     int passkey_length;
     // (half) -ln p of each length's last stretch, read whole, and by the reference after its own last
     // tokens; NULL: not yet

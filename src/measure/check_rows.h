@@ -112,7 +112,7 @@ typedef struct {
     int half;                             // tokens of a scored stretch of a long text
     int before;                           // it, which the reference reads alone
     int32_t *ids;                         // (n_ids) of the text, without BOS
-    size_t n_ids, n_given;  // n_given: as given; behind them come the story and plain English
+    size_t n_ids, n_given;  // n_given: as given; after them come the story and plain English
     bool is_strange;        // the tokenizer was not made for the text
     int window;             // tokens of a stretch, within the trained context
     int n_stretches;        // that the text has
@@ -175,6 +175,15 @@ double standard_error(const Samples *samples);
 Verdict decide(double value, double error, double limit);
 // The standard errors that decide for so many samples.
 double sure_of(int samples);
+// Wald's test (1945): the share of units that a healthy model gets right, the most that a broken one does,
+// and how often the verdict may be wrong.
+typedef struct {
+    double healthy, broken, wrong;
+} ShareTest;
+// OK or FAIL once the samples (1: right, 0: wrong) are so much likelier by the one share than by the other.
+Verdict decide_share(const Samples *samples, const ShareTest *test);
+// How many samples are right.
+double n_right(const Samples *samples);
 // Judges a row by the ratio of two perplexities, whose logarithm its samples have.
 void judge_ratio(Row *row, double limit);
 // Judges the row by the one of n other readings that says most against the model: it fails, or it
@@ -199,9 +208,10 @@ double seconds_to_decide(const Check *check, const Row *row);
 // shrink by half of it.
 double changed_pace(double pace, double took, double expected);
 
-// How many stretches the text has; one unit.
+// How many stretches the text has; one unit; and no seconds, where another row has read what it needs.
 int most_stretches(const Check *check, const Row *row);
 int one_unit(const Check *check, const Row *row);
+double no_seconds(const Check *check, const Row *row);
 // Whether a text in place is read by the reference's own settings.
 bool is_reference(const Check *check);
 
@@ -268,6 +278,14 @@ double window_seconds(const Check *check, int length);  // check_window.c
 bool long_advance(Check *check, int length, Error *err);
 // Whether each length is read anew, since the method follows it.
 bool follows_length(const Check *check);
+
+// ---- check_start.c: what a check begins with ----
+
+// Chooses the lengths, lays out the text, and measures how fast the model reads. False with the reason.
+bool check_prepare(Check *check, Error *err);
+// Measures how fast the model reads: one token, to have the weights in memory, another one, then
+// pieces that double. check->late: the budget ended meanwhile.
+bool measure_speed(Check *check, Error *err);
 
 // ---- check_verdict.c: the last line ----
 

@@ -111,7 +111,7 @@ static double reach_of(const RopeConfig *r, const RopeFile *said, int seq_len, i
     // made for 131,072.
     if (flags & (ROPE_USES_FREQ_FACTORS | ROPE_USES_LISTS)) reach = fmax(reach, seq_len);
     if (!r->map && !(r->all_slide && r->window > 0)) return reach;
-    // lm-infinite's first keys may stand at `reach` itself.
+    // lm-infinite's first keys may be at `reach` itself.
     unsigned map = r->map ? r->map->flags & (ROPE_MAP_WINDOW | ROPE_MAP_SINKS_INSIDE) : 0;
     double limit = map == ROPE_MAP_WINDOW && r->window <= reach ? reach + 1 : reach;
     int longest = longest_below(r, limit);

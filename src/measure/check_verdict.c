@@ -68,8 +68,8 @@ Verdict verdict_at(const Check *c, int length) {
 
 // ---- no ----
 
-// The row about the shortest length that failed; NULL: none did. What a mistake made is told by the
-// mistake.
+// The row about the shortest length that failed; NULL: none did. What a mistake made is reported by
+// the mistake.
 static const Row *shortest_failure(const Check *c) {
     const Row *mistake = find_row(c, &conversion_row, c->window);
     const Row *found = NULL;

@@ -1,6 +1,6 @@
 // The rows of --check about a long text that is read whole. One text is laid out for all lengths, with
 // facts hidden in it. It is read once, forwards. At a length, the last tokens are compared with what
-// the reference makes of them after some tokens alone, and each fact is asked for on a branch of the
+// the reference reads of them after some tokens alone, and each fact is asked for on a branch of the
 // cache. So perplexity and keys at all lengths cost about one reading.
 #include <math.h>
 #include <stdio.h>
@@ -52,7 +52,7 @@ void long_free(Check *c) {
     session_free(r->windowed);
     session_free(r->pairs);
     session_free(r->passkeys);
-    passkeys_close(r->tasks);
+    passkeys_close(r->keys);
     for (int i = 0; i < MAX_LENGTHS; i++) {
         free(r->nll[i]);
         free(r->short_nll[i]);

@@ -148,12 +148,6 @@ const RowType window_perplexity_row = {
     .is_required = true,
 };
 
-static double no_seconds(const Check *c, const Row *row) {
-    (void)c;
-    (void)row;
-    return 0;
-}
-
 // They were asked for with the perplexity.
 static bool read_window_keys(Check *c, Row *row, Error *err) {
     const Row *read = find_row(c, &window_perplexity_row, row->length);

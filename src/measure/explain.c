@@ -199,8 +199,8 @@ static const char *value_at(const Notes *notes, const char *key) {
     return NULL;
 }
 
-// Prints the notes of a kind of layers. Behind those of another kind it prints what differs, with
-// the kind's name behind the key, and '-' for what this kind lacks.
+// Prints the notes of a kind of layers. After those of another kind it prints what differs, with
+// the kind's name after the key, and '-' for what this kind lacks.
 static void print_notes(Table *t, const Notes *notes, const Notes *others, const char *kind) {
     char key[80];
     for (int i = 0; i < notes->n; i++) {
@@ -305,7 +305,7 @@ static void print_all_notes(Table *t, const LayerKind *kinds, int n) {
         if (!kinds[i].turns) table_note(t, kinds[i].name, "no RoPE: queries and keys do not turn");
 }
 
-// ---- layers that stand still ----
+// ---- layers without RoPE ----
 
 // Marks the layers of a model that do not turn, though others of their kind do. Returns whether
 // there are any.

@@ -7,7 +7,7 @@
 
 // ---- the jobs, a function each; what each is asked for, src/options/options.h says ----
 
-// Times reading and decoding by the first plan, at the start and behind job->length positions, and
+// Times reading and decoding by the first plan, at the start and after job->length positions, and
 // what the machine could give.
 RunJob bench;
 
@@ -34,10 +34,6 @@ RunJob measure_tasks;
 // trials are of that length.
 RunJob print_prompts;
 
-// The tasks of a list (NULL: passkey) as bits by their order. 0 with the reason where one is not
-// known.
-unsigned tasks_asked(const char *list, Error *err);
-
 // LongRoPE's search (arXiv 2402.13753): searches windows of job->length positions of job->ids. Prints
 // what it found, and the block as --rope-json does. Ctrl-C ends it with the best so far.
 RunJob search_divisors;
@@ -47,7 +43,7 @@ RunJob show_attention;
 
 // Prints how engines read the job's settings, for a text of job->length positions. hf5 comes first
 // and is the reference. The answer becomes NO when one differs, and UNDECIDED when none does but
-// nobody has looked at one that is named.
+// one that is named is unverified.
 RunJob show_engines;
 
 // Prints log-probabilities of what may come next, by each plan. A method that follows the length
@@ -69,7 +65,7 @@ void list_layers(const ConfigLayers *layers, int kind, char *list, size_t capaci
 // Notes which layers of a config are of which kind.
 void note_layers(Table *t, const ConfigLayers *layers);
 
-// The text of a token on one line, cut where it is longer; bytes that cannot be shown stand as C
+// The text of a token on one line, cut where it is longer; bytes that cannot be shown are as C
 // spells them.
 enum { MAX_SPELLED = 256 };
 void spell(const char *piece, size_t n, char *out, size_t capacity);
@@ -96,8 +92,8 @@ typedef struct {
 // lacks, as part of a text of that length. False with the reason.
 bool score_span(Session *s, Span span, double *nll, Error *err);
 
-// The same for a span whose id number 0 comes behind all that the session has read, whatever that
-// is.
+// As score_span, of a span whose id number 0 comes after all that the session has read, whatever
+// that is.
 bool score_behind(Session *s, Span span, double *nll, Error *err);
 
 // ---- the cache ----
@@ -141,15 +137,3 @@ void show_progress(const Method *method, double done);
 
 // Prints what it adds at distances up to job->length. False with the reason.
 bool explain_encoding(const Job *job, Error *err);
-
-// ---- tasks.c: keys that --check hides ----
-
-// Passkeys in texts of one length, the same ones for any seed. NULL with the reason.
-typedef struct Tasks Tasks;
-Tasks *passkeys_open(const Job *job, int length, Error *err);
-void passkeys_close(Tasks *keys);
-// Whether a key and its question fit in the length at all. If not, no key may be asked for.
-bool passkeys_fit(const Tasks *keys);
-// Hides key number `number` in one of five depths, 0 to 4, of a text that the session then reads,
-// and asks for it. False with the reason.
-bool passkeys_ask(Tasks *keys, Session *s, int number, int depth, bool *found, Error *err);

@@ -1,5 +1,5 @@
-// What may come next: log-probabilities of the likeliest tokens behind a prompt, or of given tokens
-// behind several beginnings of a text.
+// What may come next: log-probabilities of the likeliest tokens after a prompt, or of given tokens
+// after several beginnings of a text.
 #include "measure.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 
 #include "../job/text_io.h"
 
-// A line of the file: the tokens that are asked for behind the first `length` ids of the text.
+// A line of the file: the tokens that are asked for after the first `length` ids of the text.
 typedef struct {
     int length;
     int n_tokens;  // 0: the `likeliest` are asked for
@@ -17,7 +17,7 @@ typedef struct {
 } Question;
 
 typedef struct {
-    char *file;       // where the words of the lines stand
+    char *file;       // the words of the lines
     int32_t *tokens;  // of all questions
     Question *questions;
     int n;
@@ -26,8 +26,8 @@ typedef struct {
 
 // ---- what is asked ----
 
-// A whole number from `low` to `high` at *text, behind which *text then stands. Lines do not end
-// inside a number.
+// A whole number from `low` to `high` at *text, which then points after it. Lines do not end inside
+// a number.
 static bool read_next_whole(const char **text, long low, long high, long *number) {
     char *end;
     *number = strtol(*text, &end, 10);

@@ -166,7 +166,7 @@ static bool try_candidate(Search *s, const DivisorList *c, bool *better, Error *
     return true;
 }
 
-// Adds a hill of height x around center number h. Pairs behind it rise with it, and pairs before it
+// Adds a hill of height x around center number h. Pairs after it rise with it, and pairs before it
 // sink with it, so that divisors never fall from pair to pair. They stay from 1 to twice the scale.
 static void add_hill(const Search *s, DivisorList *c, int h, double x) {
     double *e = c->log_divisors;
@@ -193,7 +193,7 @@ static void set_steps(Search *s, double step) {
 // Tries YaRN, ntk and linear as they are, and the method of --rope; then mutants of the best.
 static bool begin(Search *s, Error *err) {
     static const int methods[] = {ROPE_YARN, ROPE_NTK, ROPE_LINEAR};
-    enum { OWN = sizeof methods / sizeof *methods };  // behind them comes the method of --rope
+    enum { OWN = sizeof methods / sizeof *methods };  // after them comes the method of --rope
     for (int i = 0; i < FIRST_LISTS && !is_over(s); i++) {
         RopeConfig config = i < OWN ? s->start : s->job->plans[0].rope;
         RopeFreqs f;
@@ -318,34 +318,39 @@ static bool choose_keys(Search *s, Error *err) {
                 fewest, s->windows, s->n, FEWEST_KEYS, s->n);
 }
 
-bool search_divisors(Job *job, Error *err) {
-    Search s = {.job = job, .o = &job->options->search, .n = job->length};
-    s.start = job->plans[0].rope;
-    s.windows = s.o->windows;
-    const int trained = s.start.train_ctx;
-    if (s.start.map)
+// Whether there is anything to search, and enough text for it. False with the reason.
+static bool is_possible(const Search *s, Error *err) {
+    const Job *job = s->job;
+    const int trained = s->start.train_ctx;
+    if (s->start.map)
         return fail(err,
                     "--search: its block of longrope's divisors has no place for a distance map "
                     "(rope %s); search "
                     "without one, then try --rope-config BLOCK --rope longrope+%s",
-                    job->plans[0].name, s.start.map->name);
+                    job->plans[0].name, s->start.map->name);
     if (trained < 2) return fail(err, "longrope needs a trained context of at least 2");
-    if (s.n <= trained)
+    if (s->n <= trained)
         return fail(err, "a search needs more positions (-n) than the trained context of %d",
                     trained);
-    if (job->n_ids / window_ids(job) < 2 * (size_t)s.windows) {
-        int most = (int)(job->n_ids / (2 * (size_t)s.windows));  // positions of a window that fits
-        char shorter[40] = "";
-        if (most > trained) snprintf(shorter, sizeof shorter, ", or -n %d", most);
-        return fail(err,
-                    "the text has %zu tokens, fewer than %d windows of %d that search and %d that "
-                    "judge (expected a longer text, fewer --search-windows%s)",
-                    job->n_ids, s.windows, s.n, s.windows, shorter);
-    }
+    if (job->n_ids / window_ids(job) >= 2 * (size_t)s->windows) return true;
+    int most = (int)(job->n_ids / (2 * (size_t)s->windows));  // positions of a window that fits
+    char shorter[40] = "";
+    if (most > trained) snprintf(shorter, sizeof shorter, ", or -n %d", most);
+    return fail(err,
+                "the text has %zu tokens, fewer than %d windows of %d that search and %d that "
+                "judge (expected a longer text, fewer --search-windows%s)",
+                job->n_ids, s->windows, s->n, s->windows, shorter);
+}
+
+bool search_divisors(Job *job, Error *err) {
+    Search s = {.job = job, .o = &job->options->search, .n = job->length};
+    s.start = job->plans[0].rope;
+    s.windows = s.o->windows;
+    if (!is_possible(&s, err)) return false;
     s.random = (2 * s.job->options->seed + 1) * 0x9E3779B97F4A7C15;
     s.start.method = ROPE_LONGROPE;
     s.start.dynamic = false;
-    s.start.factor = (double)s.n / trained;
+    s.start.factor = (double)s.n / s.start.train_ctx;
     s.start.attention_factor = 0;
     s.pairs = s.start.rotary_dim / 2;
     s.hills = s.pairs < HILLS ? s.pairs : HILLS;

@@ -23,7 +23,7 @@ static void remark_difference(Table *t, const Reading *r) {
     if (words[0]) table_remark(t, words);
 }
 
-// What one engine makes of one kind of layers: method, s, L, a and the most positions. In a pipe the
+// How one engine reads one kind of layers: method, s, L, a and the most positions. In a pipe the
 // last columns are of the pair that differs most, and a note.
 static void print_reading(Table *t, const Reading *r, int length) {
     const RopeConfig *c = &r->rope;
@@ -54,7 +54,7 @@ static void print_reading(Table *t, const Reading *r, int length) {
     if (t->eyes) remark_difference(t, r);
 }
 
-// What is told of all engines, above the rows.
+// What is said of all engines, above the rows.
 static void print_notes_of_all(Table *t, const Reading *reference, int length) {
     table_note(t, "length", "%d", length);
     table_note(t, "facts_of", "%s", ENGINES_DATE);

@@ -179,7 +179,7 @@ static void put_line(Table *t, const Cells *row, int line) {
         }
         put_cell(t, line < 2 ? t->names[i][line] : shown, width, line < 2 ? BOLD : style);
         if (is_list || i > 0 || line < 2 || strlen(cell->text) <= NAME_WIDTH) continue;
-        end_line(t);  // below a long name of a matrix, its cells stand in their columns
+        end_line(t);  // below a long name of a matrix, its cells are in their columns
         put_cell(t, "", -NAME_WIDTH, PLAIN);
     }
     end_line(t);

@@ -9,7 +9,7 @@ enum { MAX_BLOCK = 176, MAX_CELL = 512, MAX_CELLS = 40, MAX_COLUMN_NAME = 32 };
 // How a table is drawn: all its rows as a list, or one cell of each row in a matrix.
 typedef enum { SHAPE_LIST, SHAPE_PERPLEXITY, SHAPE_ACCURACY } TableShape;
 
-// What stands in a column of a row.
+// What is in a column of a row.
 typedef struct {
     char text[MAX_CELL];  // as in a pipe; longer words are cut
     double number;
@@ -29,15 +29,15 @@ typedef struct {
     int train_ctx;            // a matrix of perplexities marks the jump past it; 0: not known
     bool eyes, color, moves;  // drawn; in color; standard error can take a line back
     bool apart;     // standard error is not seen among the rows of the table, and shows no bar
-    int width, at;  // columns of the terminal, and where the line at hand stands
+    int width, at;  // columns of the terminal, and where the line at hand is
     bool bar;       // is shown
     double start, shown;  // seconds: when the table was opened, and when the bar changed
     bool exact;           // numbers are drawn with all of their digits
     char names[MAX_CELLS][2][MAX_COLUMN_NAME];  // of the columns, in two lines
     int n_names;
-    bool headed;  // they stand above the line at hand
+    bool headed;  // they are above the line at hand
     Cells row;    // the one that is handed over
-    // The line of a matrix that is being collected, and the block of lines where it stands.
+    // The line of a matrix that is being collected, and the block of lines that it is in.
     Cells line;
     char block[MAX_BLOCK];
 } Table;
@@ -47,13 +47,13 @@ typedef struct {
 Table table_open(TableForm form);
 
 // Prints `# key<TAB>value` above or below the table, with a space for the tab if the key has
-// several words. When drawn, notes stand in a row: dim above the table, and below it, where the
-// verdict stands, the brightest of all. In JSON the value is a number unless the format takes
+// several words. When drawn, notes are in a row: dim above the table, and below it, where the
+// verdict is, the brightest of all. In JSON the value is a number unless the format takes
 // strings.
 void table_note(Table *table, const char *key, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-// The same of a value in words, which is a number or not.
+// Prints such a note of a value in words, which is a number or not.
 void table_note_of(Table *table, const char *key, const char *value, bool is_number);
 
 // Ends the table with a line of its own, what it all comes to: `# line` for tools. In JSON that is
@@ -68,7 +68,7 @@ void table_reason(Table *table, const char *code, const char *words);
 void table_columns(Table *table, const char *columns);
 
 Cell words_cell(const char *words);
-// A number as `format`, which takes a double, has it. Drawn numbers are cut.
+// A number by `format`, which takes a double. Drawn numbers are cut.
 Cell number_cell(const char *format, double number);
 
 // Prints the next cell of a row.

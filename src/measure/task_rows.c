@@ -3,9 +3,14 @@
 // have no word in common that would find it. `ordinal` asks for one of several things that differ by
 // their order alone, as MRCR does. docs/measure.md has what small models can do of these. `copy` comes
 // last, since it needs a text.
+#define _POSIX_C_SOURCE 200809L
 #include "task_rows.h"
 
 #include <stddef.h>
+#include <strings.h>
+
+#include "../base/names.h"
+#include "table.h"
 
 const Task all_tasks[N_TASKS] = {
     {"passkey", "There is an important info", "it", "the important information",
@@ -50,6 +55,28 @@ const Task all_tasks[N_TASKS] = {
      "@", 1, 1, WORDS},
     {.name = "copy"},
 };
+
+unsigned tasks_asked(const char *list, Error *err) {
+    unsigned asked = 0;
+    char name[32];
+    if (!list) list = all_tasks[0].name;
+    while (next_cell(&list, ",", name, sizeof name)) {
+        const char *nearest = "";
+        unsigned found = 0;
+        for (int k = 0; k < N_TASKS; k++) {
+            nearest = nearer_name(name, all_tasks[k].name, nearest);
+            if (!strcasecmp(name, all_tasks[k].name) || !strcasecmp(name, "all")) found |= 1u << k;
+        }
+        nearest = nearer_name(name, "all", nearest);
+        asked |= found;
+        if (!found)
+            return fail_unknown(
+                err, "--tasks: there is no task", name, nearest,
+                "expected passkey, multikey, multivalue, variables, updates, hops, multiquery, "
+                "ordinal, latent, common, copy, all");
+    }
+    return asked;
+}
 
 static const char *const owners[] = {"sailor", "doctor", "farmer",  "queen",  "baker", "hunter",
                                      "judge",  "poet",   "captain", "lawyer", "nurse"};

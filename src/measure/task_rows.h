@@ -3,6 +3,8 @@
 
 #include <stdint.h>
 
+#include "../base/util.h"
+
 enum {
     N_TASKS = 11,
     MAX_HIDDEN = 5,  // sentences that a task hides
@@ -27,6 +29,9 @@ typedef struct {
 } Task;
 
 extern const Task all_tasks[N_TASKS];
+// The tasks of a list (NULL: passkey) as bits by their order. 0 with the reason where one is not
+// known.
+unsigned tasks_asked(const char *list, Error *err);
 
 // People, whom the number goes around.
 const char *task_owner(int number);

@@ -120,8 +120,8 @@ static const char *sentence_of(const Task *task, int k) {
     return is_first || !task->others ? task->first : task->others;
 }
 
-// Where the k-th sentence stands, in shares of the haystack. Those of a chain keep their order up to
-// the end of the text. Updates stand before the last one, which is sentence number 0. Ordinals stand
+// The place of the k-th sentence, in shares of the haystack. Those of a chain keep their order up to
+// the end of the text. Updates come before the last one, which is sentence number 0. Ordinals are
 // side by side. Others wrap around.
 static double share_before(const Trial *t, int k) {
     const double depth = trial_depth(t);
@@ -135,7 +135,7 @@ static double share_before(const Trial *t, int k) {
     }
 }
 
-// The sentence that is number j of those that stand at one place: the first one comes after all that
+// The sentence that is number j of those at one place: the first one comes after all that
 // have to be before it.
 static int sentence_at(const Trial *t, int j) {
     if (t->task->names == UPDATES) return (j + 1) % t->task->n_hidden;
@@ -373,7 +373,7 @@ bool trial_fits(Trial *t, Error *err) {
 
 enum {
     FILLER_BYTES = 24,  // a sentence of the filler takes less
-    UNIT_BYTES = 40,    // a piece of the user's text ends behind the first word past so many
+    UNIT_BYTES = 40,    // a piece of the user's text ends after the first word past so many
 };
 static const char *const filler[] = {" The grass is green.", " The sky is blue.",
                                      " The sun is yellow.", " Here we go.",

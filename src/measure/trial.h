@@ -21,7 +21,7 @@ typedef struct {
     int n_pieces;
 } Haystack;
 
-// Takes the text at `path`, in pieces that end behind words, or (NULL) `length` sentences of
+// Takes the text at `path`, in pieces that end after words, or (NULL) `length` sentences of
 // filler. False with the reason; haystack_free may be called all the same.
 bool haystack_make(Haystack *hay, const char *path, int length, Error *err);
 void haystack_free(Haystack *hay);
@@ -36,7 +36,7 @@ enum {
 typedef struct {
     const Tokenizer *tokenizer;
     uint64_t seed;  // of what is hidden
-    Haystack hay;   // what stands around what is hidden
+    Haystack hay;   // what is around what is hidden
     const Task *task;
     bool chat;               // the text comes in messages of the user before the one that asks
     unsigned known;          // landmarks that are asked for, as bits; 0: all
@@ -49,7 +49,7 @@ typedef struct {
     char names[MAX_HIDDEN][12];
 } Trial;
 
-// The share of the text that stands before the first hidden sentence.
+// The share of the text before the first hidden sentence.
 double trial_depth(const Trial *t);
 
 // Finds t->pieces, the most with which prompt and answer fit in t->length; -1: not even the bare

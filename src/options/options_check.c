@@ -200,7 +200,7 @@ static bool read_methods(Options *o, Error *err) {
 // ---- --keys ----
 
 // Reads T,STEP,GAIN,LOSS, of which the last ones may be missing. STEP is a quarter of T unless it is
-// given, as the authors of LongPPL have it.
+// given, as in LongPPL.
 static bool read_key_rule(KeyOptions *keys, Error *err) {
     static const Setting parts[] = {
         {.type = WHOLE, .place = offsetof(KeyOptions, trim), .low = 1, .high = MOST},

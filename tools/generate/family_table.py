@@ -1,31 +1,25 @@
 #!/usr/bin/env python3
 """Writes src/configs/family_table.h, the families of models and how engines read them, from the rows of
-export/families.json, and src/configs/key_table.h, the keys of RoPE in a config, from those of keys.json beside it. The
-lists of docs/checkpoints.md are made, too:
+export/families.json. The lists of docs/checkpoints.md are made, too:
 
-    python3 tools/generate/family_table.py [--check]     --check writes nothing, and fails where a header would change
+    python3 tools/generate/family_table.py [--check]     --check writes nothing, and fails where a file would change
 
 What C asks of a family, of a model and of an engine is a word with a bit of its own. The words are below, each with
 what it means, and become src/configs/family_words.h: nobody numbers them.
 """
 import json
 import os
-import re
 import sys
 import textwrap
-from typing import Any, Dict, NamedTuple, Tuple
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from written import COLUMNS, ROOT, bits, keep, laid_out, literal, number, quoted, read_if_there
+
 sys.path.insert(0, ROOT)
-
 from export.families import FAMILIES, WRAPPERS, gguf_of  # noqa: E402
-from written import write_changed  # noqa: E402
 
 HEADER = os.path.join('src', 'configs', 'family_table.h')
-LISTS = os.path.join(ROOT, 'docs', 'checkpoints.md')
-KEY_HEADER = os.path.join('src', 'configs', 'key_table.h')
+LISTS = os.path.join('docs', 'checkpoints.md')
 WORD_HEADER = os.path.join('src', 'configs', 'family_words.h')
-COLUMNS = 100
 WORD_BITS = 64  # of a FamilyWords
 FIRST = ('// Made by tools/generate/family_table.py from export/families.json, not by hand.\n'
          '// family.c includes it after family.h.\n')
@@ -93,7 +87,7 @@ DOES_WORDS = {
     # Blocks.
     'full_plain': 'full layers get no block',
     'scaling_alone': 'rope_parameters is not read, and rope_scaling is of the full layers',
-    'null_block_unseen': 'nobody looked at a rope_scaling of null',
+    'null_block_unseen': 'a rope_scaling of null is unverified',
     'tells_block': "a config without a block gets the class's, and a note says so",
     'two_keys': 'a block has `type`, linear or dynamic, and a factor, and no more',
     'three_keys': "a block has `type` and longrope's lists, and no more",
@@ -102,8 +96,8 @@ DOES_WORDS = {
     'needs_theta': 'at the top level',
     'takes_parameters': 'a theta and a block of rope_parameters count where there are none beside it',
     # Methods.
-    'linear_alone': 'nobody looked at types but linear',
-    'llama3_unseen': 'nobody looked at llama3',
+    'linear_alone': 'types but linear are unverified',
+    'llama3_unseen': 'llama3 is unverified',
     'proportional': 'it knows the rope_type proportional',
     'yarn_by_type': "yarn was converted before others', where the key is `type`",
     'yarn_told': "the file tells yarn's betas, and mscale_all_dim, which it must have",
@@ -128,91 +122,7 @@ DOES_WORDS = {
 KNOWN = {'theta', 'refuses', 'known', 'before', 'one_block_before', 'block', 'does'}
 
 
-# ---- keys: the rows of src/configs/keys.json ----
-
-KEY_ROWS = os.path.join(ROOT, 'src', 'configs', 'keys.json')
-LIMIT = 1e12  # of numbers
-PLACES, TYPES = ('top', 'block', 'chunks'), ('any', 'number', 'whole', 'flag', 'text', 'list', 'object')
-ALL_TYPES = 'default', 'linear', 'dynamic', 'proportional', 'llama3', 'yarn', 'longrope'
-WORDS = {'at', 'is', 'above', 'most', 'from', 'to', 'types', 'needed', 'null', 'zero', 'absent', 'read_by', 'by_layer',
-         'misplaced', 'misspelled', 'also', 'turns', 'saved', 'of_some'}
-
-
-class Key(NamedTuple):
-    at: Tuple[str, ...]        # where it may be: beside the blocks, in one, in dual_chunk_attention_config
-    type: str
-    low: float                 # numbers are above it, whole ones from it on
-    high: float
-    types: Tuple[str, ...]     # the rope_types that read it in a block; (): it is read by other rules
-    needed: Tuple[str, ...]    # those that cannot do without it
-    null: Tuple[str, ...]      # those to which a null is as good as nothing
-    zero: bool                 # so is a 0
-    absent_in: Tuple[str, ...]  # those where its absence is worth a warning, in the words of
-    absent: str
-    read_by: str               # who reads it, where the library does not
-    by_layer: bool             # it gives layers or positions a RoPE of their own; families say whether they read it
-    misplaced: bool            # beside the blocks it is a mistake
-    misspelled: Tuple[str, ...]  # what it is written like by mistake, in small letters alone
-    also: Tuple[str, ...]      # what unverified families may call it
-    turns: Tuple[str, ...]     # of these: the values with which layers turn; another one says that none does
-    saved: bool                # the library writes it itself, and nobody reads it
-    of_some: bool              # some families alone read it
-
-
-def row(name: str, words: Dict[str, Any]) -> Key:
-    kind = words.get('is', 'any')
-    if set(words) - WORDS or kind not in TYPES or set(words['at']) - set(PLACES):
-        raise ValueError('keys.json: %s: %s means nothing' % (name, sorted(set(words) - WORDS) or kind))
-    null = words.get('null', ())
-    (absent_in, absent), = words.get('absent', {'': ''}).items()
-    low, high = ('from', 'to') if kind == 'whole' else ('above', 'most')
-    return Key(tuple(words['at']), kind, words.get(low, 0), words.get(high, LIMIT if kind == 'number' else 0),
-               tuple(words.get('types', ())), tuple(words.get('needed', ())),
-               ALL_TYPES if null is True else tuple(null),
-               words.get('zero', False), tuple(absent_in.split()), absent, words.get('read_by', ''),
-               words.get('by_layer', False), words.get('misplaced', False), tuple(words.get('misspelled', ())),
-               tuple(words.get('also', ())), tuple(words.get('turns', ())),
-               words.get('saved', False), words.get('of_some', False))
-
-
-with open(KEY_ROWS, encoding='utf-8') as _file:
-    _rows = json.load(_file)
-KEYS: Dict[str, Key] = {name: row(name, words) for name, words in _rows['keys'].items()}
-FILES: Dict[str, Tuple[str, ...]] = {name: tuple(keys) for name, keys in _rows['files'].items()}
-
-
-# ---- text of C ----
-
-def quoted(text):
-    return '"%s"' % text.replace('\\', '\\\\').replace('"', '\\"')
-
-
-def number(value):
-    return '%.15g' % value
-
-
-def bits(prefix, words):
-    return ' | '.join(prefix + word.upper() for word in words)
-
-
-def laid_out(start, members, end):
-    """Members with commas between them, in lines."""
-    lines, line = [], start
-    for i, member in enumerate(members):
-        text = member + (',' if i + 1 < len(members) else end)
-        if len(line) + len(text) + 1 > COLUMNS:
-            lines.append(line)
-            line = '        ' + text
-        else:
-            line += text if line.endswith('{') else ' ' + text
-    return '\n'.join([*lines, line]) + '\n'
-
-
-def literal(text):
-    """A string that may be long, in pieces of a line."""
-    pieces = re.findall(r'.{1,80}(?: |$)', text) if len(text) > 80 else [text]
-    return '\n            '.join(quoted(piece) for piece in pieces)
-
+# ---- families ----
 
 def flags_of(family):
     """The words of C that a row has."""
@@ -359,31 +269,6 @@ def words():
             + enumerated('DOES', list(DOES_WORDS.items())))
 
 
-def key_text(name, key):
-    """A row of the table of keys. Numbers are above `low`, whole ones from it on."""
-    members = [quoted(name), '.at = ' + bits('KEY_AT_', key.at), '.type = KEY_' + key.type.upper()]
-    members += ['.%s = %s' % (word, number(value)) for word, value in (('low', key.low), ('high', key.high)) if value]
-    members += ['.%s = %s' % (word, bits('TYPE_BIT_', types)) for word, types in (
-        ('types', key.types), ('needed', key.needed), ('null', key.null), ('absent_in', key.absent_in)) if types]
-    members += ['.%s = true' % word for word in ('zero', 'by_layer', 'misplaced', 'saved', 'of_some')
-                if getattr(key, word)]
-    members += ['.%s = %s' % (word, literal(text)) for word, text in (
-        ('absent', key.absent), ('read_by', key.read_by), ('misspelled', ' '.join(key.misspelled)),
-        ('also', ' '.join(key.also)), ('turns', ' '.join(key.turns))) if text]
-    return laid_out('    {', members, '},')
-
-
-def key_table():
-    return ('// Made by tools/generate/family_table.py from src/configs/keys.json, not by hand.\n'
-            '// keys.c includes it after config.h.\n#pragma once\n\n'
-            'static const ConfigKey config_keys[] = {\n'
-            + ''.join(key_text(name, key) for name, key in KEYS.items()) + '};\n\n'
-            '// Files that are no configs, and keys by which they are known.\n'
-            'static const struct {\n    const char *name, *keys;\n} other_files[] = {\n'
-            + ''.join('    {%s, %s},\n' % (quoted(name), quoted(' '.join(keys))) for name, keys in FILES.items())
-            + '};\n')
-
-
 # ---- docs/checkpoints.md ----
 
 def known_of(family):
@@ -434,29 +319,11 @@ def with_lists(text):
 
 
 def main(arguments):
-    status = 0
-    for header, text, source in (WORD_HEADER, words(), 'its words'), (HEADER, table(), 'export/families.json'), \
-            (KEY_HEADER, key_table(), 'src/configs/keys.json'):
-        path, found = os.path.join(ROOT, header), None
-        if '--check' not in arguments:
-            write_changed(path, text)
-            continue
-        if os.path.exists(path):
-            with open(path, encoding='utf-8') as file:
-                found = file.read()
-        if found != text:
-            print('%s is not of %s: python3 tools/generate/family_table.py makes it' % (header, source))
-            status = 1
-    if not os.path.exists(LISTS):
-        return status
-    with open(LISTS, encoding='utf-8') as file:
-        found = file.read()
-    if found != with_lists(found) and '--check' in arguments:
-        print('docs/checkpoints.md has other lists than export/families.json: '
-              'python3 tools/generate/family_table.py writes them')
-        return 1
-    write_changed(LISTS, with_lists(found))
-    return status
+    made = {HEADER: table(), WORD_HEADER: words()}
+    found = read_if_there(LISTS)
+    if found is not None:
+        made[LISTS] = with_lists(found)
+    return keep(made, 'export/families.json and its words', 'tools/generate/family_table.py', arguments)
 
 
 if __name__ == '__main__':

@@ -8,13 +8,11 @@ import os
 import re
 import sys
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from written import COLUMNS, ROOT, keep, read_if_there
+
 sys.path.insert(0, ROOT)
-
 from export.header import BYTES, FIELDS, ROWS, SIZES  # noqa: E402
-from written import write_changed  # noqa: E402
 
-COLUMNS = 100
 DOCUMENT = 'docs/header.tsv'
 BY_ITSELF = '4',  # the version that C asks for where it looks at the types of weights
 IN_C = {'LAST_METHOD': 'MOST', 'LAST_TOKEN': 'MAX_VOCAB'}  # limits that C checks after its tables, when all is read
@@ -61,7 +59,7 @@ def files_in_c():
     """The files that have a table of fields."""
     for room in 'src/llama', 'src/decoder', 'src/kinds':
         for name in sorted(os.listdir(os.path.join(ROOT, room))):
-            if name.endswith('.c') and TABLE.search(read(room + '/' + name)):
+            if name.endswith('.c') and TABLE.search(read_if_there(room + '/' + name)):
                 yield room + '/' + name
 
 
@@ -100,17 +98,9 @@ def document_rows():
     return TOP + ''.join(lines)
 
 
-def read(path):
-    try:
-        with open(os.path.join(ROOT, path), encoding='utf-8') as file:
-            return file.read()
-    except FileNotFoundError:
-        return None
-
-
 def main(arguments):
-    status, document = 0, read(DOCUMENT)
-    made = {path: with_fields(read(path), os.path.dirname(path)) for path in files_in_c()}
+    document = read_if_there(DOCUMENT)
+    made = {path: with_fields(read_if_there(path), os.path.dirname(path)) for path in files_in_c()}
     tables = {kind for text in made.values() for _, kind, *_ in TABLE.findall(text)}
     for name, given in ROWS['fields'].items():
         if given['kind'] not in tables:
@@ -118,15 +108,7 @@ def main(arguments):
             return 1
     if document is not None:
         made[DOCUMENT] = document_rows()
-    for path, text in made.items():
-        if read(path) == text:
-            continue
-        if '--check' in arguments:
-            print('%s is not of export/header.json: python3 tools/generate/header_table.py makes it' % path)
-            status = 1
-            continue
-        write_changed(os.path.join(ROOT, path), text)
-    return status
+    return keep(made, 'export/header.json', 'tools/generate/header_table.py', arguments)
 
 
 if __name__ == '__main__':

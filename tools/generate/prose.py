@@ -8,14 +8,9 @@ import os
 import sys
 import textwrap
 
-from written import write_changed
+from written import ROOT, quoted, write_changed
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 HEAD = '// The story of book.txt, written by tools/generate/prose.py.\n'
-
-
-def quoted(text):
-    return '"%s"' % text.replace('\\', '\\\\').replace('"', '\\"').replace('\n', '\\n')
 
 
 def source(text):

@@ -1,5 +1,5 @@
 """What the files of C define at file scope, and who uses whom: a name that two files have, and files that include or
-call one another in a circle. A header, the .c of its name and its private header are one file here.
+use one another in a circle. A header, the .c of its name and its private header are one file here.
 """
 import collections
 import os
@@ -132,15 +132,15 @@ def words_of(items):
             yield item
 
 
-def uses(c, tables=False):
-    """{file: files that it includes, or whose functions it uses}, by names without ending; with `tables` also those
-    whose variables it uses, such as the rows of a table."""
+def uses(c):
+    """{file: files that it includes, or whose functions or variables it uses, such as the rows of a table}, by names
+    without ending."""
     names = {path: names_of(path, text) for path, text in c.items()}
     defined = {name: owner(path) for path in names for name, kind in names[path].items() if kind == 'function'}
     declared = {name for text in c.values() for item in declarations(code_of(text)) if item[:1] == ['extern']
                 for part in parts(item) for name in [declared_name(part)] if name}
     variables = {name: owner(path) for path in names for name, kind in names[path].items()
-                 if tables and kind == 'variable' and name in declared}
+                 if kind == 'variable' and name in declared}
     arrows = {owner(path): set() for path in c}
     for path, text in c.items():
         targets = arrows[owner(path)]
@@ -187,4 +187,4 @@ def check_scope(c):
     for name, paths in shared_names(c):
         yield '%s:1: a name that another file has (%s, in %s, too)' % (paths[0], name, ' '.join(paths[1:]))
     for files in circles(uses(c)):
-        yield '%s:1: files that include or call one another in a circle (%s, none)' % (files[0], ' '.join(files))
+        yield '%s:1: files that include or use one another in a circle (%s, none)' % (files[0], ' '.join(files))

@@ -43,13 +43,13 @@ def arrows_up(arrows):
 
 def check_arrows(c):
     """Of {path: text}: what runs up, by a call or a variable where no include shows it."""
-    for path, target in arrows_up(uses(c, tables=True)):
+    for path, target in arrows_up(uses(c)):
         yield '%s.c:1: uses what is above it (%s, none)' % (path, target)
 
 
 def main(rooms):
     c = c_files()
-    arrows = uses(c, tables=True)
+    arrows = uses(c)
     for name, hooks in hooks_of(c).items():
         print('hooks of %s: %d (%s)' % (name, len(hooks), ' '.join(hooks)))
     print('%-20s %5s %6s %6s' % ('room', 'files', 'inside', 'down'))

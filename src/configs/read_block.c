@@ -1,0 +1,314 @@
+// A block as this program reads it: type, head, settings. What was found is checked.
+#include "rope_config.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "../rope_settings.h"
+#include "config.h"
+#include "json.h"
+
+// ---- the head ----
+
+// With a model the head must be the model's.
+static void check_family_head(Config *c) {
+    bool is_global = c->family->global_head_dim && c->kind == KIND_FULL;
+    const char *key = is_global ? "global_head_dim" : "head_dim";
+    const Json *said = json_member(c->config, key);
+    int head_dim = (int)c->head_dim;
+    if ((!said || said->kind == 'n' || config_is_of(c, FAMILY_WIDTH_BY_HEADS)) && c->heads > 0 &&
+        fmod(c->hidden, 2 * c->heads) != 0)
+        config_reject(c, c->config, "hidden_size", "an even multiple of num_attention_heads, %.0f",
+                      c->heads);
+    bool is_bad = head_dim % 2 || head_dim > ROPE_MAX_HEAD_DIM;
+    // Of the two parts of a head with latent attention the odd one is named, or the first where both
+    // are too wide together.
+    bool is_turning_odd = (int)(c->head_dim - c->turning) % 2 == 0 && c->turning % 2;
+    if (is_bad && config_is_of(c, FAMILY_LATENT))
+        config_reject(c, c->config, is_turning_odd ? "qk_rope_head_dim" : "qk_nope_head_dim",
+                      "an even number, and at most %d together with the rest of a head",
+                      ROPE_MAX_HEAD_DIM);
+    if (is_bad) config_reject(c, c->config, key, "an even number up to %d", ROPE_MAX_HEAD_DIM);
+    int of_model = c->model_head;
+    if (of_model && c->kind == KIND_SLIDING && c->model_sliding_head)
+        of_model = c->model_sliding_head;
+    if (of_model && head_dim != of_model && c->good)
+        c->good = fail(c->err,
+                       "line %d: another model's config: head_dim is %d, and the model's is %d "
+                       "(give it with its own "
+                       "model, or with none: --explain or --rope-json, and --rope-config)",
+                       (said ? said : c->config)->line, head_dim, of_model);
+}
+
+// What of a head turns. `where` has the share.
+static void check_share(Config *c, const Json *where, int of_model) {
+    static const char key[] = "partial_rotary_factor";
+    const RopeConfig *r = c->rope;
+    int turning = r->rotary_dim, head_dim = (int)c->head_dim;
+    if (turning < 2 || turning % 2)
+        config_reject(c, where, key, "what makes an even part of head_dim, %d", head_dim);
+    if (c->type == TYPE_PROPORTIONAL && r->turning < 1)
+        config_reject(c, where, key, "what makes a pair of head_dim");
+    if (of_model && turning != of_model)
+        config_reject(c, where, key, "what makes %d of head_dim %d, as in the model", of_model,
+                      head_dim);
+}
+
+// Takes back a share of a head in a family whose classes turn all of it. `where` has the share. The
+// class's own plain RoPE does not read it; with a type that scales, its rotation fails.
+static void lose_share(Config *c, const Json *where) {
+    static const char key[] = "partial_rotary_factor";
+    if (c->type != TYPE_PLAIN) config_reject(c, where, key, "1");
+    config_block_get(c, key);
+    config_remark(c, "%s%s is not used: under rope_type default, model_type %s turns all of %s",
+                  where == c->config ? "" : c->called.inside, key, c->family->model_type,
+                  config_is_of(c, FAMILY_LATENT) ? "qk_rope_head_dim" : "a head");
+    c->partial = 1;
+}
+
+// head_dim and rotary_dim, or with proportional the pairs that turn. Only some families can turn a
+// part. With a model both must be the model's.
+static void read_dims(Config *c) {
+    static const char key[] = "partial_rotary_factor";
+    bool is_sliding = c->layout == BY_TYPE && c->kind == KIND_SLIDING;
+    bool has_part = !c->family || c->family->flags & FAMILY_PARTIAL || c->type == TYPE_PROPORTIONAL;
+    int of_kind = c->model[c->kind].rotary_dim;
+    int of_model = !c->file->sizes.dim ? 0 : of_kind ? of_kind : c->model[KIND_FULL].rotary_dim;
+    config_find_share(c);
+    const Json *where = config_member(c, key) ? config_object_with(c, key) : c->config;
+    config_find_head(c);
+    bool is_share = c->turning && config_is_of(c, FAMILY_LATENT) &&
+                    fabs(c->partial * c->head_dim - c->turning) < 1e-6;
+    if (c->turning && config_is_of(c, FAMILY_LATENT)) {
+        // Where other layers are linear, the share is theirs.
+        if (c->partial != 1 && !is_share && config_is_of(c, FAMILY_LINEAR)) lose_share(c, where);
+        else if (c->partial != 1 && !is_share)
+            config_reject(c, where, key, "1, or what makes %d of head_dim %.0f", c->turning,
+                          c->head_dim);
+    } else if (c->partial > 1) {
+        config_reject(c, where, key, "1");
+    } else if (!has_part && c->partial != 1) {
+        lose_share(c, where);
+    }
+    c->partial = fmin(c->partial, 1);
+    bool is_said = config_member(c, key) || json_member(c->config, key);
+    if (c->turning && !config_is_of(c, FAMILY_LATENT) && is_said && c->good &&
+        (int)(c->head_dim * c->partial) != c->turning)
+        config_remark(c, "%s%s is not used, since %s is %d",
+                      config_member(c, key) ? c->called.inside : "", key, c->family->rotary_key,
+                      c->turning);
+    if (c->family) check_family_head(c);
+    if (c->head_dim == 0 && config_fills(c, FILLED_HEAD_DIM))
+        c->head_dim = c->file->instead.head_dim;
+    int head_dim = (int)c->head_dim;
+    *(is_sliding ? &c->file->sliding_head_dim : &c->file->head_dim) = head_dim;
+    if (head_dim == 0)
+        config_reject(c, c->config, "head_dim", "--head-dim, or a whole config.json");
+    config_turn(c, head_dim);
+    bool is_silent = !c->family && !config_get(c, where, key);
+    if (of_model && is_silent && c->type != TYPE_PROPORTIONAL) c->rope->rotary_dim = of_model;
+    check_share(c, where, of_model);
+}
+
+// ---- the type ----
+
+// Whether the family's class knows `proportional`, as all do in transformers 5.24 but those with
+// longrope alone. With latent attention no whole head turns, to which its speeds would belong.
+static bool takes_proportional(const Config *c) {
+    return !c->longrope_alone && !config_is_of(c, FAMILY_LATENT);
+}
+
+// Whether the family's class knows the type. One that knows longrope alone, such as Phi-3's, takes
+// every older name for it.
+static bool is_known_type(const Config *c) {
+    RopeType type = c->type;
+    if (type == TYPE_PROPORTIONAL) return takes_proportional(c);
+    if (c->longrope_alone) return type == TYPE_LONGROPE || (type == TYPE_PLAIN && !c->is_mrope);
+    return type != TYPE_UNKNOWN && (!c->is_su || !c->family);
+}
+
+// Refuses a type, and says whose it is where that is known.
+static void reject_type(Config *c, const Json *object, const char *key) {
+    const Json *name = json_member(object, key);
+    const char *elsewhere = type_elsewhere(name);
+    const Word word = config_word(name);
+    config_reject(c, object, key, "one of default, %s%s%s%s%s%s",
+                  c->longrope_alone ? "longrope, su, yarn"
+                                    : "linear, dynamic, yarn, llama3, longrope, mrope",
+                  takes_proportional(c) ? ", proportional" : "", elsewhere ? "; " : "",
+                  elsewhere ? word.text : "", elsewhere ? " is " : "", elsewhere ? elsewhere : "");
+}
+
+static void read_rope_type(Config *c) {
+    config_find_type(c);
+    const Json *older = c->type_member, *newer = c->rope_type_member;
+    const char *key = newer ? "rope_type" : "type";
+    const Json *object = config_object_with(c, key);
+    c->file->has_type = newer || older;
+    if (!is_known_type(c)) reject_type(c, object, key);
+    bool both = older && newer && older->kind != 'n' && newer->kind == '"';
+    bool is_old_name = json_is(older, "su") && c->type == TYPE_LONGROPE;
+    if (!both || is_old_name || config_type_named(c, older) == c->type) return;
+    Word word = config_word(newer);
+    config_remark(c, "type is %s and rope_type is %s in %s: %s counts", config_word(older).text,
+                  word.text, c->called.name, word.text);
+}
+
+// ---- the settings ----
+
+// Where linear's factor counts from, if the config says it: no reader looks at it, and it may be
+// anything.
+static int named_original(const Config *c) {
+    const Json *inside = config_member(c, key_of_original);
+    const Json *v = inside ? inside : json_member(c->config, key_of_original);
+    double x;
+    bool is_length = json_number(v, &x) && x == floor(x) && x >= 1 && x <= MOST;
+    return c->type == TYPE_LINEAR && is_length ? (int)x : 0;
+}
+
+static void read_factor(Config *c) {
+    RopeConfig *r = c->rope;
+    bool is_whole = c->type == TYPE_PROPORTIONAL;
+    double ratio = is_whole ? 1 : (double)c->trained / fmax(r->train_ctx, 1);
+    config_find_factor(c);
+    config_fill_factor(c);
+    if (r->factor > 0 && r->factor < 1 && r->factor != ratio)
+        config_reject(c, config_object_with(c, "factor"), "factor", "a number from 1 to %g",
+                      CONFIG_LIMIT);
+}
+
+static void read_block_fields(Config *c) {
+    config_find_fields(c);
+    // Hugging Face looks for `truncate` beside the blocks of kinds of layers, where it never is.
+    bool is_lost = c->layout == BY_TYPE && c->type == TYPE_YARN && c->family;
+    if (is_lost && config_block_get(c, "truncate")) {
+        config_remark(c, "%struncate means nothing to model_type %s and is not used",
+                      c->called.inside, c->family->model_type);
+        c->rope->truncate = true;
+    }
+    RopeConfig filled = *c->rope;
+    settings_fill_defaults(&filled, filled.train_ctx);
+    if (filled.beta_fast < filled.beta_slow)
+        config_reject(c, config_object_with(c, "beta_fast"), "beta_fast", "no less than beta_slow");
+    if (filled.high_freq_factor < filled.low_freq_factor)
+        config_reject(c, config_object_with(c, "high_freq_factor"), "high_freq_factor",
+                      "a number no less than low_freq_factor");
+}
+
+// The growth of queries, which counts from the block's original length whatever the method counts
+// from.
+static void read_growth(Config *c) {
+    static const char beta[] = "llama_4_scaling_beta";
+    int most = c->rope->train_ctx;
+    config_block_get(c, "max_position_embeddings");  // of the class's own block
+    config_number(c, config_object_with(c, beta), beta, REQUIRED);
+    config_find_growth(c);
+    if (c->type >= TYPE_LLAMA3) return;
+    config_number(c, c->block, key_of_original, REQUIRED);
+    if (c->type == TYPE_DYNAMIC && c->inside != most)
+        config_reject(c, c->block, key_of_original,
+                      "max_position_embeddings, %d, from which dynamic scaling counts", most);
+}
+
+static const double *read_list(Config *c, const char *key, double *out) {
+    int n = c->rope->rotary_dim / 2;
+    if (!config_find_list(c, key, n, out))
+        config_reject(c, config_object_with(c, key), key,
+                      "a list of %d numbers above 0, half of what turns of a head", n);
+    return out;
+}
+
+static void read_lists(Config *c) {
+    RopeConfig *r = c->rope;
+    const int kind = r == &c->file->sliding ? KIND_SLIDING : KIND_FULL;
+    r->short_factors = read_list(c, "short_factor", c->file->short_factors[kind]);
+    r->long_factors = read_list(c, "long_factor", c->file->long_factors[kind]);
+    if (c->good && r->unscaled_positions && !settings_has_one_list(r))
+        config_reject(c, config_object_with(c, "unscaled_positions"), "unscaled_positions",
+                      "0, since short_factor and long_factor are not the same");
+}
+
+// Dual chunk attention. Distances end at L - 1 here, and at chunk_size in Qwen's own code, which is
+// L in all that were published.
+static void read_chunks(Config *c) {
+    RopeConfig *r = c->rope;
+    bool is_scaled = r->method != ROPE_NONE, differ = c->family && c->family->period;
+    const Json *v = json_member(c->config, key_of_chunks);
+    if (!v || v->kind == 'n') return;
+    if (v->kind != '{') config_reject(c, c->config, key_of_chunks, "an object of settings");
+    if (differ) config_reject(c, c->config, key_of_chunks, "none beside layers of two kinds");
+    if (is_scaled)
+        config_reject(c, c->config, key_of_chunks,
+                      "none beside a scaled block, since its frequencies are plain");
+    if (!c->good) return;
+    config_find_chunks(c);
+    double whole = 0;
+    json_number(json_member(v, "chunk_size"), &whole);
+    if (r->train_ctx != whole)
+        config_reject(c, v, key_of_original, "chunk_size, %.0f, from which far distances count",
+                      whole);
+}
+
+// A temperature of layers without RoPE is not among a block's settings: a model keeps its own.
+static void keep_temperature(Config *c) {
+    const RopeConfig *own = &c->model[c->kind];
+    if (c->family || !own->temperature_unturned) return;
+    c->rope->temperature_beta = own->temperature_beta;
+    c->rope->temperature_length = own->temperature_length;
+    c->rope->temperature_unturned = own->temperature_unturned;
+}
+
+// Keeps the sections of three axes for blocks that are written: a text does not need them.
+static void read_axes(Config *c) {
+    const Json *sections = config_block_get(c, "mrope_section");
+    const Json *in_turns = config_block_get(c, "mrope_interleaved");
+    double axes[3] = {0};
+    int n = 0;
+    if (!sections || sections->kind != '[') return;
+    for (const Json *item = json_items(sections); item; item = item->next, n++)
+        if (n == 3 || !json_number(item, &axes[n]) || !(axes[n] >= 0 && axes[n] <= ROPE_MAX_PAIRS))
+            return;
+    for (int i = 0; i < 3; i++) c->file->axes[i] = (int)axes[i];
+    c->file->axes_in_turns = in_turns && in_turns->kind == 't';
+}
+
+// Reads the block's settings.
+static void read_settings(Config *c) {
+    RopeConfig *r = c->rope;
+    *r = (RopeConfig){
+        .method = type_rows[c->type].method, .rotary_dim = r->rotary_dim, .turning = r->turning};
+    config_find_original(c);
+    int low = c->type == TYPE_LONGROPE ? 2 : 1;
+    if (r->train_ctx < low)
+        config_reject(c, c->config, "max_position_embeddings", "%d or more, or --train-ctx", low);
+    if (c->kind == KIND_FULL) c->file->named_original = named_original(c);
+    if (c->layout != BY_TYPE) config_find_base(c);
+    config_find_theta(c);
+    config_find_alpha(c);
+    if (c->alpha > 0) config_block_get(c, "alpha");
+    if (c->alpha > 0) config_block_get(c, "factor");
+    else read_factor(c);
+    read_block_fields(c);
+    config_take_alpha(c);
+    bool has_axes = !c->family || c->family->flags & FAMILY_AXES;
+    if (c->is_mrope || has_axes) read_axes(c);
+    if (config_grows(c)) read_growth(c);
+    else keep_temperature(c);
+    if (c->type == TYPE_LONGROPE) read_lists(c);
+    read_chunks(c);
+}
+
+void config_read_block(Config *c, int kind) {
+    c->kind = kind;
+    c->theta = c->family ? c->family->theta : c->model[kind].theta;
+    c->rope = kind == KIND_SLIDING ? &c->file->sliding : &c->file->rope;
+    config_find_block(c);
+    config_check_block(c);
+    read_rope_type(c);
+    read_dims(c);
+    if (c->good) read_settings(c);
+    if (c->good) config_check_keys(c, c->block);
+    if (c->good) config_check_keys(c, c->under);
+    if (c->good) config_remark_contradictions(c);
+    if (c->good) config_remark_absent(c);
+}

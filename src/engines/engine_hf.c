@@ -1,0 +1,181 @@
+// What Hugging Face's transformers does: 5, which other engines are compared with and some use, and 4.
+// tests/engines/README.md has the sources.
+#include "../configs/json.h"
+#include "engine_rules.h"
+
+// ---- transformers 5 ----
+
+// What transformers 5 is known to do with the family; NULL: nothing.
+static const FamilyEngine *of_transformers(const Config *c) {
+    return family_engine(c->family, engines[ENGINE_HF5].name);
+}
+
+bool hf_has_one_block(const Config *c) {
+    const FamilyEngine *below = of_transformers(c);
+    return below && c->as->transformers < below->one_block_before;
+}
+
+// With one block for all layers, its class had a theta of its own.
+void engine_prepare_hf5(Config *c) {
+    if (hf_has_one_block(c)) c->layout = ONE_BLOCK;
+    if (hf_has_one_block(c)) c->theta = c->as->own->theta;
+    reading_unseen(c, c->as->own && c->as->own->known > 0 &&
+                          c->as->transformers >= c->as->own->known &&
+                          c->as->transformers < c->as->own->since);
+}
+
+// Whether rope_parameters has a key of its own beside the blocks of kinds of layers.
+static bool has_shared_keys(const Config *c) {
+    const Json *v = json_members(json_member(c->config, "rope_parameters"));
+    while (v && (v->kind == '{' || v->kind == 'n')) v = v->next;
+    return v;
+}
+
+void hf_refuse_by_classes(Config *c) {
+    bool by_type = c->family->flags & FAMILY_BY_TYPE && !hf_has_one_block(c);
+    bool is_flat = reading_is_on(json_member(c->config, "rope_parameters")) &&
+                   !reading_is_typed(c) && c->kind == KIND_FULL;
+    const FamilyEngine *below = of_transformers(c);
+    double known = !below ? 0 : below->known > 0 ? below->known : below->since;
+    if (below) config_refuse(c, below->before && c->as->transformers < known, below->before);
+    config_refuse(c, by_type && is_flat && reading_has_rule(c, RULE_FLAT_BLOCK),
+                  "KeyError: full_attention");
+    config_refuse(c, by_type && is_flat && reading_is_on(json_member(c->config, "rope_scaling")),
+                  "KeyError: full_attention");
+    config_refuse(c, by_type && c->type == TYPE_YARN && reading_has_rule(c, RULE_YARN_BY_KIND),
+                  "KeyError: original_max_position_embeddings, though it is there");
+    config_refuse(
+        c, reading_has_rule(c, RULE_SHARED_KEYS) && reading_is_typed(c) && has_shared_keys(c),
+        "AttributeError: 'int' object has no attribute 'get'");
+}
+
+// What transformers 5 does without a word where each kind of layers has a block.
+static void note_silence_by_type(Config *c) {
+    const Json *truncate = config_member(c, "truncate");
+    bool is_local = c->kind == KIND_SLIDING && c->family->theta == c->family->local_theta;
+    if (c->type == TYPE_YARN && truncate && truncate->kind == 'f') {
+        config_note(c, "truncate in a layer type's block is not read");
+        c->rope->truncate = true;
+    }
+    if (!is_local || config_member(c, "rope_theta")) return;
+    double local = c->family->local_theta;
+    if (reading_number(c, c->config, "rope_theta", local) != local)
+        config_note(c, "rope_theta is of full layers: %.12g in sliding ones", local);
+}
+
+// What transformers 5 does without a word.
+static void note_silence(Config *c) {
+    const Json *scaling = json_member(c->config, "rope_scaling");
+    const Json *parameters = json_member(c->config, "rope_parameters");
+    if (!c->rope_type_member && !c->type_member && config_member(c, "factor"))
+        config_note(c, "no rope_type: nothing is scaled");
+    if (c->block == scaling && json_member(parameters, "rope_theta") &&
+        c->rope->theta == c->family->theta)
+        config_note(c, "rope_scaling replaces rope_parameters: rope_theta is %.12g",
+                    c->rope->theta);
+    if (c->kind == KIND_FULL && c->layout == BY_TYPE && c->why_plain)
+        config_note(c, "%s: it has no effect", c->why_plain);
+    if (c->block == c->of_class[KIND_FULL] && reading_does(c, DOES_TELLS_BLOCK))
+        config_note(c, "%s: YaRN of %.12g all the same",
+                    scaling ? "rope_scaling is null" : "no rope_scaling", c->rope->factor);
+    if (c->type == TYPE_LLAMA3 && c->rope->low_freq_factor == c->rope->high_freq_factor)
+        config_note(c, "low_freq_factor is high_freq_factor, with a warning: a step, no ramp");
+    if (c->layout == BY_TYPE) note_silence_by_type(c);
+}
+
+bool hf_loses_share(const Config *c) {
+    return c->partial != 1 && !(c->family->flags & FAMILY_PARTIAL) && c->type != TYPE_PROPORTIONAL;
+}
+
+void engine_hf5(Config *c) {
+    bool grows = c->family->flags & FAMILY_GROWS, no_scaling = c->family->flags & FAMILY_NO_SCALING;
+    bool is_flat = reading_is_on(json_member(c->config, "rope_parameters")) && !reading_is_typed(c);
+    bool is_pasted = reading_is_on(json_member(c->config, "rope_scaling")) || is_flat;
+    bool no_beta = !config_member(c, "llama_4_scaling_beta") ||
+                   (!config_type_has(c, TYPE_HAS_ORIGINAL) && !c->inside);
+    hf_refuse_by_classes(c);
+    config_refuse(c, no_scaling && is_pasted,
+                  "KeyError: sliding_attention, since rope_scaling replaces rope_parameters");
+    config_refuse(c, grows && no_beta, "TypeError: no llama_4_scaling_beta");
+    note_silence(c);
+    config_find_growth(c);
+    if (reading_has_rule(c, RULE_ROTARY_UNREAD)) c->turning = 0;
+    if (!hf_loses_share(c)) return;
+    if (c->type == TYPE_PLAIN) c->partial = 1;
+    else config_note(c, "partial_rotary_factor: the rotation fails");
+}
+
+// ---- transformers 4 ----
+
+// transformers 4 has rope_scaling in the full layers alone, and thetas of its own.
+void engine_prepare_hf4(Config *c) {
+    const Json *scaling = json_member(c->config, "rope_scaling");
+    if (c->layout == BY_TYPE) c->layout = FULL_ONLY;
+    reading_unseen(c, reading_does(c, DOES_NULL_BLOCK_UNSEEN) && scaling && scaling->kind == 'n');
+}
+
+// Whether a block has `type`, linear or dynamic, and a factor with a point, and no more.
+static bool has_two_keys(const Config *c) {
+    const Json *factor = config_member(c, "factor");
+    int keys = 0;
+    for (const Json *v = json_members(c->block); v; v = v->next) keys++;
+    const bool is_type = c->type_member && (c->type == TYPE_LINEAR || c->type == TYPE_DYNAMIC);
+    return keys == 2 && is_type && factor && !json_is_whole(factor);
+}
+
+// Whether a block has what Phi-3's class, for one, takes in transformers 4.
+static bool has_three_keys(const Config *c) {
+    int keys = 0;
+    for (const Json *v = json_members(c->block); v; v = v->next) keys++;
+    return c->type == TYPE_LONGROPE && keys == 3 && c->type_member;
+}
+
+void hf4_refuse_three_keys(Config *c, bool is_read) {
+    config_refuse(c, is_read && !has_three_keys(c),
+                  "ValueError: its class takes type, short_factor and long_factor, and no more");
+}
+
+// What the classes of transformers 4 refuse.
+static void refuse_by_hf4(Config *c) {
+    bool is_strange_su = c->is_su && !c->longrope_alone;
+    bool is_newer = c->type == TYPE_UNKNOWN || c->type == TYPE_PROPORTIONAL;
+    const Json *scaling = json_member(c->config, "rope_scaling");
+    bool has_type = json_member(scaling, "rope_type") || json_member(scaling, "type");
+    config_refuse(c, json_members(scaling) && !has_type, "KeyError: rope_type");
+    config_refuse(c, c->family->flags & FAMILY_NEW, "ValueError: the model_type is not known");
+    config_refuse(c, is_newer || is_strange_su, "KeyError: the rope_type is not known");
+    hf4_refuse_three_keys(c, c->block && reading_does(c, DOES_THREE_KEYS));
+    config_refuse(c, c->block && reading_does(c, DOES_TWO_KEYS) && !has_two_keys(c),
+                  "ValueError: rope_scaling must be a dictionary with two fields, type and factor");
+    config_refuse(c, c->type == TYPE_LLAMA3 && !config_member(c, key_of_original),
+                  "KeyError: original_max_position_embeddings");
+    config_refuse(c, c->type == TYPE_LLAMA3 && !reading_has_bounds(c),
+                  "KeyError: low_freq_factor or high_freq_factor");
+}
+
+// The block's L. In some releases the factor is by lengths.
+static void hf4_yarn(Config *c) {
+    const bool by_max = reading_has_rule(c, RULE_YARN_BY_MAX);
+    c->rope->train_ctx = by_max || !c->inside ? c->trained : c->inside;
+    if (reading_has_rule(c, RULE_FACTOR_BY_LENGTHS) && c->inside)
+        c->rope->factor = (double)c->trained / c->inside;
+    if (by_max && c->rope->attention_factor == 0) reading_multiply_by(c, 0);
+}
+
+// The top level's L.
+static void hf4_longrope(Config *c) {
+    const bool is_long = reading_has_rule(c, RULE_LONG_LIST);
+    if (c->top || c->longrope_alone) c->rope->factor = 0;
+    else c->rope->train_ctx = c->trained;
+    config_refuse(c, !c->longrope_alone && !c->top && !config_member(c, "factor"),
+                  "TypeError: factor is None");
+    if (!c->longrope_alone && (is_long || reading_has_rule(c, RULE_SHORT_LIST)))
+        reading_choose_list(c, is_long, "at any length");
+}
+
+void engine_hf4(Config *c) {
+    refuse_by_hf4(c);
+    if (c->type == TYPE_YARN) hf4_yarn(c);
+    if (reading_has_rule(c, RULE_WHOLE_RAMP)) c->rope->truncate = true;
+    if (c->type == TYPE_LONGROPE) hf4_longrope(c);
+}

@@ -1,0 +1,84 @@
+// What each engine does otherwise than Hugging Face 5: two functions. The table of engines
+// (engine_list.c) has a row for each.
+#pragma once
+
+#include "reading.h"
+
+typedef struct {
+    // Called before the block is found, above all for its layout; NULL: nothing is to be done.
+    void (*prepares)(Config *config);
+    void (*reads)(Config *config);
+    unsigned flags;
+} EngineRules;
+
+// ---- engine_hf.c: transformers, and what the engines that use it share ----
+
+void engine_prepare_hf5(Config *c);
+// rope_parameters has theta, too. rope_scaling wins where there are both.
+void engine_hf5(Config *c);
+void engine_prepare_hf4(Config *c);
+void engine_hf4(Config *c);
+
+// Whether transformers has one block for all layers, as it had for OLMo 3 until 5.13.
+bool hf_has_one_block(const Config *c);
+// What the classes of transformers 5 refuse, in all engines that use them.
+void hf_refuse_by_classes(Config *c);
+// Whether there is a share of a head that the family's class does not know: it turns all of it.
+bool hf_loses_share(const Config *c);
+// Refuses a block that is not what Phi-3's class takes in transformers 4, if that class reads it.
+void hf4_refuse_three_keys(Config *c, bool is_read);
+
+// ---- engine_servers.c: what vLLM and SGLang share ----
+
+// Whether the release of vLLM uses transformers 4, as those up to 0.19.0 do.
+static inline bool server_stands_on_4(const Config *c) { return c->as->transformers < 5; }
+// The block for all layers, as transformers 5 leaves it: rope_scaling, also beside blocks for kinds
+// of them. NULL: there is none.
+const Json *server_flat_block(const Config *c);
+RopeType server_block_type(const Config *c, const Json *block);
+// transformers puts no theta into such a block, and checks llama3 for one.
+void server_refuse_flat_llama3(Config *c);
+// Whether there are chunks that the class does not take: Qwen's alone take them.
+bool server_lacks_chunks(const Config *c);
+// Whether the engine makes the model by transformers' own class.
+bool server_is_of_transformers(const Config *c);
+// Texts end at `length` times the block's factor.
+void server_limit_by_factor(Config *c, int length);
+
+// yarn's attention factor, by the rules of the release.
+void server_yarn(Config *c);
+// What multiplies yarn's ramp, and the length by which a block with sections places it.
+void server_ramp(Config *c);
+// Whether the class of a text model by itself, outside its wrapper, drops the sections of its block.
+bool server_drops_sections(const Config *c);
+// dynamic does not follow the text: it is ntk with one factor for every length.
+void server_fix_base(Config *c, double factor);
+// longrope's attention factor: that of the list in use, if it has one.
+void server_mscale(Config *c, bool is_long);
+
+// ---- engine_vllm.c, engine_sglang.c ----
+
+void engine_prepare_vllm(Config *c);
+void engine_vllm(Config *c);
+void engine_prepare_sglang(Config *c);
+// longrope's list goes by the text, one token later than elsewhere. dynamic has one base.
+void engine_sglang(Config *c);
+
+// ---- engine_gguf.c: llama.cpp and ik_llama.cpp ----
+
+// The converter reads the config through transformers, 4 or 5.
+void engine_prepare_llama_cpp(Config *c);
+// It writes a block of the full layers, and the base of the sliding ones.
+void engine_prepare_gguf(Config *c);
+void engine_llama_cpp(Config *c);
+void engine_ik_llama_cpp(Config *c);
+
+// ---- engine_others.c ----
+
+void engine_prepare_mlx_lm(Config *c);
+void engine_mlx_lm(Config *c);
+void engine_mlx_vlm(Config *c);
+void engine_lightllm(Config *c);
+void engine_prepare_exllamav3(Config *c);
+void engine_exllamav3(Config *c);
+void engine_exllamav2(Config *c);

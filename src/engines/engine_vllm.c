@@ -1,0 +1,237 @@
+// What vLLM does otherwise than Hugging Face 5. tests/engines/README.md has the sources.
+#include <math.h>
+#include <stdio.h>
+
+#include "../configs/json.h"
+#include "../rope_settings.h"
+#include "engine_rules.h"
+
+// ---- on transformers 4 ----
+
+// On transformers 4 vLLM reads the block itself: up to 0.11 rope_scaling, with L in it, from 0.12 on
+// rope_parameters, too.
+static void prepare_vllm_on_4(Config *c) {
+    c->flags &= ~(unsigned)THROUGH_HF5;
+    if (reading_has_rule(c, RULE_SCALING_ONLY)) c->flags |= SCALING_ONLY | L_OF_BLOCK;
+    // Which was looked at with the families alone that it knows, and whose layers are alike.
+    reading_unseen(c, reading_is_new(c) || c->family->flags & FAMILY_NEW);
+}
+
+// Checks the block that vLLM reads itself for what it refuses.
+static void refuse_on_4(Config *c) {
+    const FamilyEngine *below = family_engine(c->family, engines[ENGINE_HF4].name);
+    const bool by_class = below && below->does & DOES_THREE_KEYS;
+    const bool is_scaling = c->block && c->block == json_member(c->config, "rope_scaling");
+    const bool needs_length = config_type_has(c, TYPE_HAS_ORIGINAL) && !c->longrope_alone;
+    reading_unseen(c, c->is_su && !c->longrope_alone);
+    hf4_refuse_three_keys(c, by_class && is_scaling);
+    config_refuse(c, c->block && !c->rope_type_member && !c->type_member,
+                  "ValueError: no rope_type");
+    config_refuse(c, c->type == TYPE_UNKNOWN || c->type == TYPE_PROPORTIONAL,
+                  "ValueError: Unknown RoPE scaling type");
+    config_refuse(c,
+                  needs_length && !config_member(c, key_of_original) &&
+                      !(c->top && !(c->flags & L_OF_BLOCK)),
+                  "KeyError: original_max_position_embeddings");
+    config_refuse(c, config_type_has(c, TYPE_NEEDS_FACTOR) && !config_member(c, "factor"),
+                  "KeyError: factor");
+    config_refuse(c, c->type == TYPE_LLAMA3 && !reading_has_bounds(c),
+                  "KeyError: low_freq_factor or high_freq_factor");
+}
+
+// Where classes of transformers 4 have theta and a share of a head, these go before the block's.
+static void vllm_on_4(Config *c) {
+    static const char share[] = "partial_rotary_factor";
+    const bool has_share = c->family->flags & FAMILY_PARTIAL || json_member(c->config, share);
+    refuse_on_4(c);
+    c->rope->theta = c->theta;
+    c->as->why_theta = "transformers 4 has the one beside the block, or its class's";
+    if (c->why_plain) c->as->why_theta = c->why_plain;
+    if (!has_share) return;
+    c->partial =
+        reading_number(c, c->config, share, c->family->partial > 0 ? c->family->partial : 1);
+    c->as->why_share = "transformers 4 has the one beside the block, or its class's";
+}
+
+// ---- what it refuses ----
+
+// Whether vLLM finds two different types in `type` and `rope_type`.
+static bool types_disagree(const Config *c) {
+    if (!c->type_member || !c->rope_type_member || !c->type_member->string) return false;
+    return !json_is(c->rope_type_member, c->type_member->string) &&
+           !(json_is(c->type_member, "su") && json_is(c->rope_type_member, "longrope")) &&
+           !(json_is(c->type_member, "mrope") && json_is(c->rope_type_member, "default"));
+}
+
+static void refuse_by_vllm(Config *c) {
+    const Json *factor = config_member(c, "factor");
+    const Json *flat = server_flat_block(c);
+    const bool has_theta = json_member(flat, "rope_theta");
+    const bool is_pasted = flat && !has_theta && !json_member(c->config, "rope_theta");
+    bool has_betas = config_member(c, "beta_fast") && config_member(c, "beta_slow");
+    server_refuse_flat_llama3(c);
+    if (!server_stands_on_4(c)) hf_refuse_by_classes(c);
+    config_refuse(c,
+                  c->type == TYPE_PLAIN && factor && factor->kind == 'n' &&
+                      reading_has_rule(c, RULE_NULL_FACTOR),
+                  "TypeError: factor is null");
+    config_refuse(c, is_pasted,
+                  "TypeError: no rope_theta, since rope_scaling replaces rope_parameters");
+    config_refuse(c, reading_does(c, DOES_FOUR_KEYS) && !has_betas,
+                  "KeyError: beta_fast or beta_slow");
+    config_refuse(c, types_disagree(c), "ValueError: type and rope_type disagree");
+    config_refuse(c, c->is_mrope && !config_member(c, "mrope_section"),
+                  "AssertionError: mrope_section");
+    config_refuse(
+        c, c->chunks,
+        "TypeError: no attention backend takes layer_idx, with dual_chunk_attention_config");
+}
+
+// The classes that transformers' newer configs stop.
+static void refuse_by_vllm_classes(Config *c) {
+    static const double heads_by_layer = 5.13;  // a release of transformers
+    const bool is_one_head = reading_has_rule(c, RULE_ONE_HEAD) && c->family->global_head_dim;
+    const bool is_own = reading_has_rule(c, RULE_OWN_OLMO3) && reading_does(c, DOES_OWN_CLASS);
+    config_refuse(c, is_one_head && c->as->transformers > heads_by_layer - 1e-9,
+                  "AmbiguousGlobalPerLayerAttributeError: head_dim");
+    config_refuse(c, is_own && !hf_has_one_block(c), "KeyError: rope_theta");
+}
+
+// Whether the sections of a block are not as many as the pairs that turn.
+static bool sections_are_wrong(const Config *c) {
+    const Json *sections = config_member(c, "mrope_section");
+    const int n = (c->turning ? c->turning : (int)(c->rope->rotary_dim * c->partial)) / 2;
+    double sum = 0, x;
+    for (const Json *v = json_items(sections); v; v = v->next) sum += json_number(v, &x) ? x : 0;
+    return json_items(sections) && sum != n;
+}
+
+// ---- how far texts reach ----
+
+// Finds the factor of a block whose type lengthens texts. False where there is none.
+static bool find_longer(Config *c, const Json *block, double *factor) {
+    const RopeType type = server_block_type(c, block);
+    const bool lengthens = type_rows[type].flags & TYPE_EXTENDS_MOST || type == TYPE_PROPORTIONAL;
+    return lengthens && json_number(json_member(block, "factor"), factor);
+}
+
+// In families with blocks for kinds of layers, the last one counts that has a factor, or the one
+// block for all, also where the class does not read that.
+static double factor_of_kinds(Config *c) {
+    const Json *kinds = json_member(c->config, "rope_parameters");
+    double factor = 1;
+    for (const Json *v = reading_is_typed(c) ? json_members(kinds) : NULL; v; v = v->next)
+        find_longer(c, v, &factor);
+    if (!reading_is_typed(c)) find_longer(c, kinds, &factor);
+    return factor;
+}
+
+// max_position_embeddings, times the factor of some types; Gemma 3's is never multiplied.
+static void limit_vllm(Config *c) {
+    const bool lengthens = c->type == TYPE_YARN && reading_has_rule(c, RULE_YARN_LENGTHENS);
+    const bool is_multiplied =
+        config_type_has(c, TYPE_EXTENDS_MOST) || c->type == TYPE_PROPORTIONAL;
+    if (reading_does(c, DOES_KEEPS_LENGTH)) return;
+    if (lengthens)
+        server_limit_by_factor(c, c->as->other == OTHER_NONE ? c->rope->train_ctx : c->trained);
+    else if (c->layout == BY_TYPE && json_members(json_member(c->config, "rope_parameters")))
+        c->as->out->max_len = (int)fmin(fmax(c->trained * factor_of_kinds(c), 1), MOST);
+    else if (is_multiplied && !(c->kind == KIND_SLIDING && c->layout == BY_TYPE))
+        server_limit_by_factor(c, c->trained);
+}
+
+// ---- methods ----
+
+// One base, since 0.22 the unscaled one.
+static void vllm_dynamic(Config *c) {
+    double s = c->rope->factor;
+    double known = fmax(reading_block_number(c, "max_trained_positions", c->trained), 1);
+    server_fix_base(c, reading_has_rule(c, RULE_ONE_BASE) ? s * s - s + 1
+                                                          : s * c->trained / known - (s - 1));
+}
+
+// The list goes by the length that the server was started with, by default L of the top level.
+static void vllm_longrope(Config *c) {
+    const int top = c->top ? c->top : c->family->original ? c->family->original : c->trained;
+    const int most = c->as->out->served ? c->as->out->served : top;
+    const bool by_server = reading_has_rule(c, RULE_LIST_BY_SERVER);
+    const bool is_long = (by_server ? most : c->as->length) > c->rope->train_ctx;
+    if (by_server) c->as->out->max_len = most;
+    if (by_server) reading_choose_list(c, is_long, "by max_model_len");
+    server_mscale(c, is_long);
+}
+
+// The type ntk: theta s^(-2(i + 1)/d) times as fast.
+static void vllm_ntk(Config *c) {
+    const double s = c->rope->factor, mixed = reading_block_number(c, "mixed_b", 0);
+    const int n = (c->turning ? c->turning : (int)(c->rope->rotary_dim * c->partial)) / 2;
+    for (int i = 0; i < n && i < ROPE_MAX_PAIRS; i++) {
+        const double grown = mixed > 0 ? log(s) * pow((i + 1.0) / n, mixed) : log(s) * (i + 1) / n;
+        c->as->out->long_factors[i] = exp(grown);
+    }
+    reading_take_divisors(c, 1);
+}
+
+// On transformers before 5.17 vLLM puts the share beside a block into it.
+static void share_beside(Config *c) {
+    static const char key[] = "partial_rotary_factor";
+    const Json *beside = json_member(c->config, key);
+    if (!beside || beside->kind == 'n' || server_stands_on_4(c) || c->layout == BY_TYPE) return;
+    if (reading_has_rule(c, RULE_SHARE_INSIDE)) return;
+    c->partial = reading_number(c, c->config, key, 1);
+    c->as->why_share = "that beside the block";
+}
+
+// ---- the engine ----
+
+// vLLM takes a layer type's block, else the whole one, of what transformers made of the config.
+void engine_prepare_vllm(Config *c) {
+    if (server_stands_on_4(c)) prepare_vllm_on_4(c);
+    const bool is_own = reading_has_rule(c, RULE_OWN_OLMO3) && reading_does(c, DOES_OWN_CLASS);
+    if (server_flat_block(c)) c->layout = ONE_BLOCK;
+    if (hf_has_one_block(c) && !reading_is_typed(c)) c->layout = is_own ? FULL_ONLY : ONE_BLOCK;
+    if (hf_has_one_block(c) && c->as->own) c->theta = c->as->own->theta;
+    bool has_chunks = reading_is_on(json_member(c->config, key_of_chunks));
+    reading_unseen(c, has_chunks && c->as->out->release < 0.24);
+    reading_unseen(c, server_lacks_chunks(c));
+}
+
+void engine_vllm(Config *c) {
+    if (server_stands_on_4(c)) vllm_on_4(c);
+    refuse_by_vllm_classes(c);
+    refuse_by_vllm(c);
+    limit_vllm(c);
+    char words[160];
+    snprintf(words, sizeof words,
+             "ValueError: User-specified max_model_len (%d) is greater than the derived "
+             "max_model_len (max_position_embeddings=%d)",
+             c->as->out->served, c->as->out->max_len);
+    config_refuse(c, c->as->out->served > c->as->out->max_len, words);
+    const double width =
+        reading_has_rule(c, RULE_ROPE_DIM) ? reading_block_number(c, "rope_dim", 0) : 0;
+    if (width > 0) c->turning = (int)width;
+    if (server_is_of_transformers(c)) {
+        engine_hf5(c);
+        return;
+    }
+    share_beside(c);
+    const bool has_sections = c->type == TYPE_PLAIN || c->type == TYPE_YARN;
+    config_refuse(c, has_sections && !server_drops_sections(c) && sections_are_wrong(c),
+                  "AssertionError: the sum of mrope_section is not the number of pairs");
+    if (c->as->other == OTHER_NTK && !c->stopped) vllm_ntk(c);
+    if (c->as->other == OTHER_TELECHAT && c->inside && reading_has_rule(c, RULE_ATTN_FACTOR))
+        c->rope->factor = (double)c->trained / c->inside;
+    if (c->type == TYPE_PROPORTIONAL) c->rope->factor = 1;
+    c->as->why_grows = "no llama_4_scaling at the top level";
+    if (server_flat_block(c) && reading_does(c, DOES_SLIDING_BASE_FIXED) &&
+        c->kind == KIND_SLIDING) {
+        c->rope->theta = c->family->local_theta;
+        c->as->why_theta = "the sliding layers' base is a constant";
+    }
+    if (c->type == TYPE_DYNAMIC && c->alpha <= 0) vllm_dynamic(c);
+    config_take_alpha(c);
+    if (c->type == TYPE_YARN) server_yarn(c);
+    if (c->type == TYPE_YARN) server_ramp(c);
+    if (reading_has_rule(c, RULE_WHOLE_RAMP)) c->rope->truncate = true;
+    if (c->type == TYPE_LONGROPE && !c->as->has_divisors) vllm_longrope(c);
+}

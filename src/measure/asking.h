@@ -1,0 +1,38 @@
+// Asks a model the trials of a task: prompts are read, answers are heard and judged. Trials at one place
+// differ only in what is hidden, so what is before it is read once.
+#pragma once
+
+#include "../job/job.h"
+#include "trial.h"
+
+typedef struct {
+    const Job *job;
+    Session *session;
+    Trial trial;
+    int n_known;   // landmarks whose city the model knows, see asking_find_known
+    int32_t *ids;  // for copy: (n_ids) of all of the user's text, or of plain English
+    size_t n_ids;
+    int32_t *last;  // (n_last) the prompt that the session has read; 0: none of this session's
+    int n_last;
+} Asking;
+
+void asking_free(Asking *asking);
+
+// Asks trial number `number` of the task at its length and depth, and adds 1 to *correct when the answer
+// is right. False with the reason.
+bool asking_ask(Asking *asking, int number, int *correct, Error *err);
+
+// Finds which landmarks' cities the model knows, by its own settings in a short text: it is asked about
+// these alone. False with the reason.
+bool asking_find_known(Asking *asking, Error *err);
+
+// ---- the keys that --check hides ----
+
+// Passkeys in texts of one length, the same ones for any seed. NULL with the reason.
+Asking *passkeys_open(const Job *job, int length, Error *err);
+void passkeys_close(Asking *keys);
+// Whether a key and its question fit in the length at all. If not, no key may be asked for.
+bool passkeys_fit(const Asking *keys);
+// Hides key number `number` in one of five depths, 0 to 4, of a text that the session then reads,
+// and asks for it. False with the reason.
+bool passkeys_ask(Asking *keys, Session *s, int number, int depth, bool *found, Error *err);
