@@ -33,6 +33,8 @@ enum {
     SPLIT_BLOCKS = 16,  // most blocks of the past that one task takes when the past is split
     ENOUGH_TASKS = 16,  // with fewer tasks than this the past is split
     FEW_ROWS = 12,      // up to so many rows multiply a block as it lies
+    // Most sums that one thread adds up for all, about as long as a wait of the team.
+    MERGED_ALONE = 1 << 14,
 };
 
 typedef struct {
@@ -50,6 +52,7 @@ struct AttentionScratch {
     // Results of all tasks of a call, `rows` each: the weighted sum of values (width), the
     // softmax's maximum and total.
     float *sums, *maxima, *totals;
+    atomic_int *ended;  // tasks of each group, of a kv head and of queries; 0 between calls
 };
 
 // How one call is cut into tasks: kv heads x groups of queries x splits of the past, which count
