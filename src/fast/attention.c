@@ -57,7 +57,9 @@ static void load_queries(const AttentionTask *k) {
         double grown = growth * rope_logn(c->rope, position);
         if (c->grows) grown *= query_temperature(c->rope, position);
         float factor = c->scale * (float)grown;
-        for (int64_t i = 0; i < d; i++) near[r * d + i] = q[i] * factor;
+        memcpy(near + r * d, q, d * sizeof *q);
+        if (c->queries) turn_head(c->queries, near + r * d, token);
+        scale_by(near + r * d, factor, d);
         for (int64_t i = 0; sizes && i < d; i++) near[r * d + i] *= sizes[i];
         if (!has_far) continue;
         memcpy(far + r * d, near + r * d, d * sizeof *q);
@@ -291,7 +293,8 @@ static void attend_task(const Attention *c, const Cut *cut, int slot,
     int end = first + n;
     AttentionTask k = begin_task(c, scratch, kv_head, t0, n);
     bool is_watched = c->watch && c->watch->head / cut->heads == kv_head;
-    int block0 = cut->first_block + slot % cut->splits * cut->per_split;
+    int split = slot % cut->splits;
+    int block0 = cut->first_block + split * cut->per_split;
     int64_t at = slot * s->rows;
     int64_t width = c->cache->value_width;
     float *sums = s->sums + at * width;
@@ -300,6 +303,7 @@ static void attend_task(const Attention *c, const Cut *cut, int slot,
     for (int64_t r = 0; r < k.rows; r++) maxima[r] = -INFINITY;
     memset(totals, 0, k.rows * sizeof *totals);
     memset(sums, 0, k.rows * width * sizeof *sums);
+    if (c->keys && split == cut->splits - 1) store_keys(c->keys, kv_head, end - 1, end);
     for (int b = block0; b < block0 + cut->per_split && b * KV_BLOCK < end; b++) {
         int start = b * KV_BLOCK;
         int count = start + KV_BLOCK < end ? KV_BLOCK : end - start;

@@ -2,11 +2,11 @@
 #pragma once
 
 #include "angles.h"
+#include "heads.h"
 
 typedef struct AttentionScratch AttentionScratch;
 
-// The attention of one layer for n tokens from number `first` on, whose keys and values are already
-// in the cache.
+// The attention of one layer for n tokens from number `first` on.
 typedef struct {
     const KvCache *cache;
     AttentionScratch *scratch;
@@ -22,7 +22,9 @@ typedef struct {
     // (n_heads) a score without a key or a value in each head's softmax; NULL: none
     const float *learned_sinks;
     const Angles *angles;  // prepared for these queries; NULL: queries and keys do not rotate
-    const float *q;        // (n, n_heads * head_dim), rotated to meet near keys
+    const float *q;        // (n, n_heads * head_dim)
+    const Heads *queries;  // how tasks norm and turn them to meet near keys; NULL: they are so
+    const NewKeys *keys;   // of the last token, which tasks store; NULL: all are in the cache
     int first, n;
     float *out;          // (n, n_heads * value_dim)
     const Watch *watch;  // gets the scores of its head for a single query; NULL: nobody wants any

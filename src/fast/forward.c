@@ -40,8 +40,6 @@ enum { WORTH_A_TEAM = 1 << 20 };
 // ---- a layer ----
 
 void mix_half_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
-    const Watch *watch = &t->config->watch;
-    const LayerShape *of = &t->model->layers[index].extra->shape;
     LayerStep *other = t->steps[index].mix;
     if (other) {  // a state (Qwen3-Next, LFM2), latent attention (DeepSeek)
         other(team, t, index, n_wanted);
@@ -49,12 +47,7 @@ void mix_half_by_team(const Team *team, Transformer *t, int index, int n_wanted)
     }
     project_heads_by_team(team, t, index, n_wanted);
     if (n_wanted == 0) return;
-    attend_by_team(team, t, index, t->q, n_wanted, t->mixed);
-    bool is_watched = watch->scores && index == watch->layer;
-    if (is_watched && watch->query && team->number == 0) {
-        const float *heads = t->q + (int64_t)(t->n - 1) * of->n_heads * of->head_dim;
-        memcpy(watch->query, heads + watch->head * of->head_dim, of->head_dim * sizeof *heads);
-    }
+    attend_by_team(team, t, index, n_wanted);
     add_mixed_by_team(team, t, index, n_wanted);
 }
 
