@@ -14,7 +14,8 @@
 // Tasks. Work is cut by kv head, by groups of positions and, when those are few, by splits of the
 // past (split-KV, as in flash-decoding), whose results are merged in a fixed order. All query heads
 // of a kv head and all positions of a group go through a block together, while it is in the
-// first-level cache.
+// first-level cache. A task norms and turns its queries itself, and stores the key of a token alone
+// if it has the last split, so that nobody waits for either.
 #include "attention_task.h"
 
 #include <math.h>

@@ -8,7 +8,7 @@
 // file of src/kinds with the same name:
 //     here                         there
 //     rmsnorm_of                   norm_input; the products take it on their way in
-//     project_heads_by_team        project_heads
+//     project_heads_by_team        project_heads; attention turns the queries that it takes
 //     attend_by_team               attend; attention.c has its loops: scores, softmax, mix
 //     add_mixed_by_team            project_mixed, add_to_residual
 //     start_feed_forward_by_team   feed_forward_of; the activation is a part of the product
