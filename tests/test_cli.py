@@ -12,7 +12,7 @@ import struct
 import zipfile
 
 from common import (METHODS, ROOT, check, compiler, config, good, help_all, house, in_work, main, one_line, random_ids,
-                    random_weights, read, run, skip, table, takes_long, tiny_model, write, write_model, write_tokenizer)
+                    read, run, shapes, skip, table, takes_long, tiny_model, write, write_model, write_tokenizer)
 
 LETTERS = [' '] + [chr(c) for c in range(ord('a'), ord('z') + 1)]
 VOCAB = 259 + len(LETTERS)
@@ -26,13 +26,9 @@ def token(text):
 
 def chain_model(name, nexts, seq_len=200, **changes):
     """A model that knows only its last token: nexts[token] is what follows, or a dictionary of logits."""
-    c = config(dim=VOCAB, hidden_dim=1, n_layers=1, n_heads=1, n_kv_heads=1, head_dim=2, vocab_size=VOCAB,
-               seq_len=seq_len, train_ctx=changes.pop('train_ctx', 10000), **changes)
-    weights = {key: array.array('f', [0.0] * len(values)) for key, values in random_weights(dict(c, dim=1), 1).items()}
-    for key in weights:
-        size = VOCAB * VOCAB if key in ('embedding',
-                                        'classifier') else 2 * VOCAB if key[:2] in ('wq', 'wk', 'wv', 'wo') else VOCAB
-        weights[key] = array.array('f', [0.0] * size)
+    c = config(**dict(dict(dim=VOCAB, hidden_dim=1, n_layers=1, n_heads=1, n_kv_heads=1, head_dim=2, vocab_size=VOCAB,
+                           seq_len=seq_len, train_ctx=10000), **changes))
+    weights = {name: array.array('f', [0.0] * max(rows, 1) * columns) for name, rows, columns in shapes(c)}
     for i in range(VOCAB):
         weights['embedding'][i * VOCAB + i] = 1
         weights['final_norm'][i] = VOCAB ** -0.5  # takes back what the norm does to a single 1

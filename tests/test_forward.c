@@ -18,6 +18,7 @@ static Spread spread;
 static int32_t *ids;
 static double tolerance;
 static const char *label;
+static int n_threads;  // 0: as many as are fastest
 
 static Session *open_session(int chunk, int context) {
     Error err;
@@ -26,6 +27,7 @@ static Session *open_session(int chunk, int context) {
                             .kv = kv,
                             .context = context,
                             .chunk = chunk,
+                            .threads = n_threads,
                             .plain = plain};
     config.spread = spread;
     if (spread.length && context < n) config.context = n;
@@ -166,30 +168,37 @@ static void test_dynamic(void) {
     }
 }
 
+// The logits of the whole text: `prompt` tokens at once, then each by itself.
+static float *read_after_prompt(int prompt) {
+    float *all = get((size_t)n * vocab() * sizeof *all);
+    Session *s = open_session(n, n);
+    for (int at = 0, count; at < n; at += count) {
+        count = at == 0 ? prompt : 1;
+        read_ids(s, ids + at, count, n, count);
+        copy_logits(s, count, all + (size_t)at * vocab());
+    }
+    session_free(s);
+    return all;
+}
+
 // The same bits for every number of threads, in prefill and in decoding.
 static void test_threads(void) {
-    float *one = NULL;
-    static const int counts[] = {1, 2, 3, 5};
-    for (int i = 0; i < 4; i++)
-        for (int piece = n; piece > 0; piece = piece == n ? n - 1 : 0) {
-            use_threads(counts[i]);
-            float *all = get((size_t)n * vocab() * sizeof *all);
-            Session *s = open_session(n, n);
-            for (int at = 0, count; at < n; at += count) {
-                count = at + piece <= n ? piece : 1;
-                read_ids(s, ids + at, count, n, count);
-                copy_logits(s, count, all + (size_t)at * vocab());
-            }
-            session_free(s);
-            static float *kept[2];
-            float **first = &kept[piece != n];
-            if (!*first) *first = all;
-            else
-                check(memcmp(*first, all, (size_t)n * vocab() * sizeof *all) == 0,
-                      "%s: %d threads give other bits than 1", label, counts[i]),
-                    free(all);
+    static const int counts[] = {2, 3, 4, 7};
+    int prompts[] = {n, n > 80 ? n - 80 : 1};
+    for (int p = 0; p < 2; p++) {
+        use_threads(n_threads = 1);
+        float *one = read_after_prompt(prompts[p]);
+        for (int i = 0; i < 4; i++) {
+            use_threads(n_threads = counts[i]);
+            float *all = read_after_prompt(prompts[p]);
+            check(memcmp(one, all, (size_t)n * vocab() * sizeof *all) == 0,
+                  "%s: %d threads give other bits than 1, after a prompt of %d", label, counts[i],
+                  prompts[p]);
+            free(all);
         }
-    free(one);
+        free(one);
+    }
+    n_threads = 0;
 }
 
 int main(int argc, char **argv) {

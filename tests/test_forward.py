@@ -103,13 +103,17 @@ def test_threads():
     for name, settings in (('f32', {}),
                            ('f16', {'weight_type': F16}), ('q8 by 64', {'weight_type': Q8, 'group_size': 64}),
                            ('q4', {'weight_type': Q4, 'group_size': 32})):
-        # Large enough that one vector's products, too, are worth several threads.
         model = tiny_model('threads.bin', n_layers=1, dim=160, n_heads=5, n_kv_heads=1, head_dim=32, hidden_dim=420,
                            vocab_size=450, **settings)
         for kv in ('f32', 'f16', 'q8'):
             session_test('threads', model, kv, 0, 0, 90, 0, 'threads, %s weights, %s cache' % (name, kv))
     session_test('threads', tiny_model('threads.bin', method='yarn', rope_dynamic=1, n_layers=1), 'f16', 0, 0, 1100, 0,
                  'threads, a long past')
+    # Large enough that one token, too, is worth several threads.
+    wide = tiny_model('wide.bin', n_layers=2, dim=160, n_heads=6, n_kv_heads=2, head_dim=32, hidden_dim=3400,
+                      vocab_size=50, weight_type=Q8, group_size=64)
+    for kv in ('f16', 'q8', 'q4'):
+        session_test('threads', wide, kv, 0, 0, 200, 0, 'threads, tokens alone, %s cache' % kv)
     outs = [good(in_work('threads.bin'), '--ppl', write(in_work('ids.txt'), ' '.join(map(str, random_ids(300, 50, 4)))),
                  '--ids', '--per-token', '-n', 300, '--threads', t).out for t in (1, 2, 3)]
     check(outs[0] == outs[1] == outs[2], '--ppl with 1, 2 and 3 threads')

@@ -159,6 +159,25 @@ def test_while_decoding():
         refused(result, 'decoding %g in a chat' % value, 'embedding', 2 + len('[INST] a [/INST]') + 1)
 
 
+def test_threads_while_decoding():
+    """One written letter overflows in one layer of three. It is worth several threads, which must all stop there."""
+    sizes = dict(hidden_dim=1300, n_layers=3)
+    model = alphabet(**sizes)
+    data = bytearray(read(model))
+    c = config(dim=VOCAB, n_heads=1, n_kv_heads=1, head_dim=2, vocab_size=VOCAB, **sizes)
+    for layer in range(3):
+        bad = data[:]
+        for name, value in (('ffn_norm', 1), ('w1', 3e38)):
+            _, begin, _ = places(c)['%s.%d' % (name, layer)]
+            struct.pack_into('<f', bad, begin + 4 * token('f'), value)
+        write(in_work('spoiled.bin'), bytes(bad))
+        for threads in (1, 2, 3, 7):
+            result = run(in_work('spoiled.bin'), '-z', in_work('alphabet.tokenizer.bin'), '-i', 'b', '-t', 0, '-n', 40,
+                         '--threads', threads)
+            refused(result, 'decoding with %d threads' % threads, 'layer %d' % layer, 6)
+            check(result.out == 'bcdef', 'what was written before', result.out)
+
+
 def test_low_temperature():
     """A temperature near 0, and logits near the end of float's range, give the likeliest token and not NaN's."""
     model = alphabet()

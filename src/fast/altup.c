@@ -196,6 +196,7 @@ static void run_altup_layer_by_team(const Team *team, Transformer *t, int index,
     int64_t dim = t->model->config.dim;
     const Layer *layer = &t->model->layers[index];
     bool has_keys = layer->extra->shape.kv_layer == index;
+    team_wait(team);  // predict writes x, where others may still check what the last layer wrote
     predict_by_team(team, t, layer->kinds->altup, has_keys ? t->n : n_wanted);
     if (n_wanted > 0) learn_by_team(team, t, index, n_wanted);
     mix_half_by_team(team, t, index, n_wanted);

@@ -14,7 +14,8 @@
 // Tasks. Work is cut by kv head, by groups of positions and, when those are few, by splits of the
 // past (split-KV, as in flash-decoding), whose results are merged in a fixed order. All query heads
 // of a kv head and all positions of a group go through a block together, while it is in the
-// first-level cache.
+// first-level cache. A task norms and turns its queries itself, and stores the key of a token alone
+// if it has the last split, so that nobody waits for either.
 #include "attention_task.h"
 
 #include <math.h>
@@ -57,7 +58,9 @@ static void load_queries(const AttentionTask *k) {
         double grown = growth * rope_logn(c->rope, position);
         if (c->grows) grown *= query_temperature(c->rope, position);
         float factor = c->scale * (float)grown;
-        for (int64_t i = 0; i < d; i++) near[r * d + i] = q[i] * factor;
+        memcpy(near + r * d, q, d * sizeof *q);
+        if (c->queries) turn_head(c->queries, near + r * d, token);
+        scale_by(near + r * d, factor, d);
         for (int64_t i = 0; sizes && i < d; i++) near[r * d + i] *= sizes[i];
         if (!has_far) continue;
         memcpy(far + r * d, near + r * d, d * sizeof *q);
@@ -276,7 +279,8 @@ static void attend_task(const Attention *c, const Cut *cut, int slot,
     int end = first + n;
     AttentionTask k = begin_task(c, scratch, kv_head, t0, n);
     bool is_watched = c->watch && c->watch->head / cut->heads == kv_head;
-    int block0 = cut->first_block + slot % cut->splits * cut->per_split;
+    int split = slot % cut->splits;
+    int block0 = cut->first_block + split * cut->per_split;
     int64_t at = slot * s->rows;
     int64_t width = c->cache->value_width;
     float *sums = s->sums + at * width;
@@ -285,6 +289,7 @@ static void attend_task(const Attention *c, const Cut *cut, int slot,
     for (int64_t r = 0; r < k.rows; r++) maxima[r] = -INFINITY;
     memset(totals, 0, k.rows * sizeof *totals);
     memset(sums, 0, k.rows * width * sizeof *sums);
+    if (c->keys && split == cut->splits - 1) store_keys(c->keys, kv_head, end - 1, end);
     for (int b = block0; b < block0 + cut->per_split && b * KV_BLOCK < end; b++) {
         int start = b * KV_BLOCK;
         int count = start + KV_BLOCK < end ? KV_BLOCK : end - start;
@@ -305,18 +310,23 @@ static void attend_task(const Attention *c, const Cut *cut, int slot,
     }
 }
 
-// Merges the results of row `row` of the tasks from `slot` on, one per split, and divides by the
-// total. A learned sink has a share of that, too; NULL: there is no sink.
-static void merge(const AttentionScratch *s, int64_t slot, int splits, int64_t row,
-                  const float *sink, float *out, const KvCache *cache) {
-    int64_t value_dim = cache->value_dim;
-    int64_t width = cache->value_width;
+// Merges the results of a head of row t of the call, one per split, in their order, and divides by
+// the total. A learned sink has a share of that, too.
+static void merge(const Attention *a, const Cut *c, int t, int head) {
+    const AttentionScratch *s = a->scratch;
+    int64_t value_dim = a->cache->value_dim;
+    int64_t width = a->cache->value_width;
+    int64_t group = (int64_t)(head / c->heads) * c->groups + t / c->per_group;
+    int64_t row = t % c->per_group * c->heads + head % c->heads;
+    int64_t first = group * c->splits * s->rows + row;  // then one for every s->rows
+    int64_t end = first + c->splits * s->rows;
+    const float *sink = a->learned_sinks ? a->learned_sinks + head : NULL;
+    float *out = a->out + ((int64_t)t * a->n_heads + head) * value_dim;
     float max = sink ? *sink : -INFINITY;
     float total = 0;
-    for (int i = 0; i < splits; i++) max = fmaxf(max, s->maxima[(slot + i) * s->rows + row]);
+    for (int64_t at = first; at < end; at += s->rows) max = fmaxf(max, s->maxima[at]);
     memset(out, 0, value_dim * sizeof *out);
-    for (int i = 0; i < splits; i++) {
-        int64_t at = (slot + i) * s->rows + row;
+    for (int64_t at = first; at < end; at += s->rows) {
         if (s->maxima[at] == -INFINITY) continue;
         float share = expf(s->maxima[at] - max);
         total += share * s->totals[at];
@@ -324,7 +334,7 @@ static void merge(const AttentionScratch *s, int64_t slot, int splits, int64_t r
     }
     if (sink) total += expf(*sink - max);
     scale_by(out, 1 / total, value_dim);
-    kv_cache_rotate_back(cache, out);
+    kv_cache_rotate_back(a->cache, out);
 }
 
 // The first block that any query of a call sees, or that is watched.
@@ -333,27 +343,40 @@ static int first_block_of(const Attention *a) {
     return is_all ? 0 : window_start(a, a->first) / KV_BLOCK;
 }
 
+// Whether all tasks of group number `group` of all have ended, the caller's as the last one.
+static bool is_last_of(const AttentionScratch *s, const Cut *c, int group) {
+    if (atomic_fetch_add_explicit(&s->ended[group], 1, memory_order_acq_rel) + 1 < c->splits)
+        return false;
+    atomic_store_explicit(&s->ended[group], 0, memory_order_relaxed);  // for the next call
+    return true;
+}
+
+// The thread that ends the last task of a group merges the group. Where that would take one thread
+// long (latent attention has one group, of all heads), the team merges, after a wait more.
 void attention_by_team(const Team *team, const Attention *a) {
-    int64_t d = a->cache->value_dim;
     int first_block = first_block_of(a);
     int n_blocks = (a->first + a->n - 1) / KV_BLOCK + 1 - first_block;
     Cut c = attention_cut(a->cache, a->n_heads, a->n, n_blocks);
     c.first_block = first_block;
+    int rows = a->n < c.per_group ? a->n : c.per_group;
+    bool together = (c.splits - 1) * rows * c.heads * a->cache->value_width > MERGED_ALONE;
     // The last groups have the longest past, so they are begun first.
     int n_tasks = a->cache->n_kv_heads * c.groups * c.splits;
     const AttentionMemory *memory = &a->scratch->threads[team->number];
-    for (int i = team_next_task(team); i < n_tasks; i = team_next_task(team))
-        attend_task(a, &c, n_tasks - 1 - i, memory);
-    team_wait(team);
-    int n = a->n * a->n_heads;
-    for (int i = team_first(team, n), end = team_end(team, n); i < end; i++) {
-        int t = i / a->n_heads;
-        int head = i % a->n_heads;
-        int64_t group = (int64_t)(head / c.heads) * c.groups + t / c.per_group;
-        int64_t slot = group * c.splits;
-        int64_t row = t % c.per_group * c.heads + head % c.heads;
-        const float *sink = a->learned_sinks ? a->learned_sinks + head : NULL;
-        merge(a->scratch, slot, c.splits, row, sink, a->out + i * d, a->cache);
+    for (int i = team_next_task(team); i < n_tasks; i = team_next_task(team)) {
+        int slot = n_tasks - 1 - i;
+        int group = slot / c.splits;
+        attend_task(a, &c, slot, memory);
+        if (together || !is_last_of(a->scratch, &c, group)) continue;
+        int first = group % c.groups * c.per_group;
+        int head = group / c.groups * c.heads;
+        for (int t = first; t < first + c.per_group && t < a->n; t++)
+            for (int h = head; h < head + c.heads; h++) merge(a, &c, t, h);
     }
+    team_wait(team);
+    if (!together) return;
+    int n = a->n * a->n_heads;
+    for (int i = team_first(team, n), end = team_end(team, n); i < end; i++)
+        merge(a, &c, i / a->n_heads, i % a->n_heads);
     team_wait(team);
 }

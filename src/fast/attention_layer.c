@@ -25,87 +25,70 @@ static void norm_whole_by_team(const Team *team, Transformer *t, const Layer *la
     team_wait(team);
 }
 
-// How the heads of a layer's queries or keys are normed and turned: their width, and how many pairs
-// of each turn.
-typedef struct {
-    int64_t dim, pairs;
-    float eps;
-    bool norms, norms_late;  // before they rotate, or after that
-    float cancelled;         // by this what turns is multiplied before its norm
-    const float *norm;       // (dim) NULL: ones
-    const float *turns;      // (n, 2, pairs) of the chunk's rows; NULL: they do not turn
-} Heads;
-
-// n_heads heads of x, which are of this row.
-static void rotate_heads(const Heads *of, float *x, int n_heads, int row) {
-    const float *turns = of->turns ? of->turns + row * 2 * of->pairs : NULL;
-    for (int h = 0; h < n_heads; h++) {
-        if (of->cancelled != 1) scale_by(x, of->cancelled, 2 * of->pairs);
-        if (of->norms && !of->norms_late) rmsnorm_fast(x, x, of->norm, of->dim, of->eps);
-        if (turns) rope_rotate(x, (int)of->pairs, turns, turns + of->pairs);
-        if (of->norms && of->norms_late) rmsnorm_fast(x, x, of->norm, of->dim, of->eps);
-        x += of->dim;
-    }
-}
-
-// The values of a head: of wv, or as the key is before its norm, and normed if the model does.
-static void make_value(const Transformer *t, const Layer *layer, const float *key, float *value) {
+static Heads query_heads(const Transformer *t, const Layer *layer) {
     const ModelConfig *m = &t->model->config;
-    int64_t n = layer_value_dim(m, layer);
-    if (layer->extra->flags & LAYER_KEYS_ARE_VALUES) memcpy(value, key, n * sizeof *value);
-    if (m->extra->attention.value_norm) rmsnorm_fast(value, value, NULL, n, (float)m->norm_eps);
+    const Angles *angles = angles_of(t, layer);
+    Heads queries = {
+        .dim = layer->extra->shape.head_dim,
+        .eps = (float)m->norm_eps,
+        .norms = layer_norms_heads(layer, m),
+        .norms_late = m->extra->attention.qk_norm_late,
+        .cancelled = 1,
+        .norm = layer->extra->attention.q_norm,
+        .first = t->first,
+    };
+    if (!angles) return queries;
+    if (angles->is_cancelled) queries.cancelled = (float)angles->freqs.attention_factor;
+    queries.pairs = angles->n_pairs;
+    queries.turns = angles->queries;
+    return queries;
 }
 
-// Norms and rotates the heads of k, and of q but for the first `skipped` rows; stores k and v. A
-// thread's share is blocks of the cache, each of one kv head, with the query heads that share the
-// kv head; or all blocks of a kv head, where the cache needs them in order.
-static void rotate_and_store_by_team(const Team *team, Transformer *t, int index, int skipped) {
+static NewKeys new_keys(const Transformer *t, int index) {
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
     const Angles *angles = angles_of(t, layer);
-    const LayerShape *of = &layer->extra->shape;
-    int64_t d = of->head_dim;
-    Heads queries = {.dim = d,
-                     .eps = (float)m->norm_eps,
-                     .norm = layer->extra->attention.q_norm,
-                     .cancelled = 1};
-    queries.norms = layer_norms_heads(layer, m);
-    queries.norms_late = m->extra->attention.qk_norm_late;
-    if (angles) queries.pairs = angles->n_pairs;
-    if (angles && angles->is_cancelled) queries.cancelled = (float)angles->freqs.attention_factor;
-    Heads keys = queries;
-    keys.norm = layer->extra->attention.k_norm;
-    if (angles) queries.turns = angles->queries;
-    if (angles) keys.turns = angles->keys;
-    int64_t kv = of->n_kv_heads * d;
-    int64_t value_dim = layer_value_dim(m, layer);
-    int64_t heads = of->n_heads * d;
-    int group = of->n_heads / of->n_kv_heads;
-    bool has_keys = of->kv_layer == index;
+    NewKeys keys = {
+        .cache = &t->caches[index],
+        .heads = query_heads(t, layer),
+        .k = t->k,
+        .v = t->v,
+        .first = t->first,
+        .keys_are_values = layer->extra->flags & LAYER_KEYS_ARE_VALUES,
+        .norms_values = m->extra->attention.value_norm,
+        .value_eps = (float)m->norm_eps,
+    };
+    keys.heads.norm = layer->extra->attention.k_norm;
+    if (angles) keys.heads.turns = angles->keys;
+    return keys;
+}
+
+static bool has_keys(const Transformer *t, int index) {
+    return t->model->layers[index].extra->shape.kv_layer == index;
+}
+
+// Whether attention stores the keys, in the tasks that read them: those of a token alone. So nobody
+// waits for them, and the thread that has written a block of the cache reads it.
+static bool stores_in_tasks(const Transformer *t, int n_wanted) {
+    return t->n == 1 && n_wanted == 1;
+}
+
+// A thread's share is blocks of the cache, each of one kv head; or all blocks of a kv head, where
+// the cache needs them in order.
+static void store_keys_by_team(const Team *team, const Transformer *t, int index) {
+    NewKeys keys = new_keys(t, index);
+    int end_token = t->first + t->n;
     int first_block = t->first / KV_BLOCK;
-    int n_blocks = (t->first + t->n - 1) / KV_BLOCK - first_block + 1;
-    bool in_order = first_block == 0 && has_keys && kv_cache_is_in_order(&t->caches[index]);
+    int n_blocks = (end_token - 1) / KV_BLOCK - first_block + 1;
+    bool in_order = first_block == 0 && kv_cache_is_in_order(keys.cache);
     int together = in_order ? n_blocks : 1;  // blocks of a share
     int shares = n_blocks / together;
-    int n = of->n_kv_heads * shares;
-    int end = team_end(team, n);
-    for (int i = team_first(team, n); i < end; i++) {
-        int h = i / shares;
-        int block_start = (first_block + i % shares) * KV_BLOCK - t->first;
-        int block_end = block_start + together * KV_BLOCK;
-        int stop = block_end < t->n ? block_end : t->n;
-        int start = block_start > 0 ? block_start : 0;
-        for (int row = start; row < stop; row++) {
-            float *k = t->k + row * kv + h * d;
-            float *v = t->v + (row * of->n_kv_heads + h) * value_dim;
-            float *q = t->q + row * heads + h * group * d;
-            if (has_keys) {
-                make_value(t, layer, k, v);
-                rotate_heads(&keys, k, 1, row);
-                kv_cache_write(&t->caches[index], h, t->first + row, k, v);
-            }
-            if (row >= skipped) rotate_heads(&queries, q, group, row);
-        }
+    int n = keys.cache->n_kv_heads * shares;
+    for (int i = team_first(team, n), last = team_end(team, n); i < last; i++) {
+        int start = (first_block + i % shares) * KV_BLOCK;
+        int end = start + together * KV_BLOCK;
+        store_keys(&keys, i / shares, start > t->first ? start : t->first,
+                   end < end_token ? end : end_token);
     }
     team_wait(team);
 }
@@ -129,7 +112,7 @@ void project_heads_by_team(const Team *team, Transformer *t, int index, int n_wa
     if (n > 0) matmul_by_team(team, asked, n, &input, t->workspace);
     if (m->extra->attention.qk_norm == QK_NORM_WHOLE)
         norm_whole_by_team(team, t, layer, t->n - n_wanted);
-    rotate_and_store_by_team(team, t, index, t->n - n_wanted);
+    if (has_keys(t, index) && !stores_in_tasks(t, n_wanted)) store_keys_by_team(team, t, index);
 }
 
 // ---- attention ----
@@ -161,21 +144,45 @@ static Attention attention_of_layer(const Transformer *t, int index, int n_wante
     return a;
 }
 
-void attend_by_team(const Team *team, Transformer *t, int index, const float *q, int n_wanted,
-                    float *out) {
+// Attention of the last a.n rows. Whoever watches a head of the layer gets the scores of the last
+// row, whose attention is computed once more for that.
+static void run_attention_by_team(const Team *team, const Transformer *t, int index, Attention a) {
     const Watch *watch = &t->config->watch;
-    Attention a = attention_of_layer(t, index, n_wanted);
-    int64_t width = a.n_heads * a.cache->head_dim;
-    if (watch->scores && index == watch->layer) {  // the last query alone, whose scores are wanted
-        Attention last = attention_of_layer(t, index, 1);
-        last.q = q + (t->n - 1) * width;
-        last.out = out;
+    if (watch->scores && index == watch->layer) {
+        Attention last = a;
+        last.q += (a.n - 1) * a.n_heads * a.cache->head_dim;
+        last.first += a.n - 1;
+        last.n = 1;
         last.watch = watch;
         attention_by_team(team, &last);
+        a.keys = NULL;  // they are stored now
     }
-    a.q = q + (t->n - n_wanted) * width;
-    a.out = out;
     attention_by_team(team, &a);
+}
+
+void attend_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
+    const Watch *watch = &t->config->watch;
+    Heads queries = query_heads(t, &t->model->layers[index]);
+    NewKeys keys = new_keys(t, index);
+    Attention a = attention_of_layer(t, index, n_wanted);
+    int64_t width = a.n_heads * queries.dim;
+    a.q = t->q + (t->n - n_wanted) * width;
+    a.queries = &queries;
+    if (has_keys(t, index) && stores_in_tasks(t, n_wanted)) a.keys = &keys;
+    a.out = t->mixed;
+    run_attention_by_team(team, t, index, a);
+    if (!watch->query || index != watch->layer || team->number > 0) return;
+    memcpy(watch->query, t->q + (t->n - 1) * width + watch->head * queries.dim,
+           queries.dim * sizeof *t->q);
+    turn_head(&queries, watch->query, t->first + t->n - 1);
+}
+
+void attend_turned_by_team(const Team *team, const Transformer *t, int index, const float *q,
+                           int n_wanted, float *out) {
+    Attention a = attention_of_layer(t, index, n_wanted);
+    a.q = q + (t->n - n_wanted) * a.n_heads * a.cache->head_dim;
+    a.out = out;
+    run_attention_by_team(team, t, index, a);
 }
 
 // ---- what is added ----

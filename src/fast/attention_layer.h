@@ -4,16 +4,18 @@
 #include "transformer.h"
 
 // q (n, n_heads * head_dim), k (n, n_kv_heads * head_dim) and v (n, n_kv_heads * value_dim): wq, wk
-// and wv @ the input + bias; and if there is a gate, gates (n, rows of wg). Queries and keys are
-// normed, by head or all together, and turned by their positions' angles; keys and values go into
-// the cache.
+// and wv @ the input + bias; and if there is a gate, gates (n, rows of wg). Norms that go over all
+// heads of a row are theirs. Keys and values go into the cache, unless attend_by_team stores them.
 void project_heads_by_team(const Team *team, Transformer *t, int index, int n_wanted);
 
-// out (n_wanted, n_heads * value_dim) = softmax(scale q k) v over all tokens so far, of the last
-// n_wanted of the chunk's queries q (n, n_heads * head_dim of the cache). Whoever watches a head of
-// the layer gets its scores.
-void attend_by_team(const Team *team, Transformer *t, int index, const float *q, int n_wanted,
-                    float *out);
+// mixed (n_wanted, n_heads * value_dim) = softmax(scale q k) v over all tokens so far, of the last
+// n_wanted of the chunk's queries, which are normed, each head by itself, and turned by their
+// positions' angles. Whoever watches a head of the layer gets its scores and its query.
+void attend_by_team(const Team *team, Transformer *t, int index, int n_wanted);
+
+// The same of queries q (n, n_heads * head_dim of the cache) that are turned already, as `out`.
+void attend_turned_by_team(const Team *team, const Transformer *t, int index, const float *q,
+                           int n_wanted, float *out);
 
 // x (n_wanted, dim) += wo . mixed, times a scale and the gates before that, if there are any.
 void add_mixed_by_team(const Team *team, Transformer *t, int index, int n_wanted);

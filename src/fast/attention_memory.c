@@ -60,6 +60,8 @@ AttentionScratch *attention_lay_out(Arena *arena, const AttentionNeeds *needs, i
     s.sums = arena_take(arena, results, width * sizeof(float));
     s.maxima = arena_take(arena, results, sizeof(float));
     s.totals = arena_take(arena, results, sizeof(float));
+    s.ended = arena_take(arena, needs->tasks, sizeof *s.ended);
+    for (int64_t i = 0; s.ended && i < needs->tasks; i++) atomic_init(&s.ended[i], 0);
     if (placed) *placed = s;
     return placed;
 }

@@ -2,11 +2,11 @@
 #pragma once
 
 #include "angles.h"
+#include "heads.h"
 
 typedef struct AttentionScratch AttentionScratch;
 
-// The attention of one layer for n tokens from number `first` on, whose keys and values are already
-// in the cache.
+// The attention of one layer for n tokens from number `first` on.
 typedef struct {
     const KvCache *cache;
     AttentionScratch *scratch;
@@ -22,7 +22,9 @@ typedef struct {
     // (n_heads) a score without a key or a value in each head's softmax; NULL: none
     const float *learned_sinks;
     const Angles *angles;  // prepared for these queries; NULL: queries and keys do not rotate
-    const float *q;        // (n, n_heads * head_dim), rotated to meet near keys
+    const float *q;        // (n, n_heads * head_dim)
+    const Heads *queries;  // how tasks norm and turn them to meet near keys; NULL: they are so
+    const NewKeys *keys;   // of the last token, which tasks store; NULL: all are in the cache
     int first, n;
     float *out;          // (n, n_heads * value_dim)
     const Watch *watch;  // gets the scores of its head for a single query; NULL: nobody wants any
@@ -33,6 +35,8 @@ enum {
     SPLIT_BLOCKS = 16,  // most blocks of the past that one task takes when the past is split
     ENOUGH_TASKS = 16,  // with fewer tasks than this the past is split
     FEW_ROWS = 12,      // up to so many rows multiply a block as it lies
+    // Most sums that one thread adds up for all, about as long as a wait of the team.
+    MERGED_ALONE = 1 << 14,
 };
 
 typedef struct {
@@ -50,6 +54,7 @@ struct AttentionScratch {
     // Results of all tasks of a call, `rows` each: the weighted sum of values (width), the
     // softmax's maximum and total.
     float *sums, *maxima, *totals;
+    atomic_int *ended;  // tasks of each group, of a kv head and of queries; 0 between calls
 };
 
 // How one call is cut into tasks: kv heads x groups of queries x splits of the past, which count

@@ -8,7 +8,7 @@
 // file of src/kinds with the same name:
 //     here                         there
 //     rmsnorm_of                   norm_input; the products take it on their way in
-//     project_heads_by_team        project_heads
+//     project_heads_by_team        project_heads; attention turns the queries that it takes
 //     attend_by_team               attend; attention.c has its loops: scores, softmax, mix
 //     add_mixed_by_team            project_mixed, add_to_residual
 //     start_feed_forward_by_team   feed_forward_of; the activation is a part of the product
@@ -40,8 +40,6 @@ enum { WORTH_A_TEAM = 1 << 20 };
 // ---- a layer ----
 
 void mix_half_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
-    const Watch *watch = &t->config->watch;
-    const LayerShape *of = &t->model->layers[index].extra->shape;
     LayerStep *other = t->steps[index].mix;
     if (other) {  // a state (Qwen3-Next, LFM2), latent attention (DeepSeek)
         other(team, t, index, n_wanted);
@@ -49,12 +47,7 @@ void mix_half_by_team(const Team *team, Transformer *t, int index, int n_wanted)
     }
     project_heads_by_team(team, t, index, n_wanted);
     if (n_wanted == 0) return;
-    attend_by_team(team, t, index, t->q, n_wanted, t->mixed);
-    bool is_watched = watch->scores && index == watch->layer;
-    if (is_watched && watch->query && team->number == 0) {
-        const float *heads = t->q + (int64_t)(t->n - 1) * of->n_heads * of->head_dim;
-        memcpy(watch->query, heads + watch->head * of->head_dim, of->head_dim * sizeof *heads);
-    }
+    attend_by_team(team, t, index, n_wanted);
     add_mixed_by_team(team, t, index, n_wanted);
 }
 
@@ -97,37 +90,45 @@ static void run_layer_by_team(const Team *team, Transformer *t, int index, int n
 
 // ---- the pass ----
 
-// t->fault.row becomes the first row of x, from `first` on, that has a NaN or an infinity.
-static void check_finite_by_team(const Team *team, Transformer *t, int first) {
-    int64_t dim = t->model->config.dim;
-    int n = t->n - first;
-    int end = first + team_end(team, n);
-    for (int row = first + team_first(team, n); row < end; row++) {
-        if (all_finite(t->x + row * dim, dim)) continue;
-#pragma omp critical
-        if (row < t->fault.row) t->fault.row = row;
-    }
-    team_wait(team);
-}
-
 // x (n, dim) = the rows of the embedding of the chunk's tokens, normed, times a scale (Gemma,
-// Granite).
+// Granite). The fault is the first of them with a NaN or an infinity.
 static void embed(Transformer *t, const int32_t *tokens) {
     const ModelConfig *m = &t->model->config;
     const ResidualConfig *r = &m->extra->residual;
+    t->fault = (Fault){t->n, -1};
     for (int i = 0; i < t->n; i++) {
         float *x = t->x + i * m->dim;
         matrix_row(&t->model->embedding, tokens[i], 0, m->dim, x);
         if (r->embedding_norm) rmsnorm_fast(x, x, NULL, m->dim, (float)m->norm_eps);
+        if (r->embedding_scale > 0) scale_by(x, (float)r->embedding_scale, m->dim);
+        if (i < t->fault.row && !all_finite(x, m->dim)) t->fault.row = i;
     }
-    if (r->embedding_scale > 0) scale_by(t->x, (float)r->embedding_scale, t->n * m->dim);
 }
 
 // What comes before the first layer: kinds' own embeddings, and the angles.
 static void begin_by_team(const Team *team, Transformer *t, const int32_t *tokens, int length) {
-    check_finite_by_team(team, t, 0);
     EACH_FAST_KIND_THAT (embed_by_team, k, t->known) (*k)->embed_by_team(team, t, tokens);
     prepare_angles_by_team(team, t, length);
+}
+
+// Whether this thread's share of the wanted rows, which layer number `index` has written, is without
+// a NaN or an infinity; if not, t->fault is the first such row. No thread waits for what others
+// find. A token alone is every thread's share, so all find the same, and x stays as it is until all
+// have come to the next layer's first wait. A prompt's chunk has a parallel region for each layer,
+// at whose end all meet.
+static bool check_finite(const Team *team, Transformer *t, int index, int n_wanted) {
+    int64_t dim = t->model->config.dim;
+    const float *x = wanted_rows(t, n_wanted);
+    bool is_alone = t->n == 1;
+    int end = is_alone ? n_wanted : team_end(team, n_wanted);
+    for (int row = is_alone ? 0 : team_first(team, n_wanted); row < end; row++) {
+        if (all_finite(x + row * dim, dim)) continue;
+        int in_chunk = t->n - n_wanted + row;
+#pragma omp critical
+        if (in_chunk < t->fault.row) t->fault = (Fault){in_chunk, index};
+        return false;
+    }
+    return true;
 }
 
 Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int first, int length,
@@ -142,7 +143,6 @@ Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int firs
     pace_begin(pace, work * m->n_layers, unhindered_threads);
     t->n = n;
     t->first = first;
-    t->fault = (Fault){n, -1};
     if (first == 0 && t->n_kept) memset(t->kept, 0, t->n_kept * sizeof *t->kept);
     embed(t, tokens);
     for (int l = 0; l < m->n_layers && t->fault.row == n; l += layers) {
@@ -152,11 +152,11 @@ Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int firs
         {
             Team team = team_join(&t->team);
             if (l == 0) begin_by_team(&team, t, tokens, length);
-            for (int i = l; i < l + layers && t->fault.row == n; i++) {
+            bool is_finite = true;
+            for (int i = l; i < l + layers && is_finite; i++) {
                 int n_wanted = i < t->last_own ? n : n_logits;
                 run_layer_by_team(&team, t, i, n_wanted);
-                check_finite_by_team(&team, t, n - n_wanted);
-                if (team.number == 0) t->fault.layer = i;
+                is_finite = check_finite(&team, t, i, n_wanted);
             }
         }
         // The last layers of a prompt compute few rows only.

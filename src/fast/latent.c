@@ -141,7 +141,7 @@ static void mix_projected_by_team(const Team *team, Transformer *t, int index, i
     store_latent_by_team(team, t, index);
     if (n_wanted == 0) return;
     absorb_by_team(team, t, index, n_wanted);
-    attend_by_team(team, t, index, l->queries, n_wanted, l->mixed);
+    attend_turned_by_team(team, t, index, l->queries, n_wanted, l->mixed);
     mix_values_by_team(team, t, index, n_wanted);
     add_mixed_by_team(team, t, index, n_wanted);
 }

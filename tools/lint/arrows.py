@@ -27,6 +27,7 @@ ARROWS = {
     'src/measure': HIGH,
     'run': HIGH,
     'page': HIGH,
+    'tools/measure': HIGH,
 }
 
 
