@@ -93,7 +93,8 @@ static void pack_value(const KvCache *c, Packed at, int64_t p, const float *valu
 }
 
 // Elements [first, first + n) of keys, (n, KV_BLOCK), with their mean added.
-static void unpack_keys(const KvBlock *block, Packed at, int64_t first, int64_t n, float *out) {
+static void unpack_key_columns(const KvBlock *block, Packed at, int64_t first, int64_t n,
+                               float *out) {
     for (int64_t e = first, count; e < first + n; e += count) {
         float scales[KV_BLOCK];
         const float *mean = block->mean ? block->mean + e : NULL;
@@ -107,7 +108,7 @@ static void unpack_keys(const KvBlock *block, Packed at, int64_t first, int64_t 
 }
 
 // The values of the first n positions, (n, value_width).
-static void unpack_values(const KvCache *c, Packed at, int64_t n, float *out) {
+static void unpack_value_rows(const KvCache *c, Packed at, int64_t n, float *out) {
     float scales[KV_BLOCK * MAX_KEY / PACK];
     int64_t packs = packs_of(c->value_dim);
     numbers_to_f32(scales, at.value_scales, NUMBER_F16, n * packs);
@@ -247,12 +248,12 @@ KvBlock kv_cache_block(const KvCache *c, int kv_head, int64_t block) {
 
 void kv_block_keys(const KvCache *c, const KvBlock *block, int64_t first, int64_t n, float *out) {
     int64_t skipped = first * KV_BLOCK * number_bytes(block->type);
-    if (block->is_packed) unpack_keys(block, packed_at(c, block->keys), first, n, out);
+    if (block->is_packed) unpack_key_columns(block, packed_at(c, block->keys), first, n, out);
     else numbers_to_f32(out, block->keys + skipped, block->type, n * KV_BLOCK);
 }
 
 void kv_block_values(const KvCache *c, const KvBlock *block, int64_t n, float *out) {
-    if (block->is_packed) unpack_values(c, packed_at(c, block->keys), n, out);
+    if (block->is_packed) unpack_value_rows(c, packed_at(c, block->keys), n, out);
     else numbers_to_f32(out, block->values, block->type, n * c->value_width);
 }
 
