@@ -99,7 +99,7 @@ FOR_PAGE const double *page_reader_terms(PageReader *r, int key) {
     if (!watch->scores || !is_turned || !has_keys || key < 0 || key >= s->position) return NULL;
     const int kv_head =
         watch->head / (layer->extra->shape.n_heads / layer->extra->shape.n_kv_heads);
-    const KvBlock block = kv_cache_block(cache, kv_head, key / KV_BLOCK, NULL);
+    const KvBlock block = kv_cache_block(cache, kv_head, key / KV_BLOCK);
     const float *keys = (const float *)block.keys + key % KV_BLOCK;
     const double scale = layer_score_scale(&m->config, layer);
     const int n_pairs = layer->extra->shape.head_dim / 2;

@@ -1021,16 +1021,15 @@ static KvCache rounded_cache(KvType kept, bool rounds, KvType keys, KvType value
 
 // What is read of a position: its key, then its value.
 static void read_position(const KvCache *c, int p, float out[KEY + VALUE]) {
-    static float room[KV_BLOCK * (KEY + 64)];
-    const KvBlock b = kv_cache_block(c, 0, p / KV_BLOCK, room);
+    float keys[KEY * KV_BLOCK], values[KV_BLOCK * 64];
+    const KvBlock b = kv_cache_block(c, 0, p / KV_BLOCK);
     const int at = p % KV_BLOCK;
-    const int bytes = number_bytes(c->type);
-    for (int i = 0; i < KEY; i++) {
-        numbers_to_f32(out + i, b.keys + (i * KV_BLOCK + at) * bytes, c->type, 1);
-        if (b.key_scales) out[i] *= b.key_scales[at];
-    }
-    numbers_to_f32(out + KEY, b.values + at * c->value_width * bytes, c->type, VALUE);
-    for (int i = 0; i < VALUE && b.value_scales; i++) out[KEY + i] *= b.value_scales[at];
+    kv_block_keys(c, &b, 0, KEY, keys);
+    kv_block_values(c, &b, at + 1, values);
+    for (int i = 0; i < KEY; i++)
+        out[i] = keys[i * KV_BLOCK + at] * (b.key_scales ? b.key_scales[at] : 1);
+    for (int i = 0; i < VALUE; i++)
+        out[KEY + i] = values[at * c->value_width + i] * (b.value_scales ? b.value_scales[at] : 1);
     kv_cache_rotate_back(c, out + KEY);
 }
 

@@ -23,21 +23,6 @@
 
 #include "../decoder/rope_layers.h"
 
-// ---- products with a block ----
-
-// C = A B of `p`, or C += A B with `add`. Few rows of A multiply B as it lies; for many, B is
-// widened to float32 once. B lies without gaps.
-static void multiply_block(Gemm p, bool add, const AttentionMemory *s) {
-    bool few = p.m <= FEW_ROWS;
-    if (!few && p.b_type != NUMBER_F32) {
-        numbers_to_f32(s->widened, p.b, p.b_type, p.k * p.n);
-        p.b = s->widened;
-        p.b_type = NUMBER_F32;
-    }
-    if (!add) memset(p.c, 0, p.m * p.n * sizeof *p.c);
-    gemm_accumulate(&p);
-}
-
 // ---- queries ----
 
 // The task's rows for each zone.
@@ -71,6 +56,12 @@ static void load_queries(const AttentionTask *k) {
 
 // ---- scores ----
 
+// Whether the task's rows multiply a block as it lies: few do, while for many it is widened to
+// float32 once. Packed numbers must be widened.
+static bool is_read_in_place(const AttentionTask *k, const KvBlock *block) {
+    return k->rows <= FEW_ROWS && !block->is_packed;
+}
+
 // Rotates a block of widened keys by the sum of two angles that they lack, the block's and the
 // step's.
 static void rotate_keys(float *keys, const Lack *lack) {
@@ -93,55 +84,55 @@ static void rotate_keys(float *keys, const Lack *lack) {
     }
 }
 
-// Few rows, of the elements that turn: queries are rotated back by the block's angle, keys by their
-// steps in registers.
-static void multiply_turning(Gemm p, const Lack *lack, const AttentionMemory *s) {
+// scores += q . keys, of the elements that turn, for few rows that read a block in place: queries
+// are rotated back by the block's angle, keys by their steps in registers.
+static void multiply_turning(Gemm p, const Lack *lack, float *turned) {
     for (int64_t r = 0; r < p.m; r++)
         for (int64_t i = 0; i < lack->pairs; i++) {
             const float *x = p.a + r * p.a_stride + 2 * i;
             const float cosine = lack->block[i];
             const float sine = lack->block[lack->pairs + i];
-            float *turned = s->widened + r * p.a_stride + 2 * i;
-            turned[0] = x[0] * cosine + x[1] * sine;
-            turned[1] = x[1] * cosine - x[0] * sine;
+            float *out = turned + r * p.a_stride + 2 * i;
+            out[0] = x[0] * cosine + x[1] * sine;
+            out[1] = x[1] * cosine - x[0] * sine;
         }
-    p.a = s->widened;
+    p.a = turned;
     p.k = 2 * lack->pairs;
     p.turns = lack->steps;
-    multiply_block(p, false, s);
+    gemm_accumulate(&p);
 }
 
 // scores (rows, KV_BLOCK) = q . the keys of a block, rotated for the zone, not yet times the scales
 // of a q8 cache.
-static void multiply_keys(const AttentionTask *k, const uint8_t *keys, int64_t block, Zone zone,
+static void multiply_keys(const AttentionTask *k, const KvBlock *block, int64_t index, Zone zone,
                           float *scores) {
-    int64_t d = k->call->cache->head_dim;
-    Number type = k->call->cache->type;
-    Lack lack = angles_lack(k->call->angles, zone, block);
-    bool on_the_way = lack.pairs > 0 && k->rows <= FEW_ROWS;  // into registers
+    const KvCache *c = k->call->cache;
+    float *widened = k->scratch->widened;
+    Lack lack = angles_lack(k->call->angles, zone, index);
     Gemm product = {
         .m = k->rows,
         .n = KV_BLOCK,
-        .k = d,
+        .k = c->head_dim,
         .a = k->scratch->q[zone],
-        .a_stride = d,
-        .b = keys,
-        .b_type = type,
+        .a_stride = c->head_dim,
+        .b = block->keys,
+        .b_type = block->type,
         .b_stride = KV_BLOCK,
         .c = scores,
     };
-    if (on_the_way) {
-        multiply_turning(product, &lack, k->scratch);
-        product.a += 2 * lack.pairs;
-        product.b = keys + 2 * lack.pairs * KV_BLOCK * number_bytes(type);
-        product.k -= 2 * lack.pairs;
-    } else if (lack.pairs > 0) {
-        numbers_to_f32(k->scratch->widened, keys, type, d * KV_BLOCK);
-        rotate_keys(k->scratch->widened, &lack);
-        product.b = k->scratch->widened;
+    memset(scores, 0, k->rows * KV_BLOCK * sizeof *scores);
+    if (!is_read_in_place(k, block)) {
+        kv_block_keys(c, block, 0, c->head_dim, widened);
+        rotate_keys(widened, &lack);
+        product.b = widened;
         product.b_type = NUMBER_F32;
+    } else if (lack.pairs > 0) {
+        multiply_turning(product, &lack, widened);
+        product.a += 2 * lack.pairs;
+        product.b = block->keys + 2 * lack.pairs * KV_BLOCK * number_bytes(block->type);
+        product.k -= 2 * lack.pairs;
     }
-    if (product.k > 0) multiply_block(product, on_the_way, k->scratch);
+    if (product.k > 0) gemm_accumulate(&product);
 }
 
 // The first token whose key is near to a query of token i.
@@ -152,15 +143,15 @@ static int near_from(const Attention *c, int i) {
 
 // multiply_keys for a block that is near to all queries of the task, far from all, or on the
 // border.
-static void multiply_zones(const AttentionTask *k, const uint8_t *keys, int block) {
+static void multiply_zones(const AttentionTask *k, const KvBlock *block, int index) {
     const Attention *c = k->call;
-    int start = block * KV_BLOCK;
+    int start = index * KV_BLOCK;
     bool all_near = !c->angles || near_from(c, token_of(k, k->rows - 1)) <= start;
     float *scores = k->scratch->scores;
     float *others = k->scratch->other_scores;
-    multiply_keys(k, keys, block, all_near ? NEAR : FAR, scores);
+    multiply_keys(k, block, index, all_near ? NEAR : FAR, scores);
     if (all_near || near_from(c, token_of(k, 0)) >= start + KV_BLOCK) return;
-    multiply_keys(k, keys, block, NEAR, others);
+    multiply_keys(k, block, index, NEAR, others);
     for (int64_t r = 0; r < k->rows; r++) {
         int border = near_from(c, token_of(k, r)) - start;
         for (int64_t j = border > 0 ? border : 0; j < KV_BLOCK; j++)
@@ -194,7 +185,7 @@ static void multiply_each(float *x, const float *scales) {
 static void score_block(const AttentionTask *k, const KvBlock *block, int index) {
     const Attention *c = k->call;
     float *scores = k->scratch->scores;
-    multiply_zones(k, block->keys, index);
+    multiply_zones(k, block, index);
     for (int64_t r = 0; r < k->rows; r++) multiply_each(scores + r * KV_BLOCK, block->key_scales);
     if (c->cap > 0) cap_all(scores, c->cap, k->rows * KV_BLOCK);
     for (int64_t r = 0; r < k->rows; r++)
@@ -223,8 +214,7 @@ static void take_values(const AttentionTask *k, const KvBlock *block) {
     const KvCache *c = k->call->cache;
     const float *from = k->scratch->widened;
     float *to = k->scratch->values;
-    int64_t first = (c->head_dim - c->value_dim) * KV_BLOCK * number_bytes(c->type);
-    numbers_to_f32(k->scratch->widened, block->keys + first, c->type, c->value_dim * KV_BLOCK);
+    kv_block_keys(c, block, c->head_dim - c->value_dim, c->value_dim, k->scratch->widened);
     for (int j = 0; j < KV_BLOCK; j++) {
         for (int64_t e = 0; e < c->value_width; e++)
             to[j * c->value_width + e] = e < c->value_dim ? from[e * KV_BLOCK + j] : 0;
@@ -233,28 +223,28 @@ static void take_values(const AttentionTask *k, const KvBlock *block) {
 
 // sums (rows, width) += the weights . the first `count` values of a block.
 static void mix_values(const AttentionTask *k, const KvBlock *block, int count, float *sums) {
+    const KvCache *c = k->call->cache;
     float *weights = k->scratch->scores;
-    int64_t width = k->call->cache->value_width;
-    Number type = k->call->cache->type;
     Gemm product = {
         .m = k->rows,
-        .n = width,
+        .n = c->value_width,
         .k = count,
         .a = weights,
         .a_stride = KV_BLOCK,
         .b = block->values,
-        .b_type = type,
-        .b_stride = width,
+        .b_type = block->type,
+        .b_stride = c->value_width,
         .c = sums,
     };
-    if (k->call->cache->values_in_keys) {
-        take_values(k, block);
-        product.b = k->scratch->values;
-        product.b_type = NUMBER_F32;
-    }
     for (int64_t r = 0; r < k->rows; r++)
         multiply_each(weights + r * KV_BLOCK, block->value_scales);
-    multiply_block(product, true, k->scratch);
+    if (c->values_in_keys || !is_read_in_place(k, block)) {
+        product.b = k->scratch->values;
+        product.b_type = NUMBER_F32;
+        if (c->values_in_keys) take_values(k, block);
+        else kv_block_values(c, block, count, k->scratch->values);
+    }
+    gemm_accumulate(&product);
 }
 
 // ---- tasks ----
@@ -295,7 +285,7 @@ static void attend_task(const Attention *c, const Cut *cut, int slot,
         int count = start + KV_BLOCK < end ? KV_BLOCK : end - start;
         bool is_seen = start + count > window_start(c, first) || start < c->sinks;
         if (!is_seen && !is_watched) continue;
-        KvBlock block = kv_cache_block(c->cache, kv_head, b, scratch->unpacked);
+        KvBlock block = kv_cache_block(c->cache, kv_head, b);
         float *scores = scratch->scores;
         score_block(&k, &block, b);
         if (is_watched) {

@@ -32,16 +32,13 @@ void attention_need(AttentionNeeds *needs, const KvCache *cache, int n_heads) {
     needs->rows = larger(needs->rows, c.per_group * c.heads);
     needs->key_dim = larger(needs->key_dim, cache->head_dim);
     needs->width = larger(needs->width, cache->value_width);
-    needs->unpacked = larger(needs->unpacked, kv_cache_room(cache));
     // A short past is split for ENOUGH_TASKS, with one task more for each group.
     needs->tasks = larger(needs->tasks, larger(groups, few * splits + ENOUGH_TASKS));
-    needs->values_in_keys = needs->values_in_keys || cache->values_in_keys;
 }
 
 AttentionScratch *attention_lay_out(Arena *arena, const AttentionNeeds *needs, int n_threads) {
     int64_t rows = needs->rows;
     int64_t width = needs->width;
-    int64_t of_block = larger(needs->key_dim, width) * KV_BLOCK;
     int64_t results = needs->tasks * rows;
     AttentionScratch s = {.rows = rows};
     AttentionScratch *placed = arena_take(arena, 1, sizeof s);
@@ -52,9 +49,8 @@ AttentionScratch *attention_lay_out(Arena *arena, const AttentionNeeds *needs, i
             t.q[zone] = arena_take(arena, rows * needs->key_dim, sizeof(float));
         t.scores = arena_take(arena, rows * KV_BLOCK, sizeof(float));
         t.other_scores = arena_take(arena, rows * KV_BLOCK, sizeof(float));
-        t.unpacked = arena_take(arena, needs->unpacked, sizeof(float));
-        t.widened = arena_take(arena, of_block, sizeof(float));
-        t.values = arena_take(arena, needs->values_in_keys ? width * KV_BLOCK : 0, sizeof(float));
+        t.widened = arena_take(arena, larger(needs->key_dim, width) * KV_BLOCK, sizeof(float));
+        t.values = arena_take(arena, width * KV_BLOCK, sizeof(float));
         if (s.threads) s.threads[i] = t;
     }
     s.sums = arena_take(arena, results, width * sizeof(float));

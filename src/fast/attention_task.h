@@ -43,9 +43,8 @@ typedef struct {
     float *q[N_ZONES];    // (rows, head_dim) for each zone, already times the scale
     float *scores;        // (rows, KV_BLOCK)
     float *other_scores;  // (rows, KV_BLOCK) of a block on the border, for near keys
-    float *unpacked;      // a block of a cache of 4 bits
-    float *widened;       // a block's keys or values, or a few queries that are rotated back
-    float *values;        // (KV_BLOCK, value_width) of a block whose values are in its keys
+    float *widened;       // a block's keys, or a few queries that are rotated back
+    float *values;        // (KV_BLOCK, value_width)
 } AttentionMemory;
 
 struct AttentionScratch {
@@ -93,12 +92,10 @@ void attention_by_team(const Team *team, const Attention *attention);
 // What calls with up to max_n queries need, the most of all layers.
 typedef struct {
     int max_n;
-    int64_t rows;      // of a task
-    int64_t key_dim;   // of a query's head
-    int64_t width;     // value_width
-    int64_t tasks;     // of a call
-    int64_t unpacked;  // numbers of a block of a cache of 4 bits
-    bool values_in_keys;
+    int64_t rows;     // of a task
+    int64_t key_dim;  // of a query's head
+    int64_t width;    // value_width
+    int64_t tasks;    // of a call
 } AttentionNeeds;
 
 // Adds what a layer with this cache and so many heads needs.

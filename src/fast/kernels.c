@@ -7,9 +7,7 @@
 #include <string.h>
 
 #include "../decoder/curves.h"
-#include "simd.h"
-
-enum { MEMORY_BOUND_ROWS = 3 };  // up to so many rows are multiplied no slower than memory is read
+#include "simd_int8.h"
 
 // How many of n elements are in whole vectors. gcc sees at once that none is left of a constant n.
 // Where a loop goes on from where another one ended, it does not, and warns of element 2^62.
@@ -44,6 +42,37 @@ void numbers_to_f32(float *out, const void *x, Number type, int64_t n) {
     case NUMBER_F16: widen_numbers(out, x, NUMBER_F16, n); break;
     case NUMBER_BF16: widen_numbers(out, x, NUMBER_BF16, n); break;
     default: widen_numbers(out, x, NUMBER_I8, n);
+    }
+}
+
+// The numbers in the halves of LANES bytes.
+static inline vf low_numbers(vi bytes) { return to_float((bytes & 15) - 8); }
+static inline vf high_numbers(vi bytes) { return to_float((bytes >> 4) - 8); }
+
+void columns_of_4_bits(float *out, const uint8_t *bytes, int64_t n, int64_t half,
+                       const float *scales, const float *plus) {
+    for (int64_t j = 0; j < half; j += LANES) {
+        vf low_scales = load(scales + j);
+        vf high_scales = load(scales + half + j);
+        for (int64_t i = 0; i < n; i++) {
+            vi both = load_u8(bytes + i * half + j);
+            float *row = out + i * 2 * half + j;
+            vf added = splat(plus ? plus[i] : 0);
+            store(row, low_numbers(both) * low_scales + added);
+            store(row + half, high_numbers(both) * high_scales + added);
+        }
+    }
+}
+
+void rows_of_4_bits(float *out, const uint8_t *bytes, int64_t n, int64_t half,
+                    const float *scales) {
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < half; j += LANES) {
+            vi both = load_u8(bytes + i * half + j);
+            float *row = out + i * 2 * half + j;
+            store(row, low_numbers(both) * scales[i]);
+            store(row + half, high_numbers(both) * scales[i]);
+        }
     }
 }
 
@@ -90,8 +119,8 @@ float numbers_from_f32(void *out, Number type, const float *x, int64_t n) {
 ALWAYS_INLINE void tile(int m, int vecs, Number type, bool turns, const Gemm *g, int64_t row,
                         int64_t column) {
     int size = number_bytes(type);
-    int step = turns ? 2 : 1;  // rows of B that are multiplied together
-    bool prefetches = turns || m <= MEMORY_BOUND_ROWS;
+    int step = turns ? 2 : 1;         // rows of B that are multiplied together
+    bool prefetches = m < TILE_ROWS;  // so few rows are multiplied no slower than memory is read
     int64_t a_stride = g->a_stride;
     int64_t b_row = g->b_stride * size;
     int64_t c_stride = g->n;
@@ -105,7 +134,8 @@ ALWAYS_INLINE void tile(int m, int vecs, Number type, bool turns, const Gemm *g,
         for (int j = 0; prefetches && j < step * vecs * LANES * size; j += 64)
             prefetch_ahead(b + j);
         vf w[2][TILE_VECS];
-        UNROLLED (j, vecs) w[0][j] = load_number(type, b + j * LANES * size);
+        // Else gcc loads float32 again for each row.
+        UNROLLED (j, vecs) w[0][j] = (vf)in_register((vb)load_number(type, b + j * LANES * size));
         UNROLLED (j, vecs) {
             if (!turns) continue;
             const float *turn = g->turns + p / 2 * g->b_stride + column + j * LANES;
@@ -137,13 +167,17 @@ ALWAYS_INLINE void gemm_of(Number type, bool turns, const Gemm *g) {
     int64_t n = g->n / (TILE_VECS * LANES) * (TILE_VECS * LANES);  // columns in whole tiles
     int most = turns ? 4 : TILE_ROWS;                              // turning takes registers, too
     int64_t row = 0;
-    for (; row + most <= g->m; row += most) row_of_tiles(most, type, turns, g, row, n);
-    switch (g->m - row) {
-    case 1: row_of_tiles(1, type, turns, g, row, n); break;
-    case 2: row_of_tiles(2, type, turns, g, row, n); break;
-    case 3: row_of_tiles(3, type, turns, g, row, n); break;
-    case 4: row_of_tiles(4, type, turns, g, row, n); break;
-    case 5: row_of_tiles(5, type, turns, g, row, n); break;
+    for (; g->m - row >= 2 * most; row += most) row_of_tiles(most, type, turns, g, row, n);
+    for (int64_t left, rows; (left = g->m - row) > 0; row += rows) {
+        rows = left > most ? (left + 1) / 2 : left;  // 4 and 3 are faster than 6 and 1
+        switch (rows) {
+        case 1: row_of_tiles(1, type, turns, g, row, n); break;
+        case 2: row_of_tiles(2, type, turns, g, row, n); break;
+        case 3: row_of_tiles(3, type, turns, g, row, n); break;
+        case 4: row_of_tiles(4, type, turns, g, row, n); break;
+        case 5: row_of_tiles(5, type, turns, g, row, n); break;
+        default: row_of_tiles(most, type, turns, g, row, n);
+        }
     }
     for (int64_t column = n; column < g->n; column += LANES)
         for (row = 0; row < g->m; row++) tile(1, 1, type, turns, g, row, column);

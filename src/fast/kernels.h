@@ -60,6 +60,12 @@ float exp_and_sum(float *x, int64_t n, float max);
 
 // n numbers of any type to float32.
 void numbers_to_f32(float *out, const void *x, Number type, int64_t n);
+// n rows of numbers of 4 bits, of which 8 stands for 0, times their scales, as float32. A row is the
+// low halves of `half` bytes, a multiple of 16, then their high halves. Columns have a scale each,
+// and rows a number that is added (NULL: none), or rows have a scale each.
+void columns_of_4_bits(float *out, const uint8_t *bytes, int64_t n, int64_t half,
+                       const float *scales, const float *plus);
+void rows_of_4_bits(float *out, const uint8_t *bytes, int64_t n, int64_t half, const float *scales);
 // n float32 numbers to any type but bfloat16. float16 is rounded to nearest even and overflows to
 // infinity. int8 is round(x / scale). Returns 1, or for int8 scale = max|x| / 127: 0 when all are
 // 0, NaN when one is no number.

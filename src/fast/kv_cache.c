@@ -1,5 +1,5 @@
 // A block of the cache is its keys, then its values, then for q8 a float32 scale per position for
-// each. Without values, one. A block of 4 bits is unpacked to be read.
+// each. Without values, one.
 #include "kv_cache.h"
 
 #include <math.h>
@@ -92,43 +92,27 @@ static void pack_value(const KvCache *c, Packed at, int64_t p, const float *valu
     }
 }
 
-// keys (head_dim, KV_BLOCK), with their mean added.
-static void unpack_pack_columns(const KvCache *c, int kv_head, Packed at, float *keys) {
-    float scales[KV_BLOCK];
-    const float *mean = c->means ? c->means + kv_head * c->head_dim : NULL;
-    for (int64_t e = 0; e < c->head_dim; e++) {
-        const uint8_t *row = at.keys + e * HALF_BLOCK;
-        float *out = keys + e * KV_BLOCK;
-        float plus = mean ? mean[e] : 0;
-        if (e % PACK == 0)
-            numbers_to_f32(scales, at.key_scales + e / PACK * KV_BLOCK * SCALE_BYTES, NUMBER_F16,
-                           KV_BLOCK);
-        for (int j = 0; j < HALF_BLOCK; j++) {
-            out[j] = of_nibble(row[j] & 15, scales[j]) + plus;
-            out[j + HALF_BLOCK] = of_nibble(row[j] >> 4, scales[j + HALF_BLOCK]) + plus;
-        }
+// Elements [first, first + n) of keys, (n, KV_BLOCK), with their mean added.
+static void unpack_key_columns(const KvBlock *block, Packed at, int64_t first, int64_t n,
+                               float *out) {
+    for (int64_t e = first, count; e < first + n; e += count) {
+        float scales[KV_BLOCK];
+        const float *mean = block->mean ? block->mean + e : NULL;
+        const uint8_t *halves = at.key_scales + e / PACK * KV_BLOCK * SCALE_BYTES;
+        int64_t left = first + n - e;
+        count = PACK - e % PACK < left ? PACK - e % PACK : left;
+        numbers_to_f32(scales, halves, NUMBER_F16, KV_BLOCK);
+        columns_of_4_bits(out + (e - first) * KV_BLOCK, at.keys + e * HALF_BLOCK, count, HALF_BLOCK,
+                          scales, mean);
     }
 }
 
-// values (KV_BLOCK, value_width)
-static void unpack_pack_rows(const KvCache *c, Packed at, float *values) {
+// The values of the first n positions, (n, value_width).
+static void unpack_value_rows(const KvCache *c, Packed at, int64_t n, float *out) {
     float scales[KV_BLOCK * MAX_KEY / PACK];
     int64_t packs = packs_of(c->value_dim);
-    numbers_to_f32(scales, at.value_scales, NUMBER_F16, KV_BLOCK * packs);
-    for (int64_t p = 0; p < KV_BLOCK; p++) {
-        for (int64_t pack = 0; pack < packs; pack++) {
-            const uint8_t *bytes = at.values + (p * packs + pack) * HALF_PACK;
-            const float scale = scales[p * packs + pack];
-            float numbers[PACK];
-            for (int i = 0; i < HALF_PACK; i++) {
-                numbers[i] = of_nibble(bytes[i] & 15, scale);
-                numbers[i + HALF_PACK] = of_nibble(bytes[i] >> 4, scale);
-            }
-            int64_t left = c->value_width - pack * PACK;
-            float *out = values + p * c->value_width + pack * PACK;
-            memcpy(out, numbers, (left < PACK ? left : PACK) * sizeof *out);
-        }
-    }
+    numbers_to_f32(scales, at.value_scales, NUMBER_F16, n * packs);
+    rows_of_4_bits(out, at.values, n * packs, HALF_PACK, scales);
 }
 
 // A row of n numbers as they are read when they were kept as 4 bits.
@@ -142,11 +126,6 @@ static void round_to_packs(float *out, const float *x, int64_t n) {
         for (int64_t i = at; i < at + count; i++)
             out[i] = of_nibble(to_nibble(x[i], inverse), scale);
     }
-}
-
-int64_t kv_cache_room(const KvCache *c) {
-    int64_t width = c->head_dim + (c->values_in_keys ? 0 : c->value_width);
-    return c->kept == KV_Q4 ? KV_BLOCK * width : 0;
 }
 
 // ---- all kinds ----
@@ -216,11 +195,11 @@ static int64_t plain_block_bytes(const KvCache *c, Number type) {
 }
 
 void kv_cache_lay_out(KvCache *c, Arena *arena) {
-    c->type = c->kept == KV_Q4 ? NUMBER_F32 : (Number)c->kept;
     if (c->value_dim == 0) c->value_dim = c->head_dim;
-    c->value_width = whole_vectors(c->value_dim);
+    c->value_width = c->kept == KV_Q4 ? packs_of(c->value_dim) * PACK : whole_vectors(c->value_dim);
     c->n_blocks = blocks_of(c->positions);
-    c->block_bytes = c->kept == KV_Q4 ? packed_block_bytes(c) : plain_block_bytes(c, c->type);
+    c->block_bytes =
+        c->kept == KV_Q4 ? packed_block_bytes(c) : plain_block_bytes(c, (Number)c->kept);
     c->first_bytes =
         c->kept == KV_Q4 && is_centered(c) ? plain_block_bytes(c, NUMBER_F16) : c->block_bytes;
     c->head_bytes = c->n_blocks > 0 ? c->first_bytes + (c->n_blocks - 1) * c->block_bytes : 0;
@@ -243,41 +222,39 @@ static bool is_packed(const KvCache *c, int64_t block) {
 }
 
 // What the numbers of a block that is not of packs are.
-static Number number_of(const KvCache *c) { return c->kept == KV_Q4 ? NUMBER_F16 : c->type; }
+static Number number_of(const KvCache *c) {
+    return c->kept == KV_Q4 ? NUMBER_F16 : (Number)c->kept;
+}
 
-// A block that is not of packs: where it lies.
+// A block that is not of packs.
 static KvBlock in_place_at(const KvCache *c, uint8_t *keys) {
-    int column =
-        KV_BLOCK * number_bytes(number_of(c));  // bytes that 64 positions take for one element
+    Number type = number_of(c);
+    int column = KV_BLOCK * number_bytes(type);  // bytes that 64 positions take for one element
     uint8_t *values = keys + c->head_dim * column;
-    KvBlock found = {.keys = keys, .values = c->values_in_keys ? NULL : values};
-    if (c->type != NUMBER_I8) return found;
+    KvBlock found = {.type = type, .keys = keys, .values = c->values_in_keys ? NULL : values};
+    if (type != NUMBER_I8) return found;
     uint8_t *behind = c->values_in_keys ? values : values + c->value_width * column;
     found.key_scales = (float *)(void *)behind;
     found.value_scales = found.key_scales + (c->values_in_keys ? 0 : KV_BLOCK);
     return found;
 }
 
-// A block of a cache of 4 bits in `room`, as float32.
-static KvBlock widened(const KvCache *c, int kv_head, int64_t block, float *room) {
+KvBlock kv_cache_block(const KvCache *c, int kv_head, int64_t block) {
     uint8_t *start = block_at(c, kv_head, block);
-    float *keys = room;
-    float *values = c->values_in_keys ? NULL : room + c->head_dim * KV_BLOCK;
-    if (is_packed(c, block)) {
-        Packed at = packed_at(c, start);
-        unpack_pack_columns(c, kv_head, at, keys);
-        if (values) unpack_pack_rows(c, at, values);
-    } else {
-        KvBlock from = in_place_at(c, start);
-        numbers_to_f32(keys, from.keys, NUMBER_F16, c->head_dim * KV_BLOCK);
-        if (values) numbers_to_f32(values, from.values, NUMBER_F16, c->value_width * KV_BLOCK);
-    }
-    return (KvBlock){.keys = (uint8_t *)keys, .values = (uint8_t *)values};
+    const float *mean = c->means ? c->means + kv_head * c->head_dim : NULL;
+    if (is_packed(c, block)) return (KvBlock){.is_packed = true, .keys = start, .mean = mean};
+    return in_place_at(c, start);
 }
 
-KvBlock kv_cache_block(const KvCache *c, int kv_head, int64_t block, float *room) {
-    if (c->kept == KV_Q4) return widened(c, kv_head, block, room);
-    return in_place_at(c, block_at(c, kv_head, block));
+void kv_block_keys(const KvCache *c, const KvBlock *block, int64_t first, int64_t n, float *out) {
+    int64_t skipped = first * KV_BLOCK * number_bytes(block->type);
+    if (block->is_packed) unpack_key_columns(block, packed_at(c, block->keys), first, n, out);
+    else numbers_to_f32(out, block->keys + skipped, block->type, n * KV_BLOCK);
+}
+
+void kv_block_values(const KvCache *c, const KvBlock *block, int64_t n, float *out) {
+    if (block->is_packed) unpack_value_rows(c, packed_at(c, block->keys), n, out);
+    else numbers_to_f32(out, block->values, block->type, n * c->value_width);
 }
 
 // Copies n numbers of so many bytes from a row into a column: one for each KV_BLOCK numbers of

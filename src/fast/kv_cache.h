@@ -26,8 +26,7 @@ static inline int64_t whole_vectors(int64_t n) { return (n + 15) / 16 * 16; }
 // 6. With values_in_keys a value is the last value_dim elements of its key, and is stored as that
 //    alone.
 // 7. Keys are read as they were stored: what they lack of their angles, angles.h knows.
-// 8. `type` is what a block is read as: the kind that is kept, but float32 for 4 bits.
-// 9. Of a cache of 4 bits the first block is float16. When its last position is written, the mean
+// 8. Of a cache of 4 bits the first block is float16. When its last position is written, the mean
 //    of its keys is computed, which holds until it is written again. Later keys are kept less that
 //    mean. Not so with values_in_keys.
 //
@@ -53,8 +52,7 @@ typedef struct {
     // What is kept as float32 has first been kept as these kinds.
     bool rounds;
     KvType keys_as, values_as;
-    const float *bias;  // (n_kv_heads, head_dim) that the model adds to all keys; NULL: none
-    Number type;
+    const float *bias;    // (n_kv_heads, head_dim) that the model adds to all keys; NULL: none
     int64_t value_width;  // value_dim in whole vectors of the widest kind, then zeros
     int64_t n_blocks, block_bytes;
     int64_t first_bytes, head_bytes;  // of the first block, and of all blocks of a kv head
@@ -79,17 +77,22 @@ void kv_cache_lay_out(KvCache *cache, Arena *arena);
 void kv_cache_write(KvCache *cache, int kv_head, int position, const float *key,
                     const float *value);
 
-// One block. Keys are transposed, so that vector operations score and rotate 64 positions side by
-// side.
+// One block, where it lies. Keys are transposed, so that vector operations score and rotate 64
+// positions side by side.
 typedef struct {
-    uint8_t *keys;        // (head_dim, KV_BLOCK) of the cache's type
+    bool is_packed;       // as 4 bits: only the two functions below can read keys and values
+    Number type;          // of keys and values that are not packed
+    uint8_t *keys;        // (head_dim, KV_BLOCK)
     uint8_t *values;      // (KV_BLOCK, value_width), NULL with values_in_keys
     float *key_scales;    // (KV_BLOCK) of q8, else NULL
     float *value_scales;  // (KV_BLOCK), of values_in_keys those of keys
+    const float *mean;    // (head_dim) of what is added to packed keys; NULL: nothing
 } KvBlock;
 
-// Room is for a block of float32, where a cache of 4 bits is unpacked.
-KvBlock kv_cache_block(const KvCache *cache, int kv_head, int64_t block, float *room);
+KvBlock kv_cache_block(const KvCache *cache, int kv_head, int64_t block);
 
-// float32 numbers that the room takes; 0: it is not used.
-int64_t kv_cache_room(const KvCache *cache);
+// As float32, without the scales of q8: elements [first, first + n) of a block's keys, (n,
+// KV_BLOCK), and the values of its first n positions, (n, value_width).
+void kv_block_keys(const KvCache *cache, const KvBlock *block, int64_t first, int64_t n,
+                   float *out);
+void kv_block_values(const KvCache *cache, const KvBlock *block, int64_t n, float *out);

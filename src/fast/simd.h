@@ -160,6 +160,17 @@ static inline vf load_i8(const void *p) {
 #endif
 }
 
+// LANES bytes as whole numbers from 0 to 255.
+static inline vi load_u8(const void *p) {
+#if defined SIMD_AVX512
+    return (vi)_mm512_cvtepu8_epi32(_mm_loadu_si128(p));
+#elif defined SIMD_AVX2
+    return (vi)_mm256_cvtepu8_epi32(_mm_loadl_epi64(p));
+#else
+    return __builtin_convertvector(*(const vq_mem *)p, vi) & 255;
+#endif
+}
+
 // Of 16 bits each, sign-extended. Multiplying by a power of two moves the exponent, and gets
 // subnormals right. Infinity and NaN have the largest exponent in both types.
 static inline vf f16_bits_to_float(vi h) {
