@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../decoder/rope_layers.h"
 #include "../fast/kv_cache.h"
 
 // Usual lengths of a text, a bench and a piece of --spread.
@@ -314,19 +315,16 @@ static bool plan_as_read(Job *job, Error *err) {
 
 // ---- what runs ----
 
-static void say_left_out(const char *names) {
-    if (names[0])
-        fprintf(stderr,
-                "run: --rope all leaves out %s: it needs lists of divisors, which the model does "
-                "not have (a block with short_factor and long_factor gives them: --rope-config)\n",
-                names);
+static void say_left_out(const char *names, const char *why) {
+    if (names[0]) fprintf(stderr, "run: --rope all leaves out %s: %s\n", names, why);
 }
 
-// A plan for each method, but for those of `all` that the model lacks lists for.
+// A plan for each method, but for those of `all` that the model lacks lists for or cannot run by.
 static bool plan_methods(Job *job, Error *err) {
     Options *o = job->options;
     const int encoding = model_encoding(job->model);
-    char left_out[300] = "";
+    char without_lists[300] = "", not_run[300] = "";
+    Error why = {""};
     int n = 0;
     free(job->plans);
     job->plans = alloc_array((size_t)o->n_asked, sizeof *job->plans, "methods", err);
@@ -336,14 +334,21 @@ static bool plan_methods(Job *job, Error *err) {
         RopePlan *plan = &job->plans[n];
         bool needs_lists = rope_methods[s->rope.method].flags & ROPE_USES_LISTS;
         if (s->of_all && needs_lists && !job->said->rope.short_factors) {
-            add_name(left_out, sizeof left_out, ", ", s->name);
+            add_name(without_lists, sizeof without_lists, ", ", s->name);
             continue;
         }
         if (!plan_for_job(job, s, &job->said->rope, plan, err)) return false;
+        if (s->of_all && !model_runs_by(job->model, &plan->rope, &why)) {
+            add_name(not_run, sizeof not_run, ", ", s->name);
+            continue;
+        }
         if (encoding) snprintf(plan->name, sizeof plan->name, "%s", encoding_names[encoding]);
         o->asked[n++] = *s;
     }
-    say_left_out(left_out);
+    say_left_out(without_lists,
+                 "no lists of divisors in the model (--rope-config reads a block with short_factor "
+                 "and long_factor)");
+    say_left_out(not_run, why.text);
     o->n_asked = n;
     job->n_plans = n;
     return true;
