@@ -222,9 +222,10 @@ def test_foreign_files():
     refused(folder('hub', 'config.json', 'model.safetensors'), "a checkpoint's folder", made='hub.bin')
     refused(folder('hub') + '/', "a checkpoint's folder", made='hub.bin')
     refused(folder('meta', 'params.json', 'consolidated.00.pth'), "in Meta's or Mistral's own form")
-    for name, files in (('ggufs', ('b-2.gguf', 'b-1.gguf', 'c.gguf')), ('ggufs+', ('config.json', 'b-1.gguf'))):
-        place = folder(name, *files)
-        refused(place, 'a folder with a GGUF file', place + '/b-1.gguf', 'b-1.bin')
+    place = folder('gguf', 'config.json', 'b-1.gguf')
+    refused(place, 'a folder with a GGUF file', place + '/b-1.gguf', 'b-1.bin')
+    place = folder('ggufs', 'b-2.gguf', 'b-1.gguf', 'c.gguf')
+    refused(place, 'with 3 GGUF files in it (name one of them, such as %s/b-1.gguf)' % place)
     refused(folder('nothing', 'README.md'), 'a folder without a checkpoint')
     refused('.', "a checkpoint's folder", made='model.bin', cwd=folder('hub'))
     for name in 'adapter_config.json', 'adapter_model.safetensors':
