@@ -51,16 +51,23 @@ def same_list(x, y):
 
 
 def write_found(found, folder=FOLDER):
-    """The inverse of read_found: engines that agree share a row, and lists that agree a number."""
+    """The inverse of read_found: engines that agree share a row, and lists that agree a number. A list that agrees with
+    one that is recorded is that one, to the last digit, so that a new run changes only what changed."""
+    recorded = [row['frequencies'] for row in rows_of('frequencies.tsv')]
+    values_of = {words: [float(x) for x in words.split()] for words in recorded}
     lists, rows = [], []
+
+    def apart(words, values):
+        return max((abs(a / b - 1) for a, b in zip(values_of[words], values) if b), default=0)
 
     def number(values):
         values = without_still(values)
-        for i, one in enumerate(lists):
-            if same_list(one, values):
-                return i
-        lists.append(values)
-        return len(lists) - 1
+        alike = [words for words in dict.fromkeys(lists + recorded) if same_list(values_of[words], values)]
+        words = min(alike, key=lambda one: apart(one, values)) if alike else ' '.join('%.7g' % x for x in values)
+        values_of.setdefault(words, values)
+        if words not in lists:
+            lists.append(words)
+        return lists.index(words)
 
     for case in [one['name'] for one in read_cases()]:
         shared = {}
@@ -75,7 +82,7 @@ def write_found(found, folder=FOLDER):
         rows += [[case, *key, ' '.join(names)] for key, names in shared.items()]
     for name, header, lines in (
             ('readings.tsv', ['case', 'full', 'sliding', 'error', 'engines'], rows),
-            ('frequencies.tsv', ['frequencies'], [[' '.join('%.7g' % x for x in one)] for one in lists])):
+            ('frequencies.tsv', ['frequencies'], [[words] for words in lists])):
         with open(os.path.join(folder, name), 'w', encoding='utf-8') as file:
             file.write(''.join('\t'.join(line) + '\n' for line in [header] + lines))
 

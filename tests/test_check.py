@@ -228,6 +228,10 @@ def test_without_a_tokenizer():
     one_line(run(alone, '--check', '-n', '1k'), TROUBLE, 'where a tokenizer was looked for',
              in_work('alone.tokenizer.bin'), in_work('tokenizer.bin'), '-z FILE', 'model_export.py --tokenizer ',
              '--check --settings needs none')
+    size = write_tokenizer(in_work('tokenizer.bin'), ['a', 'b'])
+    one_line(run(alone, '--check', '-n', '1k'), TROUBLE, 'a tokenizer that is another model\'s', in_work('tokenizer.bin'),
+             'holds %d tokens, the model has 4096 (-z FILE names another)' % size)
+    os.unlink(in_work('tokenizer.bin'))
     one_line(run(alone, '-i', 'x'), TROUBLE, 'a text without a tokenizer', in_work('alone.tokenizer.bin'), '-z FILE')
 
 
@@ -237,6 +241,19 @@ def settings_of(*arguments):
     _, header, rows = table(result.out)
     check(header == COLUMNS and not result.err, 'settings alone', result)
     return result.status, result.out.splitlines()[-1], {r['check']: (r['value'], r['verdict']) for r in rows}
+
+
+def test_settings_that_limit_nothing():
+    """Where only layers turn that see a window, no angle is new: to the file's context that is a yes, beyond it no
+    setting tells."""
+    path = write(in_work('cohere2.json'), json.dumps({
+        'model_type': 'cohere2', 'hidden_size': 256, 'num_attention_heads': 2, 'num_hidden_layers': 4,
+        'max_position_embeddings': 8192, 'rope_theta': 50000, 'sliding_window': 4096, 'sliding_window_pattern': 4}))
+    for n, status, last in ((8192, YES, 'settings hold to 8192; nothing was read'),
+                            ('1m', UNDECIDED, 'undecided at 1048576: no setting limits it, and the file claims 8192: '
+                             'only reading tells')):
+        found = run('--check', '--settings', '--rope-config', path, '-n', n)
+        check(found.status == status and found.out.splitlines()[-1] == '# ' + last, 'settings at %s' % n, found)
 
 
 def test_settings_alone():

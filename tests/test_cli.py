@@ -11,8 +11,9 @@ import shutil
 import struct
 import zipfile
 
-from common import (METHODS, ROOT, check, compiler, config, good, help_all, house, in_work, main, one_line, random_ids,
-                    read, run, shapes, skip, table, takes_long, tiny_model, write, write_model, write_tokenizer)
+from common import (METHODS, ROOT, check, compiler, config, good, help_all, house, in_work, lacks, main, one_line,
+                    random_ids, random_weights, read, run, shapes, skip, table, takes_long, tiny_model, write, write_model,
+                    write_tokenizer)
 
 LETTERS = [' '] + [chr(c) for c in range(ord('a'), ord('z') + 1)]
 VOCAB = 259 + len(LETTERS)
@@ -217,9 +218,10 @@ def test_foreign_files():
     refused(folder('hub', 'config.json', 'model.safetensors'), "a checkpoint's folder", made='hub.bin')
     refused(folder('hub') + '/', "a checkpoint's folder", made='hub.bin')
     refused(folder('meta', 'params.json', 'consolidated.00.pth'), "in Meta's or Mistral's own form")
-    for name, files in (('ggufs', ('b-2.gguf', 'b-1.gguf', 'c.gguf')), ('ggufs+', ('config.json', 'b-1.gguf'))):
-        place = folder(name, *files)
-        refused(place, 'a folder with a GGUF file', place + '/b-1.gguf', 'b-1.bin')
+    place = folder('gguf', 'config.json', 'b-1.gguf')
+    refused(place, 'a folder with a GGUF file', place + '/b-1.gguf', 'b-1.bin')
+    place = folder('ggufs', 'b-2.gguf', 'b-1.gguf', 'c.gguf')
+    refused(place, 'with 3 GGUF files in it (name one of them, such as %s/b-1.gguf)' % place)
     refused(folder('nothing', 'README.md'), 'a folder without a checkpoint')
     refused('.', "a checkpoint's folder", made='model.bin', cwd=folder('hub'))
     for name in 'adapter_config.json', 'adapter_model.safetensors':
@@ -667,6 +669,10 @@ def test_warnings_of_idle_settings():
           ['--near has no effect on rope none', '--near has no effect on rope dca:near=4'], 'of a list',
           warnings('--rope', 'none,rerope,dca:near=4', '--near', 9))
     check(warnings('--rope', 'all', '--factor', 2) == [], 'not of each of all')
+    if not lacks('models/layers-nope.bin'):
+        err = good('models/layers-nope.bin', '--next', 1, '-i', 'It', '--rope', 'none,linear,yarn', cwd=ROOT).err
+        check(err.count('no effect') == 1 == err.count('linear, yarn: no effect'), 'methods of layers that stand still',
+              err)
 
     def unchanged(window, distance):
         return all(distance(i, i - d) == d for i in range(200) for d in range(min(window, i + 1)))

@@ -150,7 +150,7 @@ def test_parts():
         half = {name: tensor for k, (name, tensor) in enumerate(tensors.items()) if k % 2 == i}
         write(os.path.join(folder, 'only/s-0000%d-of-00002.gguf' % (i + 1)), w.gguf({**own, **settings}, half))
     whole = run(folder, 'whole.gguf', *IDS)
-    for what, expected in ('only/s-00002-of-00002.gguf', True), ('only/s-00001-of-00002.gguf', True), ('only', False):
+    for what, expected in ('only/s-00002-of-00002.gguf', True), ('only/s-00001-of-00002.gguf', False), ('only', False):
         done = run(folder, what, *IDS)
         check(rows(done.out) == rows(whole.out) != [] and ('brought in' in done.err) == expected, what,
               (done.err, whole.err))
@@ -158,8 +158,12 @@ def test_parts():
     check('brought in' in run(folder, 'only/s-00002-of-00002.gguf', *IDS).err, 'another part changed')
     shutil.copy(os.path.join(folder, 'whole.gguf'), os.path.join(folder, 'only/other.gguf'))
     done = run(folder, 'only', *IDS)
-    check(done.status == 2 and 'a folder with a GGUF file' in done.err and 'model_export.py' in done.err,
+    check(done.status == 2 and 'with 2 GGUF files in it (name one of them, such as only/other.gguf)' in done.err,
           'which of two is not guessed', done.err)
+    os.unlink(os.path.join(folder, 'only/s-00001-of-00002.gguf'))
+    done = run(folder, 'only/s-00002-of-00002.gguf', *IDS)
+    check(done.status == 2 and done.err.count('\n') == 1 and 'only/s-00001-of-00002.gguf: is missing' in done.err,
+          'the first part is missing', done.err)
 
 
 def fake_python(folder, script):

@@ -262,9 +262,11 @@ def test_sessions():
 
 
 def test_check_settings():
-    """Where no layer turns no angle is new, whatever the length; else settings reach as far as they were trained."""
-    for name, status, words in ('MEM*E', 0, 'settings hold to 256'), ('Mamba that turns', 1, 'reach 128 (256 wanted)'):
-        found = run(model_of(name, train_ctx=128)[0], '--check', '--settings', '-n', 256)
+    """Where no layer turns no angle is new, whatever the length, and past the file's context settings say nothing; else
+    they reach as far as they were trained."""
+    for name, n, status, words in (('MEM*E', 100, 0, 'settings hold to 100'), ('MEM*E', 256, 3, 'no setting limits it'),
+                                   ('Mamba that turns', 256, 1, 'reach 128 (256 wanted)')):
+        found = run(model_of(name, train_ctx=128, seq_len=128)[0], '--check', '--settings', '-n', n)
         check(found.status == status and words in found.out, name + ': --check --settings', found)
 
 

@@ -143,6 +143,16 @@ def test_several_methods():
     lists = tiny_model('lists.bin', short_factors=[1.0, 1.5, 2.0, 3.0], long_factors=[1.0, 2.0, 4.0, 8.0], **SHAPE)
     check('longrope\t' in good(lists, '--ppl', path, '--ids', '-n', 20, '--rope', 'all').out,
           '--rope all has longrope when the model has its lists')
+    for which, names in ((model, ['longrope']), (lists, [])):
+        said = [line for line in good(which, '--ppl', path, '--ids', '-n', 20, '--rope', 'all').err.splitlines()
+                if ' leaves out ' in line]
+        check(len(said) == len(names) and all(name in said[0] and 'short_factor' in said[0] for name in names),
+              'what --rope all leaves out is said once', said)
+    late = tiny_model('late.bin', qk_norm=1, qk_norm_late=1, **SHAPE)
+    done = good(late, '--ppl', path, '--ids', '-n', 20, '--rope', 'all')
+    check(re.search(r'leaves out dynamic-linear, .*, string: norms of heads come after RoPE', done.err),
+          'what a model cannot run by is left out of all', done.err)
+    check('yarn\t' in done.out and 'rerope\t' not in done.out, 'the rest is measured', done.out)
     for n in (20, 127, 128):
         three = token_rows(model, ids, n, '--rope', 'none,dynamic,dynamic-yarn:factor=4:attn-factor=2')
         rows = [(row['position'], row['nll']) for row in three]

@@ -97,6 +97,14 @@ def test_lengths_that_are_asked():
     check('effective' not in out, 'spread texts are not short', out)
 
 
+def test_tasks_without_a_prompt():
+    """Of all tasks, copy alone has no prompt to print, which is said; asked for alone, it is an error."""
+    asked = ('--prompts', '-n', 300, '--train-ctx', 512, '--trials', 1)
+    said = good('--tasks', 'all', *asked, cwd=ROOT).err
+    check(said.count('copy is left out') == 1 == said.count('\n'), 'copy is left out', said)
+    check(good('--tasks', 'passkey', *asked, cwd=ROOT).err == '', 'nothing was')
+
+
 def prompts(task, n=1500, trials=2, *more):
     out = good('--tasks', task, '--prompts', '-n', n, '--train-ctx', 2 * n, '--trials', trials, *more, cwd=ROOT).out
     return [t for t in map(json.loads, out.splitlines()) if t['length'] == n]

@@ -100,9 +100,11 @@ static bool refuse_folder(const char *path, DIR *folder, Source *note, Error *er
             snprintf(gguf, sizeof gguf, "%s", name);
     }
     snprintf(first, sizeof first, "%s%s%s", path, path[strlen(path) - 1] == '/' ? "" : "/", gguf);
+    if (n_gguf > 1 && !(has_config && has_weights))
+        return fail(err, "%s: a folder with %d GGUF files in it (name one of them, such as %s)",
+                    path, n_gguf, first);
     if (*gguf && !(has_config && has_weights))
-        return refuse(path, "a folder with a GGUF file in it", first, n_gguf > 1 ? NULL : note,
-                      err);
+        return refuse(path, "a folder with a GGUF file in it", first, note, err);
     if (has_config) return refuse(path, "a checkpoint's folder", path, note, err);
     if (has_adapter)
         return fail(err, "%s: a folder with an adapter (LoRA): merge it into its base model", path);

@@ -71,6 +71,17 @@ static bool is_part_of(const char *name, const char *other) {
     return memcmp(name, other, n - 19) == 0 && strcmp(name + n - 14, other + n - 14) == 0;
 }
 
+// Names the first part of a GGUF file in place of another, so that all lead to one folder.
+static void take_first_part(char *path) {
+    static const char form[] = "00002-of-00003.gguf";
+    char first[PATH_MAX];
+    const size_t n = strlen(path);
+    if (n < sizeof form) return;
+    snprintf(first, sizeof first, "%s", path);
+    memcpy(first + n - (sizeof form - 1), "00001", 5);
+    if (is_part_of(path, first) && access(first, F_OK) == 0) snprintf(path, PATH_MAX, "%s", first);
+}
+
 // Whether files of a checkpoint, or of the exporter, end so.
 static bool is_checkpoint_file(const char *name) {
     static const char *const endings[] = {".json", ".safetensors", ".bin",   ".pth",
@@ -290,6 +301,7 @@ bool import_model(const char *path, const char *version, char *place, size_t siz
     bool good = true;
     if (foreign_source(path, im->source, sizeof im->source) &&
         exporter_script(im->script, sizeof im->script)) {
+        take_first_part(im->source);
         good = find_places(im, version, err) &&
                (access(im->whole, F_OK) == 0 || bring_in(im, version, err));
         if (good) print_warnings(im);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../configs/write.h"
+#include "../decoder/rope_layers.h"
 #include "../fast/kv_cache.h"
 
 // Usual lengths of a text, a bench and a piece of --spread.
@@ -119,21 +120,22 @@ static bool is_idle_method(const Job *job, const RopeSettings *given, const Rope
 void print_advice(const Job *job, bool of_reach, bool of_tuning) {
     const RopeSettings *methods = job->options->asked;
     const RopeConfig *own = own_settings(job);
-    char others[300] = "";
+    char others[300] = "", idle[300] = "";
     if (model_encoding(job->model) || job->said->still) return;
     of_reach = of_reach && !turns_in_windows(job);
     for (int i = 0; i < job->n_plans; i++) {
         const RopePlan *plan = &job->plans[i];
         int positions = plan->spread ? plan->spread : job->length;
         warn_of_plan(&methods[i], plan, of_reach ? positions : 0);
-        if (is_idle_method(job, &methods[i], plan))
-            fprintf(stderr,
-                    "run: warning: rope %s has no effect: the full layers of this model do not "
-                    "turn (--rope-sliding is for the others)\n",
-                    plan->name);
+        if (is_idle_method(job, &methods[i], plan)) add_name(idle, sizeof idle, ", ", plan->name);
         bool same = settings_same_method(own, &plan->rope);
         if (!same) add_name(others, sizeof others, ", ", plan->name);
     }
+    if (idle[0])
+        fprintf(stderr,
+                "run: warning: rope %s: no effect, since the full layers of this model do not turn "
+                "(--rope-sliding is for the others)\n",
+                idle);
     if (others[0] && of_tuning && job->model->layers)
         fprintf(stderr, "run: warning: the model was tuned with rope %s, and not with %s\n",
                 settings_method_name(own).text, others);
@@ -314,10 +316,16 @@ static bool plan_as_read(Job *job, Error *err) {
 
 // ---- what runs ----
 
-// A plan for each method, but for those of `all` that the model lacks lists for.
+static void say_left_out(const char *names, const char *why) {
+    if (names[0]) fprintf(stderr, "run: --rope all leaves out %s: %s\n", names, why);
+}
+
+// A plan for each method, but for those of `all` that the model lacks lists for or cannot run by.
 static bool plan_methods(Job *job, Error *err) {
     Options *o = job->options;
     const int encoding = model_encoding(job->model);
+    char without_lists[300] = "", not_run[300] = "";
+    Error why = {""};
     int n = 0;
     free(job->plans);
     job->plans = alloc_array((size_t)o->n_asked, sizeof *job->plans, "methods", err);
@@ -326,11 +334,22 @@ static bool plan_methods(Job *job, Error *err) {
         const RopeSettings *s = &o->asked[i];
         RopePlan *plan = &job->plans[n];
         bool needs_lists = rope_methods[s->rope.method].flags & ROPE_USES_LISTS;
-        if (s->of_all && needs_lists && !job->said->rope.short_factors) continue;
+        if (s->of_all && needs_lists && !job->said->rope.short_factors) {
+            add_name(without_lists, sizeof without_lists, ", ", s->name);
+            continue;
+        }
         if (!plan_for_job(job, s, &job->said->rope, plan, err)) return false;
+        if (s->of_all && !model_runs_by(job->model, &plan->rope, &why)) {
+            add_name(not_run, sizeof not_run, ", ", s->name);
+            continue;
+        }
         if (encoding) snprintf(plan->name, sizeof plan->name, "%s", encoding_names[encoding]);
         o->asked[n++] = *s;
     }
+    say_left_out(without_lists,
+                 "no lists of divisors in the model (--rope-config reads a block with short_factor "
+                 "and long_factor)");
+    say_left_out(not_run, why.text);
     o->n_asked = n;
     job->n_plans = n;
     return true;

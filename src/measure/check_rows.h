@@ -18,6 +18,8 @@ typedef struct {
     double reach;
     bool is_beyond;
     char beyond[FAILED_BYTES];  // the same in words
+    // The length is past the file's own context, and no angle would be new there: only reading tells.
+    bool says_nothing;
 } SettingsFound;
 
 // Judges the settings for a text of `length` positions, and prints a row for each, but for a reach

@@ -214,6 +214,8 @@ void judge_settings(const Job *job, const RopePlan *own, int length, Table *tabl
     if (has_angles && !turns_in_windows(job)) {       // else the text shows how far it reaches
         judge_context(&j, job->said, &given, seq_len);
         judge_reach(&j, job->said, asked, seq_len);
+    } else {
+        found->says_nothing = length > seq_len;  // the file's word is all that there is
     }
     if (has_rope) judge_asked(&j, job, own, seq_len);
     found->at_any_length = j.n_failed > by_length;

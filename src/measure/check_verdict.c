@@ -208,6 +208,13 @@ Answer say_of_settings(Check *c) {
     const SettingsFound *s = &c->settings;
     const int n = c->job->length;
     bool failed = s->failed[0];
+    if (!failed && s->says_nothing) {
+        table_verdict(&c->table, "text",
+                      "undecided at %d: no setting limits it, and the file claims %d: only reading "
+                      "tells",
+                      n, said_context(c->job->said));
+        return UNDECIDED;
+    }
     if (!failed && !s->is_beyond) {
         table_verdict(&c->table, "settings", "settings hold to %d; nothing was read", n);
         return YES;

@@ -78,13 +78,21 @@ bool print_prompts(Job *job, Error *err) {
     unsigned asked = tasks_asked(o->list, err);  // which was found right at the start
     bool ok = haystack_make(&t.hay, job->options->prompt_file, job->length, err);
     bool any = false;
+    const char *left_out = NULL;
     for (int k = 0; ok && k < N_TASKS; k++) {
         t.task = &all_tasks[k];
-        if (!(asked >> k & 1) || !t.task->n_hidden) continue;
+        if (!(asked >> k & 1)) continue;
+        if (!t.task->n_hidden) {
+            left_out = t.task->name;
+            continue;
+        }
         ok = print_task(&t, lengths, n, o->trials, err);
         any = true;
     }
     haystack_free(&t.hay);
+    if (ok && any && left_out)
+        fprintf(stderr, "run: %s is left out: it is judged by perplexity and has no prompt\n",
+                left_out);
     if (!ok || any) return ok;
     return fail(
         err,

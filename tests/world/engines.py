@@ -54,7 +54,7 @@ def computed(python, name, folders, cases, script=None):
     `script` is another recipe than the engine's own."""
     path = write(in_work('cases.json'), json.dumps(cases))
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join([RECIPES, *folders]), PYTHONDONTWRITEBYTECODE='1',
-                       OMP_NUM_THREADS='1')
+                       OMP_NUM_THREADS='1', PYTHONHASHSEED='0')  # which key of a set is missed first is an error's text
     try:
         recipe = os.path.join(RECIPES, script or SCRIPTS[engine_of(name)])
         done = subprocess.run([python, recipe, path], env=environment,
