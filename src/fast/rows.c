@@ -8,7 +8,7 @@
 
 // Bytes of a super-block, without the scales that lie elsewhere.
 ALWAYS_INLINE int bytes_of(WeightType type) {
-    return SUPER_BLOCK / layouts[type].values * layouts[type].bytes;
+    return SUPER_BLOCK / block_sizes[type].weights * block_sizes[type].bytes;
 }
 
 // Prefetches with register i of a super-block its share of the cache lines.

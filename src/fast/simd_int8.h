@@ -258,24 +258,24 @@ ALWAYS_INLINE vb take_fifths(const uint8_t *a, const uint8_t *b, int half) {
 #endif
 }
 
-// What a table has for each byte, which is below 16, with the bits of `flip` changed.
-ALWAYS_INLINE vb look_up(const uint8_t table[16], uint8_t flip, vb x) {
+// What a table has for each byte, which is below 16, and `zero` added.
+ALWAYS_INLINE vb look_up(const int8_t table[16], uint8_t zero, vb x) {
 #if defined SIMD_WIDE
-    return (vb)MM(shuffle_epi8)((vx)(repeat(table) ^ flip), (vx)x);
+    return (vb)MM(shuffle_epi8)((vx)(repeat(table) + zero), (vx)x);
 #elif defined SIMD_NEON
-    return (vb)vqtbl1q_u8(vld1q_u8(table), (uint8x16_t)x) ^ flip;
+    return (vb)vqtbl1q_u8((uint8x16_t)(load_bytes(table) + zero), (uint8x16_t)x);
 #elif defined __wasm_simd128__
-    return (vb)wasm_i8x16_swizzle(wasm_v128_load(table), (v128_t)x) ^ flip;
+    return (vb)wasm_i8x16_swizzle((v128_t)(load_bytes(table) + zero), (v128_t)x);
 #else
-    for (int i = 0; i < 4 * LANES; i++) x[i] = table[x[i]] ^ flip;
+    for (int i = 0; i < 4 * LANES; i++) x[i] = (uint8_t)(table[x[i]] + zero);
     return x;
 #endif
 }
 
 // Looks bytes up in a table of 32 numbers: the second half is for bytes of `upper` with their top
 // bit set.
-ALWAYS_INLINE vb look_up_of_32(const uint8_t table[32], uint8_t flip, vb x, vb upper) {
-    vb first = look_up(table, flip, x), second = look_up(table + 16, flip, x);
+ALWAYS_INLINE vb look_up_of_32(const int8_t table[32], uint8_t zero, vb x, vb upper) {
+    vb first = look_up(table, zero, x), second = look_up(table + 16, zero, x);
 #if defined SIMD_AVX512
     return (vb)_mm512_mask_mov_epi8((vx)first, _mm512_movepi8_mask((vx)upper), (vx)second);
 #elif defined SIMD_AVX2
