@@ -82,7 +82,11 @@ typedef struct {
 int block_columns(WeightType type);
 
 // Bytes of the values of a row, and of the scales of all rows, which q8 and q4 have (else 0).
-int64_t matrix_row_bytes(const Matrix *matrix);
+static inline int64_t matrix_row_bytes(const Matrix *m) {
+    BlockSize block = block_sizes[m->type];
+    return (m->cols + block.weights - 1) / block.weights * block.bytes;
+}
+
 int64_t matrix_scale_bytes(const Matrix *matrix);
 // Bytes of all of it.
 int64_t matrix_bytes(const Matrix *matrix);

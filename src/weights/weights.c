@@ -18,12 +18,6 @@ bool weight_type_check(int number, Error *err) {
 
 int block_columns(WeightType type) { return is_ggml(type) ? block_sizes[type].weights : 1; }
 
-int64_t matrix_row_bytes(const Matrix *m) {
-    BlockSize block = block_sizes[m->type];
-    int64_t n_blocks = (m->cols + block.weights - 1) / block.weights;
-    return n_blocks * block.bytes;
-}
-
 int64_t matrix_scale_bytes(const Matrix *m) {
     if (m->type != WEIGHT_Q8 && m->type != WEIGHT_Q4) return 0;
     int64_t group = m->type == WEIGHT_Q4 ? Q4_PACK : m->group_size;
