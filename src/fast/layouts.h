@@ -77,15 +77,6 @@ ALWAYS_INLINE Dot dot_of_bits(int bits) {
     return bits <= 6 ? (Dot)Q6_DOT : (Dot)Q8_DOT;
 }
 
-ALWAYS_INLINE bool is_nibbles(WeightType type) {
-    return layouts[type].nibbles && !layouts[type].fifths;
-}
-
-// Types whose numbers are those of iq4_numbers, none of which is -128.
-ALWAYS_INLINE bool is_looked_up(WeightType type) {
-    return type == WEIGHT_IQ4_NL || type == WEIGHT_IQ4_XS;
-}
-
 // Where a super-block lies; its scales are in `values` except for q8 and q4, and for what has been
 // decoded.
 typedef struct {
@@ -117,8 +108,12 @@ ALWAYS_INLINE const uint8_t *nibbles_at(WeightType type, const uint8_t *values, 
 }
 
 ALWAYS_INLINE vb numbers_of(WeightType type, vb nibbles) {
-    if (is_looked_up(type)) return look_up(iq4_numbers, zero_of(type), nibbles);
-    return type == WEIGHT_MXFP4 ? look_up(fp4_numbers, zero_of(type), nibbles) : nibbles;
+    switch (type) {
+    case WEIGHT_IQ4_NL:
+    case WEIGHT_IQ4_XS: return look_up(iq4_numbers, zero_of(type), nibbles);
+    case WEIGHT_MXFP4: return look_up(fp4_numbers, zero_of(type), nibbles);
+    default: return nibbles;
+    }
 }
 
 // The numbers q of register i of a super-block.

@@ -203,22 +203,6 @@ ALWAYS_INLINE vb repeat(const void *p) {
 #endif
 }
 
-// LANES / 4 times 16 bytes, which lie `stride` bytes apart.
-ALWAYS_INLINE vb load_sixteens(const uint8_t *p, int stride) {
-    if (stride == 16) return load_bytes(p);
-#if defined SIMD_AVX512
-    __m256i low = _mm256_loadu2_m128i((const void *)(p + stride), (const void *)p);
-    p += 2 * stride;
-    return (vb)_mm512_inserti64x4(_mm512_castsi256_si512(low),
-                                  _mm256_loadu2_m128i((const void *)(p + stride), (const void *)p),
-                                  1);
-#elif defined SIMD_AVX2
-    return (vb)_mm256_loadu2_m128i((const void *)(p + stride), (const void *)p);
-#else
-    return load_bytes(p);
-#endif
-}
-
 // Numbers of 4 bits: a part is the low halves of 16 bytes, then their high halves.
 ALWAYS_INLINE vb take_nibbles(const uint8_t *a, const uint8_t *b, int half) {
 #if defined SIMD_AVX512
@@ -286,33 +270,30 @@ ALWAYS_INLINE vb look_up_of_32(const int8_t table[32], uint8_t zero, vb x, vb up
 #endif
 }
 
+// int8 weights and activations for a product of bytes without and with signs: weights lose their
+// signs, which activations take, none of which is -128.
+ALWAYS_INLINE void without_signs(vb *weights, vb *x) {
+#if defined SIMD_AVX512
+    __mmask64 negative = _mm512_movepi8_mask((vx)*weights);
+    *x = (vb)_mm512_mask_sub_epi8((vx)*x, negative, _mm512_setzero_si512(), (vx)*x);
+    *weights = (vb)_mm512_abs_epi8((vx)*weights);
+#elif defined SIMD_AVX2
+    *x = (vb)_mm256_sign_epi8((vx)*x, (vx)*weights);
+    *weights = (vb)_mm256_abs_epi8((vx)*weights);
+#endif
+}
+
 // sum + weights times activations: at x as int8, or for PAIRS of four lanes in two registers as
 // load_pairs_of_x gives. Weights are 0 to 127 (with VNNI to 255), or int8 if `is_signed`, which
-// VNNI does not take. The activations without their signs may be given where no weight is -128:
-// AVX2 is faster with them. Else they are NULL.
-ALWAYS_INLINE vi dot_in_place(vi sum, vb weights, const int8_t *x, const uint8_t *magnitudes,
-                              bool is_signed) {
+// VNNI does not take.
+ALWAYS_INLINE vi dot_in_place(vi sum, vb weights, const int8_t *x, bool is_signed) {
     if (Q8_DOT == PAIRS && LANES == 4) {
         sum = dot_bytes(PAIRS, sum, (vb)((vs)weights << 8), load_bytes(x));
         return dot_bytes(PAIRS, sum, (vb)((vs)weights >> 8), load_bytes(x + 4 * LANES));
     }
     vb a = load_bytes(x);
 #if defined SIMD_WIDE && !defined SIMD_VNNI
-#ifdef SIMD_AVX512
-    if (is_signed) {  // |w| times a with w's sign
-        a = (vb)_mm512_mask_sub_epi8((vx)a, _mm512_movepi8_mask((vx)weights),
-                                     _mm512_setzero_si512(), (vx)a);
-        weights = (vb)_mm512_abs_epi8((vx)weights);
-    }
-#else
-    if (magnitudes) {  // |a| times w with a's sign
-        a = (vb)_mm256_sign_epi8((vx)weights, (vx)a);
-        weights = load_bytes(magnitudes);
-    } else if (is_signed) {
-        a = (vb)_mm256_sign_epi8((vx)a, (vx)weights);
-        weights = (vb)_mm256_abs_epi8((vx)weights);
-    }
-#endif
+    if (is_signed) without_signs(&weights, &a);
     return sum + (vi)MM(madd_epi16)(MM(maddubs_epi16)((vx)weights, (vx)a), (vx)((vs){0} + 1));
 #else
     return dot_bytes(BYTES, sum, weights, a);
