@@ -4,9 +4,9 @@
 
 #include "src/fast/matmul.h"
 
-static const WeightType types[] = {WEIGHT_Q4_0, WEIGHT_Q4_1,   WEIGHT_Q5_0,   WEIGHT_Q5_1,
+static const WeightType types[] = {WEIGHT_Q4_0, WEIGHT_Q4_1,   WEIGHT_Q5_0,  WEIGHT_Q5_1,
                                    WEIGHT_Q8_0, WEIGHT_IQ4_NL, WEIGHT_MXFP4,  // blocks of 32
-                                   WEIGHT_Q4_K, WEIGHT_Q5_K,   WEIGHT_Q6_K,   WEIGHT_IQ4_XS,
+                                   WEIGHT_Q4_K, WEIGHT_Q5_K,   WEIGHT_Q6_K,  WEIGHT_IQ4_XS,
                                    WEIGHT_IQ5_K};
 enum { BLOCKS_OF_32 = 7 };
 
@@ -14,7 +14,7 @@ static bool has_offset(WeightType type) { return type == WEIGHT_Q4_1 || type == 
 
 // Where byte i of a row's block `block` goes in its group, by the picture of src/weights/packed.c.
 static int64_t place_in_group(WeightType type, int64_t row, int64_t block, int i) {
-    int bytes = block_types[type].bytes, rest = bytes % 4;  // a byte or a float16 that is no word
+    int bytes = block_sizes[type].bytes, rest = bytes % 4;  // a byte or a float16 that is no word
     int at = type == WEIGHT_Q6_K ? 208 : 0;
     int64_t start = block * 8 * bytes;
     if (has_offset(type) && i < 4) return start + i / 2 * 16 + row * 2 + i % 2;
@@ -33,7 +33,7 @@ static void pack_fifths(uint8_t *word) {
 
 static void pack(const Matrix *apart, uint8_t *out) {
     int64_t row_bytes = matrix_row_bytes(apart), whole = apart->rows / 8 * 8;
-    int bytes = block_types[apart->type].bytes;
+    int bytes = block_sizes[apart->type].bytes;
     const uint8_t *from = apart->data;
     memcpy(out, from, (size_t)(row_bytes * apart->rows));
     for (int64_t row = 0; row < whole; row++)
@@ -51,7 +51,7 @@ static void pack(const Matrix *apart, uint8_t *out) {
 // Random blocks whose float16 are between 2^-7 and 2^-6, or 0, and have either sign. Exponents of MXFP4 are
 // near that of 1, or 0.
 static void fill_blocks(WeightType type, uint8_t *data, int64_t n) {
-    int bytes = block_types[type].bytes;
+    int bytes = block_sizes[type].bytes;
     for (int64_t i = 0; i < n; i++) data[i] = (uint8_t)random_bits();
     for (int64_t block = 0; block < n; block += bytes) {
         int at = type == WEIGHT_Q6_K ? 208 : 0;

@@ -829,11 +829,10 @@ static void check_whole(int type, int cols) {
     for (size_t i = 0; type == WEIGHT_Q8 && i < groups; i++) memcpy(scales + 4 * i, &two, 4);
     for (size_t i = 0; type == WEIGHT_Q4 && i < 2 * groups; i++)
         memcpy(scales + 2 * i, i % 2 ? &one : &minus_two, 2);
-    const BlockType *block = &block_types[type];
     for (size_t r = 0; r < ROWS && blocks; r++) {
         uint8_t *start = data + r * (size_t)matrix_row_bytes(&m);
         for (size_t b = 0; b < blocks / ROWS; b++)
-            set_scale(type, start + b * (size_t)block->bytes, r + b);
+            set_scale(type, start + b * (size_t)block_sizes[type].bytes, r + b);
     }
     float *x = get(N * (size_t)cols * 4), *out = get(N * STRIDE * 4), *row = get((size_t)cols * 4);
     whole_activations(x, N, cols);

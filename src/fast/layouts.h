@@ -21,8 +21,6 @@ enum {
 
 // Column i is scale * (q[i] - zero) + offset, q being what is stored.
 typedef struct {
-    // So many values lie in so many bytes of a file: ggml's in a block, with their scales.
-    short values, bytes;
     short columns;    // that share a scale
     short bits;       // that q takes; 8: it is int8
     short zero_bits;  // zero is 1 << zero_bits; 0: zero is 0
@@ -32,65 +30,51 @@ typedef struct {
 } Layout;
 
 static const Layout layouts[N_WEIGHT_TYPES] = {
-    [WEIGHT_F32] = {.values = 1, .bytes = 4},
-    [WEIGHT_F16] = {.values = 1, .bytes = 2},
-    [WEIGHT_BF16] = {.values = 1, .bytes = 2},
     // int8 [64] a group, a float32 scale elsewhere; nibbles [32] a pack, two float16 scales
     // elsewhere
-    [WEIGHT_Q8] = {1, 1, 64, .bits = 8},
-    [WEIGHT_Q4] = {64, 32, 32, .bits = 4, .zero_bits = 3},
+    [WEIGHT_Q8] = {64, .bits = 8},
+    [WEIGHT_Q4] = {32, .bits = 4, .zero_bits = 3},
     // d float16 [2], in _1 m float16 [2], in Q5 h [4] with bit i the fifth of value i, nibbles
     // [16]; the offset is m
-    [WEIGHT_Q4_0] = {32, 18, 32, 4, .zero_bits = 3, .nibbles = 2},
-    [WEIGHT_Q4_1] = {32, 20, 32, 4, .has_offset = true, .nibbles = 4},
-    [WEIGHT_Q5_0] = {32, 22, 32, 5, .zero_bits = 4, .nibbles = 6, .fifths = 2},
-    [WEIGHT_Q5_1] = {32, 24, 32, 5, .has_offset = true, .nibbles = 8, .fifths = 4},
+    [WEIGHT_Q4_0] = {32, 4, .zero_bits = 3, .nibbles = 2},
+    [WEIGHT_Q4_1] = {32, 4, .has_offset = true, .nibbles = 4},
+    [WEIGHT_Q5_0] = {32, 5, .zero_bits = 4, .nibbles = 6, .fifths = 2},
+    [WEIGHT_Q5_1] = {32, 5, .has_offset = true, .nibbles = 8, .fifths = 4},
     // d float16 [2], int8 [32]
-    [WEIGHT_Q8_0] = {32, 34, 32, .bits = 8},
+    [WEIGHT_Q8_0] = {32, .bits = 8},
     // described below
-    [WEIGHT_Q2_K] = {256, 84, 16, 2, .has_offset = true},
-    [WEIGHT_Q3_K] = {256, 110, 16, 3, .zero_bits = 2},
-    [WEIGHT_Q4_K] = {256, 144, 32, 4, .has_offset = true},
-    [WEIGHT_Q5_K] = {256, 176, 32, 5, .has_offset = true},
-    [WEIGHT_Q6_K] = {256, 210, 16, 6, .zero_bits = 5},
+    [WEIGHT_Q2_K] = {16, 2, .has_offset = true},
+    [WEIGHT_Q3_K] = {16, 3, .zero_bits = 2},
+    [WEIGHT_Q4_K] = {32, 4, .has_offset = true},
+    [WEIGHT_Q5_K] = {32, 5, .has_offset = true},
+    [WEIGHT_Q6_K] = {16, 6, .zero_bits = 5},
     // d float16 [2], or in MXFP4 e [1]; nibbles [16], each a place in a table
-    [WEIGHT_IQ4_NL] = {32, 18, 32, 8, .nibbles = 2},
-    [WEIGHT_IQ4_XS] = {256, 136, 32, 8, .nibbles = 8},
-    [WEIGHT_MXFP4] = {32, 17, 32, 5, .zero_bits = 4, .nibbles = 1},
+    [WEIGHT_IQ4_NL] = {32, 8, .nibbles = 2},
+    [WEIGHT_IQ4_XS] = {32, 8, .nibbles = 8},
+    [WEIGHT_MXFP4] = {32, 5, .zero_bits = 4, .nibbles = 1},
     // decoded to int8 first, by the core
-    [WEIGHT_IQ2_XXS] = {256, 66, 32, .bits = 8},
-    [WEIGHT_IQ2_XS] = {256, 74, 16, .bits = 8},
-    [WEIGHT_IQ2_S] = {256, 82, 16, .bits = 8},
-    [WEIGHT_IQ3_XXS] = {256, 98, 32, .bits = 8},
-    [WEIGHT_IQ3_S] = {256, 110, 32, .bits = 8},
-    [WEIGHT_NVFP4] = {64, 36, 16, .bits = 8},
-    [WEIGHT_IQ5_K] = {256, 176, 16, .bits = 8},
+    [WEIGHT_IQ2_XXS] = {32, .bits = 8},
+    [WEIGHT_IQ2_XS] = {16, .bits = 8},
+    [WEIGHT_IQ2_S] = {16, .bits = 8},
+    [WEIGHT_IQ3_XXS] = {32, .bits = 8},
+    [WEIGHT_IQ3_S] = {32, .bits = 8},
+    [WEIGHT_NVFP4] = {16, .bits = 8},
+    [WEIGHT_IQ5_K] = {16, .bits = 8},
 };
-
-// MXFP4's floats of four bits, 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives, doubled and with 16
-// added.
-static const uint8_t mxfp4_values[16] = {16, 17, 18, 19, 20, 22, 24, 28,
-                                         16, 15, 14, 13, 12, 10, 8,  4};
 
 // Where int8 is multiplied as unsigned, q is 128 more, and so is its zero.
 ALWAYS_INLINE bool is_int8(WeightType type) { return layouts[type].bits == 8; }
 ALWAYS_INLINE int zero_bits_of(WeightType type) {
     return is_int8(type) && INT8_OFFSET != 0 ? 7 : layouts[type].zero_bits;
 }
+ALWAYS_INLINE uint8_t zero_of(WeightType type) {
+    return zero_bits_of(type) ? (uint8_t)(1 << zero_bits_of(type)) : 0;
+}
 
 // How numbers of so many bits are multiplied.
 ALWAYS_INLINE Dot dot_of_bits(int bits) {
     if (bits <= 4) return (Dot)Q4_DOT;
     return bits <= 6 ? (Dot)Q6_DOT : (Dot)Q8_DOT;
-}
-
-ALWAYS_INLINE bool is_nibbles(WeightType type) {
-    return layouts[type].nibbles && !layouts[type].fifths;
-}
-
-// Types whose numbers are those of iq4_numbers, none of which is -128.
-ALWAYS_INLINE bool is_looked_up(WeightType type) {
-    return type == WEIGHT_IQ4_NL || type == WEIGHT_IQ4_XS;
 }
 
 // Where a super-block lies; its scales are in `values` except for q8 and q4, and for what has been
@@ -119,12 +103,17 @@ ALWAYS_INLINE vb ones(const uint8_t *bytes, int p, int half, int to) {
 
 // Where the nibbles of part p lie: the low halves of 16 bytes, then their high halves.
 ALWAYS_INLINE const uint8_t *nibbles_at(WeightType type, const uint8_t *values, int p) {
-    return values + layouts[type].nibbles + p * (type == WEIGHT_IQ4_XS ? 16 : layouts[type].bytes);
+    return values + layouts[type].nibbles +
+           p * (type == WEIGHT_IQ4_XS ? 16 : block_sizes[type].bytes);
 }
 
 ALWAYS_INLINE vb numbers_of(WeightType type, vb nibbles) {
-    if (is_looked_up(type)) return look_up((const uint8_t *)iq4_numbers, INT8_OFFSET, nibbles);
-    return type == WEIGHT_MXFP4 ? look_up(mxfp4_values, 0, nibbles) : nibbles;
+    switch (type) {
+    case WEIGHT_IQ4_NL:
+    case WEIGHT_IQ4_XS: return look_up(iq4_numbers, zero_of(type), nibbles);
+    case WEIGHT_MXFP4: return look_up(fp4_numbers, zero_of(type), nibbles);
+    default: return nibbles;
+    }
 }
 
 // The numbers q of register i of a super-block.
@@ -132,8 +121,8 @@ ALWAYS_INLINE vb weights_of(WeightType type, const uint8_t *values, int i) {
     const Layout *layout = &layouts[type];
     int p = i * REGISTER / PART;
     int half = i * REGISTER % PART / 16;
-    const uint8_t *block = values + p * layout->bytes;  // of 32 columns
-    const uint8_t *next = block + layout->bytes;
+    const uint8_t *block = values + p * block_sizes[type].bytes;  // of 32 columns
+    const uint8_t *next = block + block_sizes[type].bytes;
     if (is_coded(type)) return load_bytes(values + i * REGISTER) ^ INT8_OFFSET;
     switch (type) {
     case WEIGHT_Q8: return load_bytes(values + i * REGISTER) ^ INT8_OFFSET;
@@ -247,14 +236,14 @@ ALWAYS_INLINE Floats16 iq4_xs_scales(const uint8_t *block) {
 // MXFP4: w = 2^(e - 127) * q. The scale is half of that power, since q is doubled. A bfloat16 with
 // the exponent e is the power. Where e is 0 or 255, bit 6 gives 2^-127 or NaN.
 ALWAYS_INLINE Floats16 mxfp4_scales(const uint8_t *blocks) {
-    Halves e = halves_at(blocks, layouts[WEIGHT_MXFP4].bytes) & 255;
+    Halves e = halves_at(blocks, block_sizes[WEIGHT_MXFP4].bytes) & 255;
     Halves ends = (Halves)((e == 0) | (e == 255));
     return times(floats_of_halves(NUMBER_BF16, e << 7 | (ends & 0x40)), 0.5f, 0);
 }
 
 ALWAYS_INLINE Scales scales_of(WeightType type, SuperBlock at) {
     const uint8_t *block = at.values;
-    int bytes = layouts[type].bytes;
+    int bytes = block_sizes[type].bytes;
     Scales out = {.scales = {{{0}}}};
     if (is_coded(type)) {
         memcpy(&out.scales, at.scales, sizeof out.scales);

@@ -86,22 +86,11 @@ static void sum_up(Rounded *out, const int32_t *starts, const int32_t *firsts) {
 
 // What few vectors need besides, of in_lanes->starts and of what is rounded.
 static void fill_lanes(const Rounded *rounded, InLanes *in_lanes) {
-    int together = LANES / 4;
     for (int h = 0; h < 2 * PARTS; h++) {
-        int p = h / 2;
-        int register_of_two = p / together * 2 + h % 2;
-        int to = register_of_two * together + p % together;
-        memcpy(in_lanes->nibble_values + 16 * to, rounded->values + 16 * h, 16);
-        in_lanes->half_scales[h] = rounded->scales[p];
+        in_lanes->half_scales[h] = rounded->scales[h / 2];
         in_lanes->half_shorts[h] = (int16_t)rounded->half_starts[h];
         for (int i = 0; i < 2 && SUMS_OF_PAIRS; i++)
             in_lanes->q6_starts[h][i] = (int16_t)(32 * rounded->half_pairs[h][i]);
-    }
-    for (int i = 0; i < SUPER_BLOCK; i++)
-        in_lanes->magnitudes[i] = (uint8_t)abs(in_lanes->nibble_values[i]);
-    for (int i = 0; i < SUPER_BLOCK / 8; i++) {
-        const int32_t *first = in_lanes->starts + i / 4 * 8 + i % 4;
-        in_lanes->nibble_starts[i] = first[0] + first[4];
     }
     for (int g = 0; g < PARTS / 2; g++) in_lanes->group_scales[g] = rounded->scales[2 * g];
     // What a product loads there it multiplies with 0.
@@ -128,7 +117,7 @@ static void round_columns(const float *x, int64_t n, int group, Rounded *out, In
     for (int i = 0; i < REGISTERS; i++) {
         const int8_t *at = values + i * REGISTER * (IN_PAIRS ? 2 : 1);
         const vb ones = (vb){0} + 1;
-        vi sums = dot_in_place((vi){0}, ones, at, NULL, false);
+        vi sums = dot_in_place((vi){0}, ones, at, false);
         store(starts + i * LANES, (vf)-sums);
         vi four = (vi)load_bytes(at);
         if (SUMS_OF_PAIRS)

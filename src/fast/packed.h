@@ -13,11 +13,11 @@ typedef struct {
 
 // Bytes of a super-block of eight rows.
 ALWAYS_INLINE int group_bytes(WeightType type) {
-    return SUPER_BLOCK / layouts[type].values * layouts[type].bytes * PACKED_ROWS;
+    return SUPER_BLOCK / block_sizes[type].weights * block_sizes[type].bytes * PACKED_ROWS;
 }
 
 // Whether a run is a block, with a scale of its own.
-ALWAYS_INLINE bool is_run_a_block(WeightType type) { return layouts[type].values == PART; }
+ALWAYS_INLINE bool is_run_a_block(WeightType type) { return block_sizes[type].weights == PART; }
 
 // Numbers lie in words, four to a word, or eight: nibbles, of which the lower halves are four columns
 // and the upper halves four others. The words of a run are columns of the same parts: eight words whose
@@ -111,7 +111,7 @@ ALWAYS_INLINE vb packed_numbers(WeightType type, Band band, int run, int half, i
     }
     case WEIGHT_IQ5_K: {
         vb fifths = move_bits(words_of_rows(band, 36 + i), 2 * run + half, 7, 255);
-        return look_up_of_32((const uint8_t *)iq5_numbers, INT8_OFFSET, lower, fifths);
+        return look_up_of_32(iq5_numbers, zero_of(type), lower, fifths);
     }
     default: return numbers_of(type, lower);
     }

@@ -136,6 +136,19 @@ ALWAYS_INLINE void fill_starts(Loop loop, int zero_bits, const Rounded *x,
     }
 }
 
+// Prefetches what the next tile takes of a vector, which may lie past the last one. All vectors are more
+// than a second-level cache holds, and a processor looks less far ahead than a tile.
+ALWAYS_INLINE void prefetch_vector(Loop loop, const Rounded *x, int from, int end) {
+    uintptr_t values = (uintptr_t)x->values + (loop.how == PAIRS ? SUPER_BLOCK : 0);
+    int bytes = loop.stretch * (loop.how == PAIRS ? 2 : 1);
+    for (int i = from * bytes; i < end * bytes; i += 64)
+        __builtin_prefetch((const void *)(values + (uintptr_t)i));
+    __builtin_prefetch((const void *)(uintptr_t)x->scales);
+    if (!loop.has_start) return;
+    __builtin_prefetch((const void *)(uintptr_t)x->part_starts);
+    __builtin_prefetch((const void *)(uintptr_t)x->part_pairs);
+}
+
 ALWAYS_INLINE void load_results(int m, vf held[TILE_ROWS][TILE_VECS], const float *sums) {
     UNROLLED (i, m)
         UNROLLED (j, TILE_VECS) held[i][j] = load(sums + i * PANEL_ROWS + j * LANES);
@@ -173,6 +186,7 @@ ALWAYS_INLINE void int8_tile(int m, Loop loop, const Rounded *x, const Int8Panel
     if (loop.has_start)
         UNROLLED (i, m) fill_starts(loop, panel->zero_bits, &x[i], starts[i]);
     load_results(m, held, sums);
+    UNROLLED (i, m) prefetch_vector(loop, &x[i + m], from, end);
     for (int s = from; s < end; s++) {
         for (int r0 = 0; r0 < PANEL_ROWS; r0 += TILE_VECS * LANES) {
             vi sum[TILE_ROWS][TILE_VECS];

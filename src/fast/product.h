@@ -32,12 +32,8 @@ typedef struct {
 // What few vectors need besides. Their products add up in the lanes of a register.
 typedef struct {
     _Alignas(64) int32_t starts[SUPER_BLOCK / 4];  // minus the sums of each lane's values
-    int32_t nibble_starts[SUPER_BLOCK / 8];  // of the two lanes that add_nibbles brings together
-    // First the first halves of the parts whose nibbles lie in a register.
-    int8_t nibble_values[SUPER_BLOCK];
-    int16_t half_shorts[2 * PARTS];   // minus the sums of 16 values
+    int16_t half_shorts[2 * PARTS];                // minus the sums of 16 values
     int16_t q6_starts[2 * PARTS][2];  // 32 times Rounded.half_pairs: where Q6_K's sums begin
-    uint8_t magnitudes[SUPER_BLOCK];  // of nibble_values, see dot_in_place
     // So that whole registers can be loaded.
     float half_scales[2 * PARTS], group_scales[PARTS / 2], behind[16];
 } InLanes;

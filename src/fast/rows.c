@@ -8,7 +8,7 @@
 
 // Bytes of a super-block, without the scales that lie elsewhere.
 ALWAYS_INLINE int bytes_of(WeightType type) {
-    return SUPER_BLOCK / layouts[type].values * layouts[type].bytes;
+    return SUPER_BLOCK / block_sizes[type].weights * block_sizes[type].bytes;
 }
 
 // Prefetches with register i of a super-block its share of the cache lines.
@@ -40,30 +40,6 @@ ALWAYS_INLINE void add_by_fours(WeightType type, SuperBlock at, int n, const Rou
     }
 }
 #endif
-
-// sum += a super-block of nibbles times a vector's. Low and high halves share scales, so they are
-// added up first.
-ALWAYS_INLINE void add_nibbles(WeightType type, SuperBlock at, const int8_t *x,
-                               const InLanes *lanes, const Scales *s, vf sum[4]) {
-    int zero_bits = zero_bits_of(type);
-    int stride = (int)(nibbles_at(type, at.values, 1) - nibbles_at(type, at.values, 0));
-    UNROLLED (i, REGISTERS / 2) {
-        prefetch_share(type, at, 2 * i);
-        prefetch_share(type, at, 2 * i + 1);
-        vb both = load_sixteens(nibbles_at(type, at.values, i * LANES / 4), stride);
-        vi dots = {0};
-        if (zero_bits) dots = (vi)load(lanes->nibble_starts + i * LANES) << zero_bits;
-        UNROLLED (half, 2) {
-            int columns = (2 * i + half) * REGISTER;
-            vb weights = numbers_of(type, (half ? (vb)((vu)both >> 4) : both) & 15);
-            const uint8_t *magnitudes = is_looked_up(type) ? lanes->magnitudes + columns : NULL;
-            dots = dot_in_place(dots, weights, x + columns * (IN_PAIRS ? 2 : 1), magnitudes,
-                                is_int8(type));
-        }
-        // A lane has 8 columns, so that 4 lanes are a part.
-        sum[i % 4] += to_float(dots) * spread(&s->scales, 16, i);
-    }
-}
 
 // The scales of a vector's stretches of so many columns.
 ALWAYS_INLINE const float *scales_for(int columns, const Rounded *x, const InLanes *lanes) {
@@ -97,10 +73,6 @@ ALWAYS_INLINE void add_super_block(WeightType type, SuperBlock at, int n_columns
         return;
     }
 #endif
-    if (is_nibbles(type)) {
-        add_nibbles(type, at, LANES == 4 ? values : lanes->nibble_values, lanes, &s, sum);
-        return;
-    }
     // Clang unrolls no more of a loop that can end early.
     enum { TOGETHER = REGISTERS < 8 ? REGISTERS : 8 };
     UNROLLED (h, REGISTERS / TOGETHER)
@@ -112,7 +84,7 @@ ALWAYS_INLINE void add_super_block(WeightType type, SuperBlock at, int n_columns
             if (zero_bits) start = (vi)load(lanes->starts + i * LANES) << zero_bits;
             const int8_t *at_x = values + i * REGISTER * (IN_PAIRS ? 2 : 1);
             vb weights = weights_of(type, at.values, i);
-            vi dots = dot_in_place(start, weights, at_x, NULL, is_int8(type));
+            vi dots = dot_in_place(start, weights, at_x, is_int8(type));
             sum[i % 4] += to_float(dots) * spread(&s.scales, columns, i);
         }
 }

@@ -203,22 +203,6 @@ ALWAYS_INLINE vb repeat(const void *p) {
 #endif
 }
 
-// LANES / 4 times 16 bytes, which lie `stride` bytes apart.
-ALWAYS_INLINE vb load_sixteens(const uint8_t *p, int stride) {
-    if (stride == 16) return load_bytes(p);
-#if defined SIMD_AVX512
-    __m256i low = _mm256_loadu2_m128i((const void *)(p + stride), (const void *)p);
-    p += 2 * stride;
-    return (vb)_mm512_inserti64x4(_mm512_castsi256_si512(low),
-                                  _mm256_loadu2_m128i((const void *)(p + stride), (const void *)p),
-                                  1);
-#elif defined SIMD_AVX2
-    return (vb)_mm256_loadu2_m128i((const void *)(p + stride), (const void *)p);
-#else
-    return load_bytes(p);
-#endif
-}
-
 // Numbers of 4 bits: a part is the low halves of 16 bytes, then their high halves.
 ALWAYS_INLINE vb take_nibbles(const uint8_t *a, const uint8_t *b, int half) {
 #if defined SIMD_AVX512
@@ -258,24 +242,24 @@ ALWAYS_INLINE vb take_fifths(const uint8_t *a, const uint8_t *b, int half) {
 #endif
 }
 
-// What a table has for each byte, which is below 16, with the bits of `flip` changed.
-ALWAYS_INLINE vb look_up(const uint8_t table[16], uint8_t flip, vb x) {
+// What a table has for each byte, which is below 16, and `zero` added.
+ALWAYS_INLINE vb look_up(const int8_t table[16], uint8_t zero, vb x) {
 #if defined SIMD_WIDE
-    return (vb)MM(shuffle_epi8)((vx)(repeat(table) ^ flip), (vx)x);
+    return (vb)MM(shuffle_epi8)((vx)(repeat(table) + zero), (vx)x);
 #elif defined SIMD_NEON
-    return (vb)vqtbl1q_u8(vld1q_u8(table), (uint8x16_t)x) ^ flip;
+    return (vb)vqtbl1q_u8((uint8x16_t)(load_bytes(table) + zero), (uint8x16_t)x);
 #elif defined __wasm_simd128__
-    return (vb)wasm_i8x16_swizzle(wasm_v128_load(table), (v128_t)x) ^ flip;
+    return (vb)wasm_i8x16_swizzle((v128_t)(load_bytes(table) + zero), (v128_t)x);
 #else
-    for (int i = 0; i < 4 * LANES; i++) x[i] = table[x[i]] ^ flip;
+    for (int i = 0; i < 4 * LANES; i++) x[i] = (uint8_t)(table[x[i]] + zero);
     return x;
 #endif
 }
 
 // Looks bytes up in a table of 32 numbers: the second half is for bytes of `upper` with their top
 // bit set.
-ALWAYS_INLINE vb look_up_of_32(const uint8_t table[32], uint8_t flip, vb x, vb upper) {
-    vb first = look_up(table, flip, x), second = look_up(table + 16, flip, x);
+ALWAYS_INLINE vb look_up_of_32(const int8_t table[32], uint8_t zero, vb x, vb upper) {
+    vb first = look_up(table, zero, x), second = look_up(table + 16, zero, x);
 #if defined SIMD_AVX512
     return (vb)_mm512_mask_mov_epi8((vx)first, _mm512_movepi8_mask((vx)upper), (vx)second);
 #elif defined SIMD_AVX2
@@ -286,33 +270,30 @@ ALWAYS_INLINE vb look_up_of_32(const uint8_t table[32], uint8_t flip, vb x, vb u
 #endif
 }
 
+// int8 weights and activations for a product of bytes without and with signs: weights lose their
+// signs, which activations take, none of which is -128.
+ALWAYS_INLINE void without_signs(vb *weights, vb *x) {
+#if defined SIMD_AVX512
+    __mmask64 negative = _mm512_movepi8_mask((vx)*weights);
+    *x = (vb)_mm512_mask_sub_epi8((vx)*x, negative, _mm512_setzero_si512(), (vx)*x);
+    *weights = (vb)_mm512_abs_epi8((vx)*weights);
+#elif defined SIMD_AVX2
+    *x = (vb)_mm256_sign_epi8((vx)*x, (vx)*weights);
+    *weights = (vb)_mm256_abs_epi8((vx)*weights);
+#endif
+}
+
 // sum + weights times activations: at x as int8, or for PAIRS of four lanes in two registers as
 // load_pairs_of_x gives. Weights are 0 to 127 (with VNNI to 255), or int8 if `is_signed`, which
-// VNNI does not take. The activations without their signs may be given where no weight is -128:
-// AVX2 is faster with them. Else they are NULL.
-ALWAYS_INLINE vi dot_in_place(vi sum, vb weights, const int8_t *x, const uint8_t *magnitudes,
-                              bool is_signed) {
+// VNNI does not take.
+ALWAYS_INLINE vi dot_in_place(vi sum, vb weights, const int8_t *x, bool is_signed) {
     if (Q8_DOT == PAIRS && LANES == 4) {
         sum = dot_bytes(PAIRS, sum, (vb)((vs)weights << 8), load_bytes(x));
         return dot_bytes(PAIRS, sum, (vb)((vs)weights >> 8), load_bytes(x + 4 * LANES));
     }
     vb a = load_bytes(x);
 #if defined SIMD_WIDE && !defined SIMD_VNNI
-#ifdef SIMD_AVX512
-    if (is_signed) {  // |w| times a with w's sign
-        a = (vb)_mm512_mask_sub_epi8((vx)a, _mm512_movepi8_mask((vx)weights),
-                                     _mm512_setzero_si512(), (vx)a);
-        weights = (vb)_mm512_abs_epi8((vx)weights);
-    }
-#else
-    if (magnitudes) {  // |a| times w with a's sign
-        a = (vb)_mm256_sign_epi8((vx)weights, (vx)a);
-        weights = load_bytes(magnitudes);
-    } else if (is_signed) {
-        a = (vb)_mm256_sign_epi8((vx)a, (vx)weights);
-        weights = (vb)_mm256_abs_epi8((vx)weights);
-    }
-#endif
+    if (is_signed) without_signs(&weights, &a);
     return sum + (vi)MM(madd_epi16)(MM(maddubs_epi16)((vx)weights, (vx)a), (vx)((vs){0} + 1));
 #else
     return dot_bytes(BYTES, sum, weights, a);

@@ -84,19 +84,6 @@ ALWAYS_INLINE vb take_bit_each(vb x, int from) {
 #endif
 }
 
-// int8 weights and activations for a product of bytes without and with signs: weights lose their
-// signs, which activations take, none of which is -128.
-ALWAYS_INLINE void without_signs(vb *weights, vb *x) {
-#if defined SIMD_AVX512
-    __mmask64 negative = _mm512_movepi8_mask((vx)*weights);
-    *x = (vb)_mm512_mask_sub_epi8((vx)*x, negative, _mm512_setzero_si512(), (vx)*x);
-    *weights = (vb)_mm512_abs_epi8((vx)*weights);
-#elif defined SIMD_AVX2
-    *x = (vb)_mm256_sign_epi8((vx)*x, (vx)*weights);
-    *weights = (vb)_mm256_abs_epi8((vx)*weights);
-#endif
-}
-
 // Four of a vector's columns for each word, from `column` on. With four lanes and PAIRS, x has the
 // vector as load_pairs_of_x lays it, and they take two registers.
 typedef struct {

@@ -48,25 +48,22 @@ void unpack_super_block(WeightType type, SuperBlock at, int first, int end, Unpa
 
 // Of a type that the core decodes: n columns, whole blocks, of which `at` is the first.
 static SuperBlock decoded(WeightType type, const uint8_t *at, int n, SuperBlockCopy *out) {
-    const BlockType *block = &block_types[type];
+    BlockSize size = block_sizes[type];
     int every = layouts[type].columns / 16;
     memset(out, 0, sizeof *out);
-    for (int i = 0; i < n; i += block->weights) {
-        block->numbers(at, (int8_t *)out->values + i, out->scales + i / 16);
-        at += block->bytes;
-    }
+    for (int i = 0; i < n; i += size.weights, at += size.bytes)
+        block_types[type].numbers(at, (int8_t *)out->values + i, out->scales + i / 16);
     for (int s = 0; s < 2 * PARTS / every; s++) out->scales[s] = out->scales[s * every];
     return (SuperBlock){out->values, (const uint8_t *)out->scales};
 }
 
 SuperBlock super_block_at(const Matrix *m, int64_t row, int64_t index, SuperBlockCopy *copy) {
-    const Layout *layout = &layouts[m->type];
+    BlockSize size = block_sizes[m->type];
     int64_t first = index * SUPER_BLOCK;
     int64_t left = m->cols - first;
     if (is_coded(m->type)) {
         const uint8_t *start = (const uint8_t *)m->data + row * matrix_row_bytes(m);
-        const BlockType *block = &block_types[m->type];
-        const uint8_t *values = start + first / block->weights * block->bytes;
+        const uint8_t *values = start + first / size.weights * size.bytes;
         int n = left < SUPER_BLOCK ? (int)left : SUPER_BLOCK;
         uint8_t apart[MAX_BLOCK_BYTES];
         if (row < packed_rows(m)) {
@@ -76,18 +73,18 @@ SuperBlock super_block_at(const Matrix *m, int64_t row, int64_t index, SuperBloc
         return decoded(m->type, values, n, copy);
     }
     if (row < packed_rows(m)) {
-        int64_t n = (left < SUPER_BLOCK ? left : SUPER_BLOCK) / layout->values;
+        int64_t n = (left < SUPER_BLOCK ? left : SUPER_BLOCK) / size.weights;
         memset(copy, 0, sizeof *copy);
-        matrix_blocks(m, row, first / layout->values, n, copy->values);
+        matrix_blocks(m, row, first / size.weights, n, copy->values);
         return (SuperBlock){.values = copy->values};
     }
     int64_t row_values = m->type == WEIGHT_Q4 ? groups_of(m->cols) * Q4_PACK : m->cols;
     SuperBlock at = {.values = (const uint8_t *)m->data};
-    at.values += (row * row_values + first) / layout->values * layout->bytes;
+    at.values += (row * row_values + first) / size.weights * size.bytes;
     if (!is_ggml(m->type)) at.scales = group_scales(m, row, 4 * index);
     if (left >= SUPER_BLOCK) return at;
     if (is_ggml(m->type)) {
-        int64_t bytes = left / layout->values * layout->bytes;
+        int64_t bytes = left / size.weights * size.bytes;
         memset(copy->values, 0, sizeof copy->values);
         at.values = memcpy(copy->values, at.values, bytes);
     } else {
@@ -100,13 +97,12 @@ SuperBlock super_block_at(const Matrix *m, int64_t row, int64_t index, SuperBloc
 // Columns [first, end): scale * (q - zero) + offset.
 static void widen_columns(WeightType type, const Unpacked *u, int first, int end, float *out) {
     const Layout *layout = &layouts[type];
-    int zero = zero_bits_of(type) ? 1 << zero_bits_of(type) : 0;
     for (int i = first / LANES * LANES; i < end; i += LANES) {
         int s = i / layout->columns;
         vf scale = splat(u->scales[s]);
         vf offset = splat(layout->has_offset ? u->offsets[s] : 0);
         int8_t values[LANES];
-        for (int j = 0; j < LANES; j++) values[j] = (int8_t)(u->q[i + j] - zero);
+        for (int j = 0; j < LANES; j++) values[j] = (int8_t)(u->q[i + j] - zero_of(type));
         vf widened = load_i8(values) * scale + offset;
         if (i >= first && i + LANES <= end) {
             store(out + i - first, widened);
@@ -135,7 +131,7 @@ static void blocks_to_f32(const Matrix *m, int64_t row, int64_t col, int64_t n, 
 void matrix_row(const Matrix *m, int64_t row, int64_t col, int64_t n, float *out) {
     static const Number numbers[] = {
         [WEIGHT_F32] = NUMBER_F32, [WEIGHT_F16] = NUMBER_F16, [WEIGHT_BF16] = NUMBER_BF16};
-    int bytes = layouts[m->type].bytes;
+    int bytes = block_sizes[m->type].bytes;
     const uint8_t *at = (const uint8_t *)m->data + (row * m->cols + col) * bytes;
     if (m->type == WEIGHT_Q8) q8_to_f32(m, row, col, n, out);
     else if (m->type > WEIGHT_Q8) blocks_to_f32(m, row, col, n, out);

@@ -31,6 +31,11 @@ static const int8_t iq5_numbers[32] = {-126, -114, -103, -92, -83, -74, -65, -57
                                        -30,  -24,  -18,  -12, -6,  -1,  5,   11,  17,  23,  29,
                                        36,   43,   51,   59,  68,  77,  87,  97,  109, 121};
 
+// Twice the value of each nibble of MXFP4 and NVFP4, a float of four bits, |seef|: (-1)^s (1 + f / 2)
+// 2^(e - 1), and f / 2 where e = 0.
+static const int8_t fp4_numbers[16] = {0, 1,  2,  3,  4,  6,  8,  12,  // and the same below 0
+                                       0, -1, -2, -3, -4, -6, -8, -12};
+
 // A number of 16 bits, its lower byte first.
 static inline int word_of(const uint8_t *bytes) { return bytes[0] | bytes[1] << 8; }
 

@@ -96,17 +96,14 @@ static void decode_iq4_nl(const uint8_t *block, float *out) {
     }
 }
 
-// MXFP4: weight = 2^(e - 127) number[nibble]; e = 255 is NaN
+// MXFP4: weight = 2^(e - 128) number[nibble]; e = 255 is NaN
 //     0  |eeeeeeee|
 //     1  |16160000|17170101| ... |31311515|
-// A nibble is a float of four bits, |seef|: (-1)^s (1 + f / 2) 2^(e - 1), and f / 2 where e = 0.
 static void decode_mxfp4(const uint8_t *block, float *out) {
-    static const float numbers[8] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
-    float scale = block[0] == 255 ? NAN : ldexpf(1, block[0] - 127);
+    float half = block[0] == 255 ? NAN : ldexpf(1, block[0] - 128);
     for (int i = 0; i < 32; i++) {
-        int nibble = nibble_of(block + 1, i);
-        float number = numbers[nibble & 7];
-        out[i] = scale * (nibble & 8 ? -number : number);
+        float q = fp4_numbers[nibble_of(block + 1, i)];
+        out[i] = half * q;
     }
 }
 
@@ -238,31 +235,31 @@ static void decode_iq4_xs(const uint8_t *block, float *out) {
 }
 
 const BlockType block_types[N_WEIGHT_TYPES] = {
-    [WEIGHT_F32] = {"float32", 1, 4, .decode = decode_f32},
-    [WEIGHT_F16] = {"float16", 1, 2, .decode = decode_f16},
-    [WEIGHT_BF16] = {"bfloat16", 1, 2, .decode = decode_bf16},
-    [WEIGHT_Q8] = {"q8", 1, 1, .decode = NULL},
-    [WEIGHT_Q4] = {"q4", Q4_PACK, Q4_PACK / 2, .decode = NULL},
-    [WEIGHT_Q4_0] = {"Q4_0", 32, 18, {true, 1, 2, false}, .decode = decode_q4_0},
-    [WEIGHT_Q4_1] = {"Q4_1", 32, 20, {true, 2, 2, false}, .decode = decode_q4_1},
-    [WEIGHT_Q5_0] = {"Q5_0", 32, 22, {true, 1, 2, true}, .decode = decode_q5_0},
-    [WEIGHT_Q5_1] = {"Q5_1", 32, 24, {true, 2, 2, true}, .decode = decode_q5_1},
-    [WEIGHT_Q8_0] = {"Q8_0", 32, 34, {true, 1, 2, false}, .decode = decode_q8_0},
-    [WEIGHT_Q2_K] = {"Q2_K", 256, 84, .decode = decode_q2_k},
-    [WEIGHT_Q3_K] = {"Q3_K", 256, 110, .decode = decode_q3_k},
-    [WEIGHT_Q4_K] = {"Q4_K", 256, 144, {.is_possible = true}, .decode = decode_q4_k},
-    [WEIGHT_Q5_K] = {"Q5_K", 256, 176, {.is_possible = true}, .decode = decode_q5_k},
-    [WEIGHT_Q6_K] = {"Q6_K", 256, 210, {.is_possible = true}, .decode = decode_q6_k},
-    [WEIGHT_IQ4_NL] = {"IQ4_NL", 32, 18, {true, 1, 2, false}, .decode = decode_iq4_nl},
-    [WEIGHT_IQ4_XS] = {"IQ4_XS", 256, 136, {.is_possible = true}, .decode = decode_iq4_xs},
-    [WEIGHT_MXFP4] = {"MXFP4", 32, 17, {true, 1, 1, false}, .decode = decode_mxfp4},
-    [WEIGHT_IQ2_XXS] = {"IQ2_XXS", 256, 66, .numbers = numbers_iq2_xxs},
-    [WEIGHT_IQ2_XS] = {"IQ2_XS", 256, 74, .numbers = numbers_iq2_xs},
-    [WEIGHT_IQ2_S] = {"IQ2_S", 256, 82, .numbers = numbers_iq2_s},
-    [WEIGHT_IQ3_XXS] = {"IQ3_XXS", 256, 98, .numbers = numbers_iq3_xxs},
-    [WEIGHT_IQ3_S] = {"IQ3_S", 256, 110, .numbers = numbers_iq3_s},
-    [WEIGHT_NVFP4] = {"NVFP4", 64, 36, .numbers = numbers_nvfp4},
-    [WEIGHT_IQ5_K] = {"IQ5_K", 256, 176, {.is_possible = true}, .numbers = numbers_iq5_k},
+    [WEIGHT_F32] = {"float32", .decode = decode_f32},
+    [WEIGHT_F16] = {"float16", .decode = decode_f16},
+    [WEIGHT_BF16] = {"bfloat16", .decode = decode_bf16},
+    [WEIGHT_Q8] = {"q8", .decode = NULL},
+    [WEIGHT_Q4] = {"q4", .decode = NULL},
+    [WEIGHT_Q4_0] = {"Q4_0", {true, 1, 2, false}, .decode = decode_q4_0},
+    [WEIGHT_Q4_1] = {"Q4_1", {true, 2, 2, false}, .decode = decode_q4_1},
+    [WEIGHT_Q5_0] = {"Q5_0", {true, 1, 2, true}, .decode = decode_q5_0},
+    [WEIGHT_Q5_1] = {"Q5_1", {true, 2, 2, true}, .decode = decode_q5_1},
+    [WEIGHT_Q8_0] = {"Q8_0", {true, 1, 2, false}, .decode = decode_q8_0},
+    [WEIGHT_Q2_K] = {"Q2_K", .decode = decode_q2_k},
+    [WEIGHT_Q3_K] = {"Q3_K", .decode = decode_q3_k},
+    [WEIGHT_Q4_K] = {"Q4_K", {.is_possible = true}, .decode = decode_q4_k},
+    [WEIGHT_Q5_K] = {"Q5_K", {.is_possible = true}, .decode = decode_q5_k},
+    [WEIGHT_Q6_K] = {"Q6_K", {.is_possible = true}, .decode = decode_q6_k},
+    [WEIGHT_IQ4_NL] = {"IQ4_NL", {true, 1, 2, false}, .decode = decode_iq4_nl},
+    [WEIGHT_IQ4_XS] = {"IQ4_XS", {.is_possible = true}, .decode = decode_iq4_xs},
+    [WEIGHT_MXFP4] = {"MXFP4", {true, 1, 1, false}, .decode = decode_mxfp4},
+    [WEIGHT_IQ2_XXS] = {"IQ2_XXS", .numbers = numbers_iq2_xxs},
+    [WEIGHT_IQ2_XS] = {"IQ2_XS", .numbers = numbers_iq2_xs},
+    [WEIGHT_IQ2_S] = {"IQ2_S", .numbers = numbers_iq2_s},
+    [WEIGHT_IQ3_XXS] = {"IQ3_XXS", .numbers = numbers_iq3_xxs},
+    [WEIGHT_IQ3_S] = {"IQ3_S", .numbers = numbers_iq3_s},
+    [WEIGHT_NVFP4] = {"NVFP4", .numbers = numbers_nvfp4},
+    [WEIGHT_IQ5_K] = {"IQ5_K", {.is_possible = true}, .numbers = numbers_iq5_k},
     // removed in version 5
     [18] = {.name = "IQ1_S"},
     [19] = {.name = "IQ1_M"},

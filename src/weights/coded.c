@@ -179,14 +179,11 @@ static void add_bits(const uint8_t *bytes, int p, int value, int8_t *q) {
 
 // ---- tables ----
 
-// Twice the value of each nibble of NVFP4.
-static const int8_t nvfp4_numbers[16] = {0, 1,  2,  3,  4,  6,  8,  12,  // and the same below 0
-                                         0, -1, -2, -3, -4, -6, -8, -12};
-
 // NVFP4: weight = scale number. Sixteen weights share a scale, of which a block has four.
 //     0  |0eeeefff|0eeeefff| ...          scales 0 to 3
 //     4  |88880000|99991111| ...          weights 0 to 15, and eight bytes each of the others
-// A scale is (1 + f / 8) 2^(e - 7), and f 2^-9 where e is 0. 127 counts as 0. A nibble is one of MXFP4.
+// A scale is (1 + f / 8) 2^(e - 7), and f 2^-9 where e is 0. 127 counts as 0. It is halved, as numbers
+// are doubled.
 void numbers_nvfp4(const uint8_t *block, int8_t *q, float *scales) {
     for (int k = 0; k < 4; k++) {
         int e = block[k] >> 3 & 15;
@@ -200,8 +197,8 @@ void numbers_nvfp4(const uint8_t *block, int8_t *q, float *scales) {
     }
     for (int i = 0; i < 32; i++) {
         int8_t *at = q + i / 8 * 16 + i % 8;
-        at[0] = nvfp4_numbers[block[4 + i] & 15];
-        at[8] = nvfp4_numbers[block[4 + i] >> 4];
+        at[0] = fp4_numbers[block[4 + i] & 15];
+        at[8] = fp4_numbers[block[4 + i] >> 4];
     }
 }
 

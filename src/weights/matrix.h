@@ -41,6 +41,24 @@ static inline bool is_coded(WeightType type) { return type >= WEIGHT_IQ2_XXS; }
 // False with the reason if a number from a file, 0 or more, is not one of these.
 bool weight_type_check(int number, Error *err);
 
+// So many weights lie in so many bytes: a block of ggml's with its scales, our q8 and q4 without. 0: a
+// type that was removed. Here, so that loops for one type have constants.
+typedef struct {
+    short weights, bytes;
+} BlockSize;
+
+static const BlockSize block_sizes[N_WEIGHT_TYPES] = {
+    [WEIGHT_F32] = {1, 4},        [WEIGHT_F16] = {1, 2},        [WEIGHT_BF16] = {1, 2},
+    [WEIGHT_Q8] = {1, 1},         [WEIGHT_Q4] = {64, 32},       [WEIGHT_Q4_0] = {32, 18},
+    [WEIGHT_Q4_1] = {32, 20},     [WEIGHT_Q5_0] = {32, 22},     [WEIGHT_Q5_1] = {32, 24},
+    [WEIGHT_Q8_0] = {32, 34},     [WEIGHT_Q2_K] = {256, 84},    [WEIGHT_Q3_K] = {256, 110},
+    [WEIGHT_Q4_K] = {256, 144},   [WEIGHT_Q5_K] = {256, 176},   [WEIGHT_Q6_K] = {256, 210},
+    [WEIGHT_IQ4_NL] = {32, 18},   [WEIGHT_IQ4_XS] = {256, 136}, [WEIGHT_MXFP4] = {32, 17},
+    [WEIGHT_IQ2_XXS] = {256, 66}, [WEIGHT_IQ2_XS] = {256, 74},  [WEIGHT_IQ2_S] = {256, 82},
+    [WEIGHT_IQ3_XXS] = {256, 98}, [WEIGHT_IQ3_S] = {256, 110},  [WEIGHT_NVFP4] = {64, 36},
+    [WEIGHT_IQ5_K] = {256, 176},
+};
+
 enum {
     // values that share a scale in q8, in the files that we write and in quantized activations
     Q8_GROUP = 64,
@@ -64,7 +82,11 @@ typedef struct {
 int block_columns(WeightType type);
 
 // Bytes of the values of a row, and of the scales of all rows, which q8 and q4 have (else 0).
-int64_t matrix_row_bytes(const Matrix *matrix);
+static inline int64_t matrix_row_bytes(const Matrix *m) {
+    BlockSize block = block_sizes[m->type];
+    return (m->cols + block.weights - 1) / block.weights * block.bytes;
+}
+
 int64_t matrix_scale_bytes(const Matrix *matrix);
 // Bytes of all of it.
 int64_t matrix_bytes(const Matrix *matrix);
@@ -125,7 +147,6 @@ typedef struct {
 // Blocks of weights, as ggml's types have them and as our q4 does (blocks.c).
 typedef struct {
     const char *name;
-    int weights, bytes;  // of a block; 0: a type that was removed
     Packing packing;
     // The block's weights as float32. NULL: their scales lie elsewhere, or it has `numbers`.
     void (*decode)(const uint8_t *block, float *out);

@@ -41,55 +41,51 @@ static void reorder_fifths(uint8_t *word, bool in) {
 }
 
 // Moves all of the block: its words, and the bytes or float16 beside them.
-static void move_block(const BlockType *type, uint8_t *group, int64_t row, uint8_t *block,
-                       bool in) {
-    const Packing *p = &type->packing;
-    int words = (type->bytes - p->n_first * p->first_bytes) / WORD_BYTES;
+static void move_block(WeightType type, uint8_t *group, int64_t row, uint8_t *block, bool in) {
+    const Packing *p = &block_types[type].packing;
+    int bytes = block_sizes[type].bytes;
+    int words = (bytes - p->n_first * p->first_bytes) / WORD_BYTES;
     int at = 0;
     for (int i = 0; i < p->n_first; i++, at += p->first_bytes)
         move_bytes(group, row, block, at, p->first_bytes, in);
     uint8_t *fifths = in ? group + at * PACKED_ROWS + row * WORD_BYTES : block + at;
     for (int i = 0; i < words; i++, at += WORD_BYTES)
         move_bytes(group, row, block, at, WORD_BYTES, in);
-    if (at < type->bytes) move_bytes(group, row, block, at, type->bytes - at, in);
+    if (at < bytes) move_bytes(group, row, block, at, bytes - at, in);
     if (p->begins_with_fifths) reorder_fifths(fifths, in);
-}
-
-static int64_t row_bytes_of(const Matrix *m) {
-    return m->cols / block_types[m->type].weights * block_types[m->type].bytes;
 }
 
 // The group's blocks number `block` in a matrix that is packed.
 static int64_t group_at(const Matrix *m, int64_t row, int64_t block) {
     int64_t group = row / PACKED_ROWS * PACKED_ROWS;
-    return group * row_bytes_of(m) + block * PACKED_ROWS * block_types[m->type].bytes;
+    return group * matrix_row_bytes(m) + block * PACKED_ROWS * block_sizes[m->type].bytes;
 }
 
 void matrix_blocks(const Matrix *m, int64_t row, int64_t first, int64_t n, uint8_t *out) {
-    const BlockType *type = &block_types[m->type];
+    int bytes = block_sizes[m->type].bytes;
     const uint8_t *data = m->data;
     if (row >= packed_rows(m)) {
-        memcpy(out, data + row * row_bytes_of(m) + first * type->bytes, n * type->bytes);
+        memcpy(out, data + row * matrix_row_bytes(m) + first * bytes, n * bytes);
         return;
     }
     for (int64_t i = 0; i < n; i++) {
         uint8_t *group = (uint8_t *)data + group_at(m, row, first + i);
-        move_block(type, group, row % PACKED_ROWS, out + i * type->bytes, false);
+        move_block(m->type, group, row % PACKED_ROWS, out + i * bytes, false);
     }
 }
 
 Matrix matrix_packed(const Matrix *m, uint8_t *memory) {
-    const BlockType *type = &block_types[m->type];
+    BlockSize size = block_sizes[m->type];
     const uint8_t *data = m->data;
     Matrix packed = *m;
     packed.data = memory;
     packed.packed = true;
-    memcpy(memory, data, m->rows * row_bytes_of(m));
+    memcpy(memory, data, m->rows * matrix_row_bytes(m));
     for (int64_t row = 0; row < packed_rows(&packed); row++)
-        for (int64_t i = 0; i < m->cols / type->weights; i++) {
-            const uint8_t *block = data + row * row_bytes_of(m) + i * type->bytes;
+        for (int64_t i = 0; i < m->cols / size.weights; i++) {
+            const uint8_t *block = data + row * matrix_row_bytes(m) + i * size.bytes;
             uint8_t *group = memory + group_at(m, row, i);
-            move_block(type, group, row % PACKED_ROWS, (uint8_t *)block, true);
+            move_block(m->type, group, row % PACKED_ROWS, (uint8_t *)block, true);
         }
     return packed;
 }

@@ -5,24 +5,18 @@
 #include "matrix.h"
 
 bool weight_type_check(int number, Error *err) {
-    const BlockType *type = &block_types[number < N_WEIGHT_TYPES ? number : 0];
-    if (type->weights == 0)
+    int type = number < N_WEIGHT_TYPES ? number : 0;
+    if (block_sizes[type].weights == 0)
         return fail(err,
                     "weights of %s were removed in version 5.0: export a file of another type "
                     "(IQ2_XXS is the smallest, Q4_K_M the usual one)",
-                    type->name);
+                    block_types[type].name);
     return number < N_WEIGHT_TYPES ||
            fail(err, "impossible header: weight type %d (expected 0 to %d)", number,
                 N_WEIGHT_TYPES - 1);
 }
 
-int block_columns(WeightType type) { return is_ggml(type) ? block_types[type].weights : 1; }
-
-int64_t matrix_row_bytes(const Matrix *m) {
-    const BlockType *block = &block_types[m->type];
-    int64_t n_blocks = (m->cols + block->weights - 1) / block->weights;
-    return n_blocks * block->bytes;
-}
+int block_columns(WeightType type) { return is_ggml(type) ? block_sizes[type].weights : 1; }
 
 int64_t matrix_scale_bytes(const Matrix *m) {
     if (m->type != WEIGHT_Q8 && m->type != WEIGHT_Q4) return 0;
@@ -78,21 +72,22 @@ static void q4_row(const Matrix *m, int64_t row, float *out) {
 // ---- all of them ----
 
 // Decodes a block of coded.c.
-static void coded_block(const BlockType *block, const uint8_t *at, float *out) {
+static void coded_block(WeightType type, const uint8_t *at, float *out) {
     int8_t q[256];
     float scales[16];
-    block->numbers(at, q, scales);
-    for (int i = 0; i < block->weights; i++) out[i] = scales[i / 16] * (float)q[i];
+    block_types[type].numbers(at, q, scales);
+    for (int i = 0; i < block_sizes[type].weights; i++) out[i] = scales[i / 16] * (float)q[i];
 }
 
 static void blocks_row(const Matrix *m, int64_t row, const uint8_t *bytes, float *out) {
+    BlockSize size = block_sizes[m->type];
     const BlockType *block = &block_types[m->type];
     const uint8_t *at = bytes;
-    for (int64_t i = 0; i < m->cols; i += block->weights, at += block->bytes) {
+    for (int64_t i = 0; i < m->cols; i += size.weights, at += size.bytes) {
         uint8_t copy[MAX_BLOCK_BYTES];
         bool packed = row < packed_rows(m);
-        if (packed) matrix_blocks(m, row, i / block->weights, 1, copy);
-        if (block->numbers) coded_block(block, packed ? copy : at, out + i);
+        if (packed) matrix_blocks(m, row, i / size.weights, 1, copy);
+        if (block->numbers) coded_block(m->type, packed ? copy : at, out + i);
         else block->decode(packed ? copy : at, out + i);
     }
 }

@@ -436,7 +436,7 @@ static void fuzz_blocks(const uint8_t *data, size_t size) {
     const WeightType type = (WeightType)(WEIGHT_Q4_0 + data[0] % (N_WEIGHT_TYPES - WEIGHT_Q4_0));
     const int columns = block_columns(type);
     if (columns == 0) return;  // a type that was removed
-    const size_t block_bytes = (size_t)block_types[type].bytes;
+    const size_t block_bytes = (size_t)block_sizes[type].bytes;
     const int n = (int)((size - 2) / block_bytes) * columns, from = n ? data[1] % n : 0;
     if (n == 0 || n > MOST) return;
     const size_t row_bytes = (size_t)(n / columns) * block_bytes;

@@ -2,6 +2,7 @@
 """Times rope.c beside other programs, in turn, on models with random weights, and prints docs/speed.md's tables.
 
     tools/measure/bench.py --beside ../ik_llama.cpp/build/bin        # the first table: every type beside ik_llama.cpp
+    tools/measure/bench.py --beside ... --write                      # only its models, so that a quiet hour can measure
     tools/measure/bench.py                                           # rope.c alone, row by row
     tools/measure/bench.py --llama2c ../llama2.c/run --llama-cpp ../llama.cpp/build/bin/llama-bench \\
                    --ik ../ik_llama.cpp/build/bin/llama-bench
@@ -253,6 +254,12 @@ def tokens(speed):
     return format(speed, ',.0f' if speed >= 100 else '.1f')
 
 
+def write_models(options, ours, theirs):
+    for label, model, kind in TABLE:
+        if options.only in label:
+            print(*dict.fromkeys((ours.file(model, kind), theirs.file(model, kind))), sep='\n', flush=True)
+
+
 def ways_of_ik(options, program):
     return LlamaBench(options, program, *(('-fa', '1', '-rtr', repack) for repack in '01'))
 
@@ -261,6 +268,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--run', default=os.path.join(ROOT, 'run'))
     parser.add_argument('--beside', metavar='FOLDER', help="the first table, beside this folder's llama-bench")
+    parser.add_argument('--write', action='store_true', help='with --beside: write its models and measure nothing')
     parser.add_argument('--llama2c', help="llama2.c's run, built with -Ofast -fopenmp -march=native")
     parser.add_argument('--llama-cpp', help='llama-bench')
     parser.add_argument('--ik', help="ik_llama.cpp's llama-bench")
@@ -280,7 +288,10 @@ def main():
         options.llama_quantize = os.path.join(options.beside, 'llama-quantize')
         bench = os.path.join(options.beside, 'llama-bench')
         repacks = ' -rtr' in output_of([bench, '--help'], 1, both=True)
-        every_type(options, ours, ways_of_ik(options, bench) if repacks else LlamaBench(options, bench, ('-fa', '1')))
+        theirs = ways_of_ik(options, bench) if repacks else LlamaBench(options, bench, ('-fa', '1'))
+        if options.write:
+            return write_models(options, ours, theirs)
+        every_type(options, ours, theirs)
         return print('\n' + '; '.join(ours.yardsticks).replace('# ', ''))
     programs = [('rope.c', ours)]
     if options.llama2c:
