@@ -443,7 +443,7 @@ def test_full_layers_that_do_not_turn():
     check(result.status == 0 and last.startswith('# holds to 4096: read whole') and 'reach\t' not in result.out, 'NoPE holds', last)
     for method, told in (('none', False), ('yarn', True), ('streaming', False)):
         result = run(model, '--ppl', os.path.join(ROOT, 'book.txt'), '-n', 512, '-z', TOKENIZER, '--rope', method)
-        check(('rope %s has no effect' % method in result.err) == told and 'times the trained' not in result.err,
+        check(('rope %s: no effect' % method in result.err) == told and 'times the trained' not in result.err,
               'warnings of %s where full layers do not turn' % method, result.err)
 
 

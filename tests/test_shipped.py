@@ -124,12 +124,20 @@ def sibling(n):
     check(run(SIBLING, '-n', '1000', '-t', '0', '-i', 'The').status == 0, 'the sibling writes a long text')
 
 
-def test_first_command():
-    """The README's first command, as written there."""
+def test_first_commands():
+    """The README's first command reads as it says, and its command that writes does."""
     readme = open(os.path.join(ROOT, 'README.md'), encoding='utf-8').read()
-    command = next(line.strip() for line in readme.splitlines() if line.startswith('    make && ./run'))
-    done = subprocess.run(command, shell=True, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    check(done.returncode == 0 and len(done.stdout) > 1000, 'the first command of the README', done.stderr[-200:])
+
+    def output(start):
+        command = next(line.strip() for line in readme.splitlines() if line.startswith('    ' + start))
+        done = subprocess.run(command, shell=True, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        check(done.returncode == 0, 'the README: ' + command, done.stderr[-200:])
+        return done.stdout.decode()
+
+    rows = [line.split('\t') for line in output('make && ./run').splitlines()]
+    far = {row[0]: float(row[5]) for row in rows if row[1:3] == ['4096', '8192']}
+    check(far['yarn'] < 50 and far['none'] > 2 * far['yarn'], 'plain RoPE breaks in the first command of the README', far)
+    check(len(output('./run model.bin -n 1024 --rope yarn')) > 1000, 'and the model writes')
 
 
 if not os.path.exists(MODEL):
