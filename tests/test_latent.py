@@ -271,13 +271,13 @@ def vectors(c, layer):
     return [head_dim, c['value_dim'] or head_dim] * n_kv_heads if kv_layer == layer else []
 
 
-def bytes_of(c, layer, kv):
-    """Of a token. Values fill whole vectors of 16 but in q4; a vector of q8 has a scale, and 32 numbers of q4 have one.
-    A value of q4 is whole blocks of 32."""
+def bytes_of(c, layer, kv, whole=16):
+    """Of a token. Values fill vectors of `whole` numbers; a vector of q8 has a scale, and 32 numbers of q4 have one. A
+    value of q4 is whole blocks of 32."""
     own = vectors(c, layer)
     if kv == 'q4':
         return sum(((n + 31) // 32 * 16 if i % 2 else n // 2) + (n + 31) // 32 * 2 for i, n in enumerate(own))
-    kept = [n if i % 2 == 0 else (n + 15) // 16 * 16 for i, n in enumerate(own)]
+    kept = [n if i % 2 == 0 else (n + whole - 1) // whole * whole for i, n in enumerate(own)]
     return sum(kept) * {'f16': 2, 'f32': 4, 'q8': 1}[kv] + 4 * len(own) * (kv == 'q8')
 
 
@@ -295,9 +295,9 @@ def test_memory():
             found = table(good(path, '--explain', '--kv', kv, '-n', 60, '--tsv').out)[0]
             said = [found['cache'], int(found['cache_token_bytes']), int(found['cache_bytes'])]
             whole, n_keys = 64 * token, 0
-            if kv == 'q4' and not c['kv_rank']:  # the first block is float16, and each key has a mean
+            if kv == 'q4' and not c['kv_rank']:  # the first block is float16, as wide, and each key has a mean
                 n_keys = sum(sum(vectors(c, layer)[::2]) for layer in layers)
-                whole = 64 * sum(bytes_of(c, layer, 'f16') for layer in layers) + 4 * n_keys
+                whole = 64 * sum(bytes_of(c, layer, 'f16', 32) for layer in layers) + 4 * n_keys
             check(said[:2] == [kv, token] and 0 <= said[2] - whole < 64 * len(layers), what, (said, token, whole))
             check(('cache_latent' in found) == bool(c['kv_rank']), what + ': latent', found)
             check(found.get('cache_borrowing_layers') == ('1' if 'shapes' in c else None), what + ': shared', found)

@@ -150,7 +150,7 @@ def test_full_layers_at_rest():
             said = run('--rope-json', *options, '--rope-config', path)
             block = json.loads(said.out.splitlines()[-1])
             check(block['rope_type'] == expected and 'of the sliding layers' in said.out, name, (options, said))
-            check('has no effect' in said.err or '--rope' not in options, 'and said: ' + name, said.err)
+            check('rope yarn: no effect' in said.err or '--rope' not in options, 'and said: ' + name, said.err)
             back = explained(pasted(values, said.out))[2]
             check((back == rows) == (expected == 'linear') and back, 'read back: ' + name, (options, back[-1:], rows[-1:]))
             write(path, json.dumps(values))

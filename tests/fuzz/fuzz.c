@@ -10,6 +10,7 @@
 #undef main
 
 #include "src/configs/json.h"
+#include "src/configs/write.h"
 #include "src/engines/engines.h"
 
 #include <fcntl.h>
