@@ -174,8 +174,9 @@ def test_more_time_decides_more():
                     continue
                 what = row.pop('check'), row.pop('length')
                 first = decided.setdefault(what, row)
-                check(first['verdict'] == row['verdict'] and alike(first['value'], row['value'], 0.01),
-                      '%s at %s is decided once' % what, (first, row))
+                # Where a short text finds too few keys to compare with, any number of them may have been asked.
+                same = row['verdict'] == 'unknown' or alike(first['value'], row['value'], 0.01)
+                check(first['verdict'] == row['verdict'] and same, '%s at %s is decided once' % what, (first, row))
         known = [status for status in answers if status != UNDECIDED]
         check(known and len(set(known)) == 1 and answers[-len(known):] == known, 'one answer', (options, answers))
 
