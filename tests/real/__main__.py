@@ -162,6 +162,9 @@ def test_key_words():
         for path, status, rows in ((whole, 0, {'perplexity': 'ok', 'keys': 'ok', 'key-words': 'ok'}),
                                    (forgetful, 1, {'perplexity': 'ok', 'keys': 'unknown', 'key-words': 'fail'})):
             done = run(path, '--check', '-n', 8192, '--budget', 500, '-z', os.path.join(folder, 'whole.tokenizer.bin'))
+            if done.returncode == 3:  # a slow or busy machine
+                skip('%s: undecided after 500 s' % os.path.basename(path))
+                continue
             lines = [line.split('\t') for line in done.stdout.splitlines() if line.count('\t') == 6]
             found = {line[0]: line[5] for line in lines if line[1] == '8192' and line[0] in rows}
             check(done.returncode == status and found == rows, os.path.basename(path), (done.stdout, done.stderr[-300:]))
