@@ -137,8 +137,9 @@ def carry_out(job, source, out, with_tokenizer, force):
             with replacing(out) as file:
                 write_gguf(file, model, tokenizer, name_of(source))
         types = ' and '.join(TYPE_NAMES[dtype] for dtype in most_used(model.model))
-    job.note('wrote %s: %s, %s' % (out, types, '%d tokens' % len(tokenizer['tokens']) if tokenizer else
-                                   'no tokenizer'))
+        # Before the model is closed: an interrupt from here on comes after the work.
+        job.note('wrote %s: %s, %s' % (out, types, '%d tokens' % len(tokenizer['tokens']) if tokenizer else
+                                       'no tokenizer'))
 
 
 def read_source(job, source):
@@ -234,7 +235,8 @@ def main(arguments):
     except (MemoryError, RecursionError) as error:
         say('%s: is too much for this machine (%s)' % (names[0], type(error).__name__))
     except KeyboardInterrupt:
-        say('interrupted, nothing was written')
+        for note in [note for note in job.notes if note.startswith('wrote ')] or ['interrupted, nothing was written']:
+            say(note)
         return INTERRUPTED
     return TROUBLE
 
