@@ -206,7 +206,7 @@ MethodName settings_method_name(const RopeConfig *c) {
 }
 
 bool settings_read_setting(RopeSettings *s, const char *key, const char *value, Error *err) {
-    char names[200] = "";
+    char names[240] = "";
     const char *nearest = "";
     for (int i = 0; i < N_ROPE_SETTINGS; i++) {
         if (!rope_settings[i].option) continue;

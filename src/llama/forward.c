@@ -45,7 +45,8 @@ static void attention(Plain *p, float *x) {
     matmul(keys + p->i * kv, &w->wk, p->normed, p->row);
     matmul(values + p->i * kv, &w->wv, p->normed, p->row);
 
-    float scale = (float)rope_logn(p->rope, p->i) * (1 / sqrtf((float)d));
+    double grown = rope_logn(p->rope, p->i) * query_temperature(p->rope, p->i);
+    float scale = (float)grown * (1 / sqrtf((float)d));
     for (int h = 0; h < m->n_heads; h++) {
         const float *q = p->q + h * d;
         int64_t head = h / sharing * d;

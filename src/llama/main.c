@@ -1,8 +1,15 @@
 // main of ./llama: a Llama, and nothing else.
 #include "tiny.h"
 
+// Settings of RoPE by layer, which a header may have, are others' (src/decoder/rope_layers.c).
 static bool plan_llama(Plain *p, const RopeSettings *given, RopePlan *plan, Error *err) {
-    return settings_resolve(given, &p->model->rope, 0, p->context, plan, err);
+    const RopeConfig *own = &p->model->rope;
+    if (own->unscaled_positions || own->temperature_unturned || own->mscale_in_scores)
+        return fail(err, "the model is no Llama alone: its header has %s (./core runs it)",
+                    own->unscaled_positions     ? "unscaled_positions"
+                    : own->temperature_unturned ? "temperature_unturned"
+                                                : "mscale_in_scores");
+    return settings_resolve(given, own, 0, p->context, plan, err);
 }
 
 int main(int argc, char **argv) {

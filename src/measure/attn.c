@@ -56,10 +56,11 @@ bool show_attention(Job *job, Error *err) {
     const int head = job->options->attn[1];
     const int n = (int)job->n_ids;
     const int layers = job->model->config.n_layers;
-    const int heads = job->model->config.n_heads;
-    if (layer >= layers || head >= heads)
-        return fail(err, "--attn %d.%d: the model has layers 0 to %d and heads 0 to %d", layer,
-                    head, layers - 1, heads - 1);
+    const int heads = layer < layers ? job->model->layers[layer].extra->shape.n_heads
+                                     : job->model->config.n_heads;
+    if (layer >= layers || (heads > 0 && head >= heads))
+        return fail(err, "--attn %d.%d: the model has layers 0 to %d and %sheads 0 to %d", layer,
+                    head, layers - 1, layer < layers ? "there " : "", heads - 1);
     if (!layer_attends(&job->model->layers[layer]))
         return fail(err, "--attn %d.%d: layer %d %s, and does not attend", layer, head, layer,
                     layer_mixes(&job->model->layers[layer]) ? "keeps a state"

@@ -85,7 +85,7 @@ static int first_beyond(const RopeConfig *r, double limit, int length) {
     enum { MOST_PAIRS = 1 << 24 };
     const double pairs = length * (length + 1.0) / 2;
     if (r->map->distance || (r->all_slide && r->window > 0))
-        return first_beyond_by_pairs(r, limit, length, 1 + (int)(pairs / MOST_PAIRS));
+        return first_beyond_by_pairs(r, limit, length, 1 + (int)fmin(pairs / MOST_PAIRS, length));
     // Keys beyond near(i) are those up to i - near(i), which does not fall: the least counts.
     double least = INFINITY;
     int n_far = 0;
