@@ -1001,66 +1001,6 @@ static void test_spreads(void) {
               "without a spread, token %d", i);
 }
 
-// ---- the cache ----
-
-enum { KEY = 40, VALUE = 24, KEPT = 70 };
-
-static KvCache rounded_cache(KvType kept, bool rounds, KvType keys, KvType values, Arena *arena) {
-    KvCache c = {.kept = kept, .n_kv_heads = 1, .head_dim = KEY, .value_dim = VALUE};
-    c.positions = KEPT;
-    c.rounds = rounds;
-    c.keys_as = keys;
-    c.values_as = values;
-    for (int pass = 0; pass < 2; pass++) {
-        kv_cache_lay_out(&c, arena);
-        if (pass == 0 && !arena_open(arena, "a cache", &err)) exit(2);
-    }
-    return c;
-}
-
-// What is read of a position: its key, then its value.
-static void read_position(const KvCache *c, int p, float out[KEY + VALUE]) {
-    float keys[KEY * KV_BLOCK], values[KV_BLOCK * 64];
-    const KvBlock b = kv_cache_block(c, 0, p / KV_BLOCK);
-    const int at = p % KV_BLOCK;
-    kv_block_keys(c, &b, 0, KEY, keys);
-    kv_block_values(c, &b, at + 1, values);
-    for (int i = 0; i < KEY; i++)
-        out[i] = keys[i * KV_BLOCK + at] * (b.key_scales ? b.key_scales[at] : 1);
-    for (int i = 0; i < VALUE; i++)
-        out[KEY + i] = values[at * c->value_width + i] * (b.value_scales ? b.value_scales[at] : 1);
-    kv_cache_rotate_back(c, out + KEY);
-}
-
-// A cache of float32 that rounds keys, values or both reads as those that keep them so.
-static void test_rounded_cache(void) {
-    static const KvType kinds[] = {KV_F16, KV_Q8, KV_Q4};
-    for (int k = 0; k < 9; k++) {
-        Arena arenas[3] = {{0}};
-        KvCache caches[3] = {
-            rounded_cache(kinds[k / 3], false, 0, 0, &arenas[0]),
-            rounded_cache(kinds[k % 3], false, 0, 0, &arenas[1]),
-            rounded_cache(KV_F32, true, kinds[k / 3], kinds[k % 3], &arenas[2]),
-        };
-        int wrong = 0, rounded = 0;
-        for (int p = 0; p < KEPT; p++) {
-            float x[KEY + VALUE], read[3][KEY + VALUE];
-            for (int i = 0; i < KEY + VALUE; i++) x[i] = (float)(random_bits() % 2000) / 1000 - 1;
-            for (int c = 0; c < 3; c++) {
-                kv_cache_write(&caches[c], 0, p, x, x + KEY);
-                read_position(&caches[c], p, read[c]);
-            }
-            for (int i = 0; i < KEY + VALUE; i++) {
-                wrong += read[2][i] != read[i < KEY ? 0 : 1][i];
-                rounded += read[2][i] != x[i];
-            }
-        }
-        check(wrong == 0 && rounded > KEPT * KEY / 2, "keys as %s, values as %s: %d wrong",
-              kv_type_names[kinds[k / 3]], kv_type_names[kinds[k % 3]], wrong);
-        for (int c = 0; c < 3; c++) arena_close(&arenas[c]);
-    }
-}
-
 int main(int argc, char **argv) {
     int quick = argc > 1 && strcmp(argv[1], "quick") == 0;
     test_positions(quick);
@@ -1073,7 +1013,6 @@ int main(int argc, char **argv) {
     test_rotated();
     test_nucleus(quick);
     test_spreads();
-    test_rounded_cache();
     test_products(quick);
     return finish();
 }

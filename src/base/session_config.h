@@ -65,10 +65,6 @@ typedef struct {
     const RopeConfig *rope;     // complete, and checked; of a plan that outlives the session
     const RopeConfig *sliding;  // of layers with LAYER_SLIDING; not used if the model has none
     KvType kv;
-    // The cache is float32, and holds what keys and values are when these kinds have kept them:
-    // what either costs by itself. Latent attention has keys alone.
-    bool rounds_kv;
-    KvType keys_as, values_as;
     // quantized weights multiply float32, and not activations that are rounded to int8
     bool floats;
     int context;  // most tokens that the session will hold

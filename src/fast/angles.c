@@ -64,8 +64,7 @@ void angles_lay_out(Angles *a, Arena *arena, const SessionConfig *c, const RopeC
     rope_frequencies(rope, 1, &first);
     rope_frequencies(rope, spread->length ? spread->length : c->context, &last);
     // Turned later, the first positions of unscaled_positions would turn as the others.
-    bool is_q4 = c->rounds_kv ? c->keys_as == KV_Q4 : c->kv == KV_Q4;
-    bool later = is_q4 && rope->unscaled_positions == 0;
+    bool later = c->kv == KV_Q4 && rope->unscaled_positions == 0;
     bool turns_later = !c->stale_keys && (later || !are_equal(&first, &last));
     int64_t n_blocks = ((int64_t)c->context + KV_BLOCK - 1) / KV_BLOCK;
     int one = spread->length ? 0 : 1;

@@ -58,8 +58,6 @@ static int to_nibble(float x, float inverse) {
     return (int)fmaxf(0, fminf(15, x * inverse + 8.5f));  // NaN: 15
 }
 
-static float of_nibble(int nibble, float scale) { return scale * (float)(nibble - 8); }
-
 // Position p of a block.
 static void pack_key(const KvCache *c, Packed at, int64_t p, const float *key) {
     const int shift = p < HALF_BLOCK ? 0 : 4;
@@ -115,26 +113,11 @@ static void unpack_value_rows(const KvCache *c, Packed at, int64_t n, float *out
     rows_of_4_bits(out, at.values, n * packs, HALF_PACK, scales);
 }
 
-// A row of n numbers as they are read when they were kept as 4 bits.
-static void round_to_packs(float *out, const float *x, int64_t n) {
-    for (int64_t at = 0; at < n; at += PACK) {
-        uint8_t bytes[SCALE_BYTES];
-        float scale;
-        int64_t count = n - at < PACK ? n - at : PACK;
-        float inverse = put_pack_scale(bytes, x + at, count);
-        numbers_to_f32(&scale, bytes, NUMBER_F16, 1);
-        for (int64_t i = at; i < at + count; i++)
-            out[i] = of_nibble(to_nibble(x[i], inverse), scale);
-    }
-}
-
 // ---- all kinds ----
 
-// Whether values are kept as 4 bits, and rotated before.
-static bool is_rotated(const KvCache *c) {
-    KvType values = c->rounds ? c->values_as : c->kept;
-    return values == KV_Q4 && !c->values_in_keys;
-}
+// Whether the cache has 4 bits and values of its own: then keys are kept less their mean, and values
+// rotated.
+static bool is_centered(const KvCache *c) { return c->kept == KV_Q4 && !c->values_in_keys; }
 
 // Multiplies x (n) by a Hadamard matrix over the root of its width, block by block: each block is as
 // wide as the largest power of two that divides n. It is its own inverse. A number that is larger
@@ -156,21 +139,14 @@ static void rotate_by_hadamard(float *x, int64_t n) {
 }
 
 void kv_cache_rotate_back(const KvCache *c, float *mixed) {
-    if (c->kept == KV_Q4 && is_rotated(c)) rotate_by_hadamard(mixed, c->value_dim);
-}
-
-// Whether keys are kept as 4 bits less their mean.
-static bool is_centered(const KvCache *c) {
-    KvType keys = c->rounds ? c->keys_as : c->kept;
-    return keys == KV_Q4 && !c->values_in_keys;
+    if (is_centered(c)) rotate_by_hadamard(mixed, c->value_dim);
 }
 
 bool kv_cache_is_in_order(const KvCache *c) { return is_centered(c); }
 
 // Whether keys are kept as 8 bits, divided by how large their bias makes them.
 static bool is_sized(const KvCache *c) {
-    KvType keys = c->rounds ? c->keys_as : c->kept;
-    return keys == KV_Q8 && c->bias && !c->values_in_keys;
+    return c->kept == KV_Q8 && c->bias && !c->values_in_keys;
 }
 
 // How large a bias (n) makes the elements of keys: its length in each pair, and as much again as all
@@ -201,7 +177,7 @@ void kv_cache_lay_out(KvCache *c, Arena *arena) {
     c->block_bytes =
         c->kept == KV_Q4 ? packed_block_bytes(c) : plain_block_bytes(c, (Number)c->kept);
     c->first_bytes =
-        c->kept == KV_Q4 && is_centered(c) ? plain_block_bytes(c, NUMBER_F16) : c->block_bytes;
+        is_centered(c) ? plain_block_bytes(c, NUMBER_F16) : c->block_bytes;
     c->head_bytes = c->n_blocks > 0 ? c->first_bytes + (c->n_blocks - 1) * c->block_bytes : 0;
     if (is_centered(c)) c->means = arena_take(arena, c->n_kv_heads * c->head_dim, sizeof *c->means);
     if (c->means) memset(c->means, 0, c->n_kv_heads * c->head_dim * sizeof *c->means);
@@ -290,42 +266,6 @@ static void center(const KvCache *c, int kv_head, const float *key, float *out) 
     for (int64_t e = 0; e < c->head_dim; e++) out[e] = key[e] - mean[e];
 }
 
-// A row of n numbers as it is read when it was kept as a kind other than 4 bits.
-static void round_row(float *out, const float *x, int64_t n, KvType kind) {
-    uint8_t kept[MAX_KEY * sizeof(float)];
-    const float scale = numbers_from_f32(kept, (Number)kind, x, n);
-    numbers_to_f32(out, kept, (Number)kind, n);
-    scale_by(out, scale, n);
-}
-
-static void round_key(const KvCache *c, int kv_head, int position, const float *key, float *out) {
-    if (c->keys_as != KV_Q4) {
-        round_row(out, key, c->head_dim, c->keys_as);
-    } else if (!is_centered(c)) {
-        round_to_packs(out, key, c->head_dim);
-    } else if (position < KV_BLOCK) {
-        round_row(out, key, c->head_dim, KV_F16);
-    } else {
-        float centered[MAX_KEY];
-        center(c, kv_head, key, centered);
-        round_to_packs(out, centered, c->head_dim);
-        add_to(out, c->means + kv_head * c->head_dim, c->head_dim);
-    }
-}
-
-static void round_value(const KvCache *c, int position, const float *value, float *out) {
-    float rotated[MAX_KEY];
-    if (c->values_as != KV_Q4) {
-        round_row(out, value, c->value_dim, c->values_as);
-        return;
-    }
-    memcpy(rotated, value, c->value_dim * sizeof *value);
-    rotate_by_hadamard(rotated, c->value_dim);
-    if (position >= KV_BLOCK) round_to_packs(out, rotated, c->value_dim);
-    else round_row(out, rotated, c->value_dim, KV_F16);
-    rotate_by_hadamard(out, c->value_dim);
-}
-
 static void write_packed(KvCache *c, int kv_head, int64_t p, uint8_t *start, const float *key,
                          const float *value) {
     float centered[MAX_KEY];
@@ -355,8 +295,7 @@ static void write_in_place(KvCache *c, int64_t p, uint8_t *start, const float *k
 
 void kv_cache_write(KvCache *c, int kv_head, int position, const float *key, const float *value) {
     float sized[MAX_KEY];
-    float kept_key[MAX_KEY];
-    float kept_value[MAX_KEY];
+    float rotated[MAX_KEY];
     int64_t block = position / KV_BLOCK;
     int64_t p = position % KV_BLOCK;
     uint8_t *start = block_at(c, kv_head, block);
@@ -366,17 +305,10 @@ void kv_cache_write(KvCache *c, int kv_head, int position, const float *key, con
         for (int64_t e = 0; e < c->head_dim; e++) sized[e] = key[e] / sizes[e];
         key = sized;
     }
-    if (c->rounds) {
-        round_key(c, kv_head, position, key, kept_key);
-        key = kept_key;
-    }
-    if (c->rounds && !c->values_in_keys) {
-        round_value(c, position, value, kept_value);
-        value = kept_value;
-    } else if (is_rotated(c)) {
-        memcpy(kept_value, value, c->value_dim * sizeof *value);
-        rotate_by_hadamard(kept_value, c->value_dim);
-        value = kept_value;
+    if (is_centered(c)) {
+        memcpy(rotated, value, c->value_dim * sizeof *value);
+        rotate_by_hadamard(rotated, c->value_dim);
+        value = rotated;
     }
     if (is_packed(c, block)) write_packed(c, kv_head, p, start, key, value);
     else write_in_place(c, p, start, key, value);

@@ -49,9 +49,6 @@ typedef struct {
     int positions;      // most that it will hold
     int64_t value_dim;  // 0: head_dim
     bool values_in_keys;
-    // What is kept as float32 has first been kept as these kinds.
-    bool rounds;
-    KvType keys_as, values_as;
     const float *bias;    // (n_kv_heads, head_dim) that the model adds to all keys; NULL: none
     int64_t value_width;  // value_dim in whole vectors of the widest kind, then zeros
     int64_t n_blocks, block_bytes;

@@ -35,15 +35,6 @@ KvCache layer_cache(const FastKinds *known, const Model *model, const Layer *lay
     return c;
 }
 
-// A layer's cache with the types that a session asks for.
-static KvCache cache_asked(KvCache c, const SessionConfig *config) {
-    c.rounds = config->rounds_kv;
-    c.keys_as = config->keys_as;
-    c.values_as = config->values_as;
-    if (c.rounds) c.kept = KV_F32;
-    return c;
-}
-
 // The cache of each layer, and what its attention needs. Returns their bytes.
 static uint64_t lay_out_caches(Transformer *t, Arena *arena, AttentionNeeds *needs) {
     const Model *model = t->model;
@@ -55,7 +46,6 @@ static uint64_t lay_out_caches(Transformer *t, Arena *arena, AttentionNeeds *nee
         const Layer *layer = &model->layers[l];
         const int source = layer->extra->shape.kv_layer;
         KvCache own = layer_cache(t->known, model, layer, config->kv, config->context);
-        own = cache_asked(own, config);
         if (t->caches) t->caches[l] = (KvCache){0};
         if (own.n_kv_heads == 0) continue;
         if (source == l) kv_cache_lay_out(&own, arena);

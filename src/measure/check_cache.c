@@ -1,5 +1,5 @@
 // The row of --check about what the cache costs, which --max-cache asks for: what rounding of keys and
-// values changes (KIVI, arXiv 2402.02750, rounds them apart).
+// values changes.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,40 +14,29 @@ enum {
     CACHE_SAMPLE = 16,    // tokens of a sample
 };
 
-// What of a cache is rounded, with the name of its row.
-typedef struct {
-    const char *row;
-    KvType keys, values;
-} CachePart;
-enum { Q8_KEYS, Q8_VALUES, Q8_CACHE, Q4_KEYS, Q4_VALUES, Q4_CACHE, N_CACHE_PARTS };
-_Static_assert((int)N_CACHE_PARTS <= (int)MOST_OTHERS, "a row has room for them");
-static const CachePart cache_parts[N_CACHE_PARTS] = {
-    {"cache-q8-keys", KV_Q8, KV_F16},   {"cache-q8-values", KV_F16, KV_Q8},
-    {"cache-q8", KV_Q8, KV_Q8},         {"cache-q4-keys", KV_Q4, KV_F16},
-    {"cache-q4-values", KV_F16, KV_Q4}, {"cache-q4", KV_Q4, KV_Q4}};
+// The caches that round, by their type: a row has one of `others` for each.
+static const char *const rows[N_KV_TYPES] = {[KV_Q8] = "cache-q8", [KV_Q4] = "cache-q4"};
+_Static_assert((int)N_KV_TYPES <= (int)MOST_OTHERS, "a row has room for them");
 
 static bool wants_cache(const Check *c, int length) {
     (void)length;
     return c->max_cache >= 0 && c->window >= CACHE_WINDOW;
 }
 
-// The part that the cache of the job is; -1: it is not rounded.
-static int part_in_force(const Check *c) {
-    const KvType kv = session_config(c->job, c->job->plans, c->window).kv;
-    return kv == KV_Q8 ? Q8_CACHE : kv == KV_Q4 ? Q4_CACHE : -1;
+static KvType kv_in_force(const Check *c) {
+    return session_config(c->job, c->job->plans, c->window).kv;
 }
 
-// Whether a part of the cache is reported: where the cache is not rounded, all are.
-static bool asks_for_part(const Check *c, int part) {
-    const int in_force = part_in_force(c);
-    return in_force < 0 || cache_parts[part].keys == cache_parts[in_force].keys ||
-           cache_parts[part].values == cache_parts[in_force].values;
+// Whether a cache is reported: the one in force, or all where that is not rounded.
+static bool asks_for(const Check *c, int kv) {
+    const KvType in_force = kv_in_force(c);
+    return rows[kv] && (!rows[in_force] || kv == (int)in_force);
 }
 
 static double cache_seconds(const Check *c, const Row *row) {
     int readings = 1;
     (void)row;
-    for (int part = 0; part < N_CACHE_PARTS; part++) readings += asks_for_part(c, part);
+    for (int kv = 0; kv < N_KV_TYPES; kv++) readings += asks_for(c, kv);
     return readings * stretch_seconds(c);
 }
 
@@ -74,16 +63,14 @@ typedef struct {
     double changes[CACHE_TOKENS];
 } CacheReading;
 
-static bool read_rounded(Check *c, const Row *row, CachePart part, const int32_t *text,
-                         CacheReading *r, Error *err) {
+static bool read_by(Check *c, const Row *row, int kv, const int32_t *text, CacheReading *r,
+                    Error *err) {
     const int n = c->window;
     const int64_t vocab_size = c->job->model->config.vocab_size;
     RopePlan plan = spread_plan(c, row);
     SessionConfig config = timed_config(c, &plan, n);
-    config.rounds_kv = true;
+    config.kv = kv;
     config.floats = true;  // rounding of activations would change as much as q8 does
-    config.keys_as = part.keys;
-    config.values_as = part.values;
     Session *s = session_new(c->job->model, &config, err);
     bool ok = s && session_read(s, text, n - CACHE_TOKENS, n, 0, err);
     for (int at = 0, count; ok && at < CACHE_TOKENS; at += count) {
@@ -103,26 +90,25 @@ static bool read_rounded(Check *c, const Row *row, CachePart part, const int32_t
     return ok;
 }
 
-// What float16 leaves, then each part that is asked for beside it.
-static bool read_parts(Check *c, Row *row, const int32_t *text, CacheReading *r, Error *err) {
-    const CachePart kept = {"", KV_F16, KV_F16};
-    if (!read_rounded(c, row, kept, text, r, err)) return false;
+// What float16 leaves, then each cache that is asked for beside it.
+static bool read_all(Check *c, Row *row, const int32_t *text, CacheReading *r, Error *err) {
+    if (!read_by(c, row, KV_F16, text, r, err)) return false;
     r->is_known = true;
-    for (int part = 0; part < N_CACHE_PARTS; part++) {
-        if (!asks_for_part(c, part)) continue;
-        if (!read_rounded(c, row, cache_parts[part], text, r, err)) return false;
+    for (int kv = 0; kv < N_KV_TYPES; kv++) {
+        if (!asks_for(c, kv)) continue;
+        if (!read_by(c, row, kv, text, r, err)) return false;
         for (int at = 0; at < CACHE_TOKENS; at += CACHE_SAMPLE) {
             double sum = 0;
             for (int i = 0; i < CACHE_SAMPLE; i++) sum += r->changes[at + i];
-            add_sample(&row->others[part], sum / CACHE_SAMPLE);
+            add_sample(&row->others[kv], sum / CACHE_SAMPLE);
         }
     }
     return true;
 }
 
-// The last tokens of a stretch after a cache of float16, and after those that round keys, values or
-// both: the mean Kullback-Leibler divergence, in nats for each token. The row ends as unknown where
-// the definition reads, which has no other cache.
+// The last tokens of a stretch after a cache of float16, and after those that round: the mean
+// Kullback-Leibler divergence, in nats for each token. The row ends as unknown where the definition
+// reads, which has no other cache.
 static bool read_cache(Check *c, Row *row, Error *err) {
     const uint64_t vocab_size = (uint64_t)c->job->model->config.vocab_size;
     const SessionConfig config = session_config(c->job, c->job->plans, c->window);
@@ -135,26 +121,21 @@ static bool read_cache(Check *c, Row *row, Error *err) {
         .expected = alloc_array(CACHE_TOKENS * vocab_size, sizeof *r.expected, "scores", err)};
     if (r.expected) r.room = alloc_array(vocab_size, sizeof *r.room, "scores", err);
     take_text(c, start_of(c, row->units), c->window, text);
-    const bool ok = r.room && read_parts(c, row, text, &r, err);
+    const bool ok = r.room && read_all(c, row, text, &r, err);
     free(r.expected);
     free(r.room);
     return ok;
 }
 
-// Mean and standard error of the samples of a part.
-static void tell_part(const Row *row, int part, double *mean, double *error) {
-    *mean = row->others[part].mean;
-    *error = standard_error(&row->others[part]);
-}
-
 // Only a cache that is in force can fail. Others are reported.
 static void judge_cache(const Check *c, Row *row) {
     if (row->verdict == UNABLE) return;
-    const int in_force = part_in_force(c);
-    row->other = in_force < 0 ? Q4_CACHE : in_force;
+    const bool is_rounded = rows[kv_in_force(c)];
+    row->other = is_rounded ? kv_in_force(c) : KV_Q4;
     row->samples = row->others[row->other];
-    row->limit = in_force < 0 ? 0 : c->max_cache;
-    tell_part(row, row->other, &row->value, &row->error);
+    row->limit = is_rounded ? c->max_cache : 0;
+    row->value = row->samples.mean;
+    row->error = standard_error(&row->samples);
     if (row->samples.n < LEAST_SAMPLES) return;
     if (row->limit > 0) row->verdict = decide(row->value, row->error, row->limit);
     else if (row->units >= CACHE_STRETCHES) row->verdict = OK;
@@ -163,37 +144,26 @@ static void judge_cache(const Check *c, Row *row) {
 static void describe_cache(const Check *c, const Row *row, char *out, size_t size) {
     (void)c;
     snprintf(out, size, "--kv %s changes %.4f +- %.4f nats for each token (at most %.4g)",
-             cache_parts[row->other].row + strlen("cache-"), row->value, row->error, row->limit);
+             kv_type_names[row->other], row->value, row->error, row->limit);
 }
 
-// A line for each part of the cache that is reported. Those that are not in force have no limit.
-static void print_parts(Check *c, const Row *row, PrintRow *line) {
-    for (int part = 0; part < N_CACHE_PARTS && row->units > 0; part++) {
+// A line for each cache that is reported.
+static void print_caches(Check *c, const Row *row, PrintRow *line) {
+    for (int kv = 0; kv < N_KV_TYPES && row->units > 0; kv++) {
         Row one = *row;
-        if (!asks_for_part(c, part)) continue;
-        one.samples = row->others[part];
-        tell_part(row, part, &one.value, &one.error);
-        if (part != row->other) one.limit = 0;
-        if (part != row->other && row->verdict == FAIL) one.verdict = OK;
-        line(c, &one, cache_parts[part].row);
+        if (!asks_for(c, kv)) continue;
+        one.value = row->others[kv].mean;
+        one.error = standard_error(&row->others[kv]);
+        line(c, &one, rows[kv]);
     }
     if (row->units == 0) line(c, row, row->type->name);
 }
 
-// What q8 or q4 changes, in nats.
-static void add_kind(const Check *c, const Row *row, int keys, char *out, size_t size) {
-    double nats[3];
-    double error;
-    if (!asks_for_part(c, keys)) return;
-    for (int i = 0; i < 3; i++) tell_part(row, keys + i, &nats[i], &error);
-    add_words(out, size, "; --kv %s changes %.2g nats (keys %.2g, values %.2g)",
-              cache_parts[keys + 2].row + strlen("cache-"), nats[2], nats[0], nats[1]);
-}
-
 static void add_cache(const Check *c, const Row *row, char *out, size_t size) {
-    if (row->verdict != OK) return;
-    add_kind(c, row, Q8_KEYS, out, size);
-    add_kind(c, row, Q4_KEYS, out, size);
+    for (int kv = 0; kv < N_KV_TYPES && row->verdict == OK; kv++)
+        if (asks_for(c, kv))
+            add_words(out, size, "; --kv %s changes %.2g nats", kv_type_names[kv],
+                      row->others[kv].mean);
 }
 
 static bool has_limit(const Row *row) { return row->limit > 0; }
@@ -208,7 +178,7 @@ const RowType cache_row = {
     .read = read_cache,
     .judge = judge_cache,
     .describe = describe_cache,
-    .print = print_parts,
+    .print = print_caches,
     .is_about_model = true,
     .has_limit = has_limit,
     .add_worth = add_cache,
