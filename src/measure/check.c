@@ -74,19 +74,19 @@ static void print_row(Check *c, Row *row) {
 // the next row's turn. False with the reason when something went wrong.
 static bool settle(Check *c, Row *row, int units, Error *err) {
     const RowType *type = row->type;
-    const int all = type->most(c, row);
+    const int all = most_units(c, row);
     const int most = units > 0 && units < all ? units : all;
     bool ok = true;
     snprintf(c->doing, sizeof c->doing, "%s %d", type->name, row->length);
-    while (!is_settled(row) && row->units < most && fits(c, type->seconds(c, row))) {
+    while (!is_settled(row) && row->units < most && fits(c, unit_seconds(c, row))) {
         const double began = now_seconds();
-        const double expected = type->seconds(c, row);
+        const double expected = unit_seconds(c, row);
         ok = type->read(c, row, err);
         if (!ok || row->lacks) break;
         const double took = now_seconds() - began;
         row->units++;
         row->seconds += took;
-        type->judge(c, row);
+        judge_row(c, row);
         if (type->is_about_time) c->per_token = changed_pace(c->per_token, took, expected);
     }
     if (ok && !is_settled(row) && row->units == all) {
@@ -237,7 +237,7 @@ static bool read_in_order(Check *c, Error *err) {
     if (verdict_at(c, n) == FAIL && !find_held(c, err)) return false;
     // It changes no verdict, so that it may not take what another check needs to reach one.
     const Row first = {.type = &first_keys_row, .length = n};
-    const bool is_cheap = fits(c, FIRST_KEYS_COST * first_keys_row.seconds(c, &first));
+    const bool is_cheap = fits(c, FIRST_KEYS_COST * unit_seconds(c, &first));
     if (verdict_at(c, n) == OK && is_cheap && !read_wanted(c, &first_keys_row, n, true, err))
         return false;
     for (int i = 0; i < c->n_rows; i++)

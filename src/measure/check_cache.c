@@ -172,7 +172,6 @@ const RowType cache_row = {
     .name = "cache",
     .is_wanted = wants_cache,
     .first = CACHE_STRETCHES,
-    .most = most_stretches,
     .seconds = cache_seconds,
     .usual = 3,
     .read = read_cache,

@@ -14,7 +14,6 @@
 
 enum {
     MISTAKE_TOKENS = 128,  // of a text that is read with each mistake, at most
-    MOST_MISTAKES = 48,    // texts that are read
     MISTAKE_SAMPLE = 4,    // tokens of a sample: a mistake changes much
 };
 static const double MISTAKE_LOSS = 1.02;  // the reference's perplexity, in shares of that with one
@@ -292,11 +291,6 @@ static double mistakes_seconds(const Check *c, const Row *row) {
     return readings * seconds_from_to(c, 0, mistake_tokens(c));
 }
 
-static int most_mistakes(const Check *c, const Row *row) {
-    (void)row;
-    return c->n_stretches < MOST_MISTAKES ? c->n_stretches : MOST_MISTAKES;
-}
-
 // -ln p of the second half of a text by the model with a mistake.
 static bool score_mistake(Check *c, int mistake, Span span, double *nll, Error *err) {
     MistakenModel other;
@@ -332,11 +326,6 @@ static bool read_mistakes(Check *c, Row *row, Error *err) {
     return ok;
 }
 
-static void judge_mistakes(const Check *c, Row *row) {
-    (void)c;
-    judge_others(row, N_MISTAKES, MISTAKE_LOSS);
-}
-
 static void describe_mistake(const Check *c, const Row *row, char *out, size_t size) {
     char ratio[60];
     (void)c;
@@ -356,11 +345,11 @@ bool mistake_tells(const Check *c, const Row *mistake) {
 const RowType conversion_row = {
     .name = "conversion",
     .first = 6,
-    .most = most_mistakes,
     .seconds = mistakes_seconds,
     .usual = 1,
     .read = read_mistakes,
-    .judge = judge_mistakes,
+    .limit = MISTAKE_LOSS,
+    .n_others = N_MISTAKES,
     .ends_unknown = true,
     .describe = describe_mistake,
     .is_about_model = true,

@@ -152,7 +152,7 @@ const RowType keys_row = {
     .name = "keys",
     .how = ", read whole",
     .first = 1,
-    .most = one_unit,
+    .units = 1,
     .seconds = keys_seconds,
     .usual = 1,
     .read = read_keys,
@@ -171,12 +171,6 @@ static bool wants_passkeys(const Check *c, int length) { return !keys_were_enoug
 
 static double passkeys_seconds(const Check *c, const Row *row) {
     return seconds_from_to(c, 0, row->length) * (row->units > 0 ? 0.6 : 1);
-}
-
-static int most_passkeys(const Check *c, const Row *row) {
-    (void)c;
-    (void)row;
-    return MOST_PASSKEYS;
 }
 
 // Opens the trials of a length, or of a short text, whose prompts share what is before the key.
@@ -247,7 +241,7 @@ const RowType passkeys_row = {
     .how = ", read whole",
     .is_wanted = wants_passkeys,
     .first = 14,
-    .most = most_passkeys,
+    .units = MOST_PASSKEYS,
     .seconds = passkeys_seconds,
     .usual = 8,
     .read = read_passkeys,
@@ -264,12 +258,6 @@ static bool wants_first_keys(const Check *c, int length) {
     if (!row || !is_long(c, length)) return false;
     const Samples *first = &row->others[FOUND_FIRST];
     return first->n > 0 && 2 * n_right(first) < first->n;
-}
-
-static int most_first_keys(const Check *c, const Row *row) {
-    (void)c;
-    (void)row;
-    return FIRST_PASSKEYS;
 }
 
 static bool read_first_keys(Check *c, Row *row, Error *err) {
@@ -297,7 +285,7 @@ const RowType first_keys_row = {
     .how = ", read whole",
     .is_wanted = wants_first_keys,
     .first = FIRST_PASSKEYS,
-    .most = most_first_keys,
+    .units = FIRST_PASSKEYS,
     .seconds = passkeys_seconds,
     .usual = FIRST_PASSKEYS,
     .read = read_first_keys,

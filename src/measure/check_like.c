@@ -192,11 +192,6 @@ static bool wants_like(const Check *c, int length) {
     return c->like;
 }
 
-static void judge_like(const Check *c, Row *row) {
-    (void)c;
-    judge_ratio(row, LIKE_LOSS);
-}
-
 static void describe_like(const Check *c, const Row *row, char *out, size_t size) {
     char ratio[60];
     describe_ratio(row, ratio, sizeof ratio);
@@ -208,11 +203,10 @@ const RowType like_row = {
     .name = "like",
     .is_wanted = wants_like,
     .first = 12,
-    .most = most_stretches,
     .seconds = beside_seconds,
     .usual = 3,
     .read = read_like,
-    .judge = judge_like,
+    .limit = LIKE_LOSS,
     .describe = describe_like,
     .is_about_model = true,
     .is_required = true,

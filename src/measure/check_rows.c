@@ -70,7 +70,9 @@ void judge_ratio(Row *row, double limit) {
     row->verdict = s->n < 2 ? OPEN : decide_at(sure_of(s->n), s->mean, error, log(limit));
 }
 
-void judge_others(Row *row, int n, double limit) {
+// Judges the row by the one of n other readings that says most against the model: it fails, or it is
+// open where others pass, or its ratio is the highest one.
+static void judge_others(Row *row, int n, double limit) {
     static const int badness[] = {[OK] = 0, [OPEN] = 1, [FAIL] = 2};
     Row worst = *row;
     int worst_is = -1;
@@ -88,6 +90,25 @@ void judge_others(Row *row, int n, double limit) {
         worst_is = badness[one.verdict];
     }
     *row = worst;
+}
+
+// ---- what a type leaves to these ----
+
+int most_units(const Check *c, const Row *row) {
+    const RowType *type = row->type;
+    if (type->most) return type->most(c, row);
+    return type->units ? type->units : c->n_stretches;
+}
+
+double unit_seconds(const Check *c, const Row *row) {
+    return row->type->seconds ? row->type->seconds(c, row) : 0;
+}
+
+void judge_row(const Check *c, Row *row) {
+    const RowType *type = row->type;
+    if (type->judge) type->judge(c, row);
+    else if (type->n_others) judge_others(row, type->n_others, type->limit);
+    else judge_ratio(row, type->limit);
 }
 
 // ---- time ----
@@ -127,11 +148,10 @@ double changed_pace(double pace, double took, double expected) {
 // Errors shrink with the root of the units. The value moves, too: half an error nearer to the limit
 // is to be expected. What is no further than that from its limit takes all units.
 double seconds_to_decide(const Check *c, const Row *row) {
-    const RowType *type = row->type;
-    const double most = type->most(c, row);
-    const double unit = row->units > 0 ? row->seconds / row->units : type->seconds(c, row);
+    const double most = most_units(c, row);
+    const double unit = row->units > 0 ? row->seconds / row->units : unit_seconds(c, row);
     const double distance = fabs(row->value - row->limit) - row->error / 2;
-    double units = type->usual;
+    double units = row->type->usual;
     if (row->units > 0 && row->samples.n > 1)
         units = distance > 0 ? row->units * pow(SURE * row->error / distance, 2) : most;
     units = fmin(fmax(units, row->units + 1), most);
@@ -179,23 +199,6 @@ Session *open_timed(Check *c, const RopePlan *plan, int context, Error *err) {
 // ---- stretches of text ----
 
 bool has_bos(const Check *c) { return tokenizer_bos(c->job->tokenizer) >= 0; }
-
-int most_stretches(const Check *c, const Row *row) {
-    (void)row;
-    return c->n_stretches;
-}
-
-int one_unit(const Check *c, const Row *row) {
-    (void)c;
-    (void)row;
-    return 1;
-}
-
-double no_seconds(const Check *c, const Row *row) {
-    (void)c;
-    (void)row;
-    return 0;
-}
 
 void take_text(const Check *c, size_t start, int n, int32_t *text) {
     text[0] = tokenizer_bos(c->job->tokenizer);

@@ -145,13 +145,18 @@ struct RowType {
     // Whether the check asks for it at this length; NULL: always.
     bool (*is_wanted)(const Check *check, int length);
     int first;  // units that are read before the other rows have had their turn
-    int (*most)(const Check *check, const Row *row);        // units that the text has for it
-    double (*seconds)(const Check *check, const Row *row);  // that its next unit should take
-    int usual;                                              // units that decide most rows
+    int units;  // that are read at most; 0: as many as the text has stretches
+    int (*most)(const Check *check, const Row *row);  // in their place; NULL: these
+    // Seconds that its next unit should take; NULL: none, another row has read what it needs.
+    double (*seconds)(const Check *check, const Row *row);
+    int usual;  // units that decide most rows
     // Reads the row's next unit and adds its samples. False with the reason, or when it was too
     // late. What lacks memory sets `lacks` and returns true.
     bool (*read)(Check *check, Row *row, Error *err);
+    // NULL: by the ratio of two perplexities, of the row or the worst of its n_others.
     void (*judge)(const Check *check, Row *row);
+    double limit;  // of that ratio
+    int n_others;
     bool ends_unknown;  // open with all units read, it says nothing about the model
     void (*describe)(const Check *check, const Row *row, char *out, size_t size);
     void (*print)(Check *check, const Row *row, PrintRow *line);  // its lines; NULL: the usual one
@@ -188,9 +193,6 @@ Verdict decide_share(const Samples *samples, const ShareTest *test);
 double n_right(const Samples *samples);
 // Judges a row by the ratio of two perplexities, whose logarithm its samples have.
 void judge_ratio(Row *row, double limit);
-// Judges the row by the one of n other readings that says most against the model: it fails, or it
-// is open where others pass, or its ratio is the highest one.
-void judge_others(Row *row, int n, double limit);
 
 // Seconds since the first token was read.
 double spent(const Check *check);
@@ -210,10 +212,10 @@ double seconds_to_decide(const Check *check, const Row *row);
 // shrink by half of it.
 double changed_pace(double pace, double took, double expected);
 
-// How many stretches the text has; one unit; and no seconds, where another row has read what it needs.
-int most_stretches(const Check *check, const Row *row);
-int one_unit(const Check *check, const Row *row);
-double no_seconds(const Check *check, const Row *row);
+// By a row's type: the units that it may read, the seconds that its next one should take, and its verdict.
+int most_units(const Check *check, const Row *row);
+double unit_seconds(const Check *check, const Row *row);
+void judge_row(const Check *check, Row *row);
 // Whether a text in place is read by the reference's own settings.
 bool is_reference(const Check *check);
 

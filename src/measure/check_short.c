@@ -91,7 +91,7 @@ static void describe_short(const Check *c, const Row *row, char *out, size_t siz
 const RowType short_perplexity_row = {
     .name = "short-perplexity",
     .first = 1,
-    .most = one_unit,
+    .units = 1,
     .seconds = short_seconds,
     .usual = 1,
     .read = read_short,
@@ -124,11 +124,6 @@ static bool read_tried(Check *c, Row *row, Error *err) {
     return reference;
 }
 
-static void judge_tried(const Check *c, Row *row) {
-    (void)c;
-    judge_ratio(row, MOST_LOSS);
-}
-
 static void describe_tried(const Check *c, const Row *row, char *out, size_t size) {
     char ratio[60];
     describe_ratio(row, ratio, sizeof ratio);
@@ -140,11 +135,10 @@ static void describe_tried(const Check *c, const Row *row, char *out, size_t siz
 const RowType short_texts_row = {
     .name = "short-texts",
     .first = 12,
-    .most = most_stretches,
     .seconds = tried_seconds,
     .usual = 3,
     .read = read_tried,
-    .judge = judge_tried,
+    .limit = MOST_LOSS,
     .describe = describe_tried,
     .is_about_model = true,
     .is_about_time = true,
@@ -158,11 +152,10 @@ static bool wants_base(const Check *c, int length) {
     return model_encoding(c->job->model) == ENCODING_ROPE;
 }
 
-// What lies near its limit by then is left to long texts.
+// What lies near its limit after two stretches is left to long texts.
 static int most_bases(const Check *c, const Row *row) {
-    enum { MOST_BASES = 2 };
-    const int all = most_stretches(c, row);
-    return all < MOST_BASES ? all : MOST_BASES;
+    (void)row;
+    return c->n_stretches < 2 ? 1 : 2;
 }
 
 static double bases_seconds(const Check *c, const Row *row) {
@@ -185,11 +178,6 @@ static bool read_bases(Check *c, Row *row, Error *err) {
     return reference;
 }
 
-static void judge_bases(const Check *c, Row *row) {
-    (void)c;
-    judge_others(row, 2, BASE_LOSS);
-}
-
 static void describe_base(const Check *c, const Row *row, char *out, size_t size) {
     char ratio[60];
     describe_ratio(row, ratio, sizeof ratio);
@@ -207,7 +195,8 @@ const RowType base_row = {
     .seconds = bases_seconds,
     .usual = 2,
     .read = read_bases,
-    .judge = judge_bases,
+    .limit = BASE_LOSS,
+    .n_others = 2,
     .describe = describe_base,
     .is_about_model = true,
     .is_about_time = true,
@@ -275,7 +264,6 @@ const RowType steps_row = {
     .name = "step-by-step",
     .is_wanted = wants_steps,
     .first = 6,
-    .most = most_stretches,
     .seconds = steps_seconds,
     .usual = 3,
     .read = read_steps,

@@ -109,8 +109,6 @@ Session *whole_session(Check *c, Row *row) {
     return open_long(c, &r->whole, &r->plan, c->job->length + room_for_questions(c), row);
 }
 
-// Has the session read the tokens before number `end`, as part of a text of `length`. A method that
-// follows the length reads all of them anew, and so does a model that keeps states.
 // Learns from a reading how much longer a token takes for each one before it: that is attention.
 static void learn_depth(Check *c, int from, int end, double took) {
     const double pace = took / ((end - from) * c->per_token);
@@ -176,7 +174,7 @@ static double gain_of_story(const Check *c, int length) {
 
 // Then there are other texts of the length, as many as the given one has, of which the last stretch is
 // scored.
-static int most_units(const Check *c, const Row *row) {
+static int most_scored(const Check *c, const Row *row) {
     const size_t texts = c->n_given / (size_t)row->length;
     const int more = texts > MOST_TEXTS ? MOST_TEXTS : texts > 0 ? (int)texts - 1 : 0;
     return all_stretches(c, row->length) + more;
@@ -324,7 +322,7 @@ const RowType perplexity_row = {
     .name = "perplexity",
     .how = ", read whole",
     .first = FIRST_SCORED,
-    .most = most_units,
+    .most = most_scored,
     .seconds = perplexity_seconds,
     .usual = 1,
     .read = read_perplexity,
