@@ -34,10 +34,6 @@ RunJob measure_tasks;
 // trials are of that length.
 RunJob print_prompts;
 
-// LongRoPE's search (arXiv 2402.13753): searches windows of job->length positions of job->ids. Prints
-// what it found, and the block as --rope-json does. Ctrl-C ends it with the best so far.
-RunJob search_divisors;
-
 // Prints the scores and weights that one head gives to every key, for the last query of the prompt.
 RunJob show_attention;
 

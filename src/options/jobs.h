@@ -53,7 +53,6 @@ enum {
     JOB(BENCH, bench, BENCH_LENGTH, PLANS | RUNNING | A_TABLE)                                     \
     JOB(ROPE_JSON, print_block, CONTEXT_LENGTH, PLANS | A_MODEL_OR_SETTINGS)                       \
     JOB(FIELDS, print_fields, NO_LENGTH, A_MODEL_OR_SETTINGS)                                      \
-    JOB(SEARCH, search_divisors, TEXT_LENGTH, ON_A_TEXT | A_SEED | A_TABLE)                        \
     JOB(ENGINES, show_engines, CONTEXT_LENGTH, PLANS | A_MODEL_OR_SETTINGS | A_TABLE)              \
     JOB(QUANTIZE, measure_rounding, NO_LENGTH, A_TABLE)
 

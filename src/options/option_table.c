@@ -146,19 +146,19 @@ const Option option_table[] = {
                OF_OPTIONS(ppl.samples), 1, MOST_COUNT},
      .jobs = ON_PPL},
     {.value = {"--keys", "[T,STEP,GAIN,LOSS]",
-               "--ppl and --search count key tokens alone: those that the whole text, instead of "
+               "--ppl counts key tokens alone: those that the whole text, instead of "
                "the last T tokens (read in steps of STEP), makes likelier by GAIN nats, to LOSS or "
                "less [512,128,2,2]",
                TEXT, OF_OPTIONS(keys.given)},
      .not_with = "--spread",
-     .jobs = ON_PPL | ON_SEARCH},
+     .jobs = ON_PPL},
     {.value = {"--judge", "NAME",
                "method that chooses the tokens of --keys, with its settings (yarn:factor=8) "
                "[the model's own settings]",
                TEXT, OF_OPTIONS(keys.judge_name)},
      .with = {"--keys"},
      .about_rope = true,
-     .jobs = ON_PPL | ON_SEARCH},
+     .jobs = ON_PPL},
     {.value = {"--stepwise", NULL,
                "--ppl and --next read token by token, as generation does (slow)", FLAG,
                OF_OPTIONS(sessions.stepwise)},
@@ -278,19 +278,6 @@ const Option option_table[] = {
      .is_common = true,
      .job = JOB_ENGINES,
      .about_rope = true},
-    {.value = {"--search", "FILE",
-               "LongRoPE's search: a divisor for each pair, for N positions of this text", TEXT,
-               OF_OPTIONS(text_path)},
-     .is_common = true,
-     .job = JOB_SEARCH,
-     .about_rope = true},
-    {.value = {"--reads", "K", "--search reads at most K windows [400]", WHOLE,
-               OF_OPTIONS(search.reads), 1, MOST},
-     .jobs = ON_SEARCH},
-    {.value = {"--search-windows", "K",
-               "--search reads K windows of the text, and judges the result on as many others [8]",
-               WHOLE, OF_OPTIONS(search.windows), 1, MOST_COUNT},
-     .jobs = ON_SEARCH},
     {.value = {"--bench", NULL,
                "speed of prefill and decode, at the start and after N positions [8192]",
                .type = NOTHING},
@@ -328,7 +315,6 @@ const Options options_unsaid = {
     .keys = {.trim = 512, .step = 128, .gain = 2, .loss = 2},
     .tasks = {.trials = 10, .effective = 0.85},
     .check = {.budget = 60, .max_cache = -1},
-    .search = {.reads = 400, .windows = 8},
 };
 
 #define FACTS(kind, run, length, needs)                                                            \

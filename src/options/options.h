@@ -62,11 +62,6 @@ typedef struct {
     bool settings;  // only these are judged: that takes neither weights nor a tokenizer
 } CheckOptions;
 
-typedef struct {
-    int reads;    // most windows that are read
-    int windows;  // of the text that search, and as many that judge
-} SearchOptions;
-
 // ---- all of it ----
 
 enum { MODE_GENERATE, MODE_CHAT };
@@ -87,10 +82,9 @@ typedef struct {
     SessionOptions sessions;
     TextOptions text;
     PerplexityOptions ppl;
-    KeyOptions keys;  // of --ppl and --search
+    KeyOptions keys;  // of --ppl
     TasksOptions tasks;
     CheckOptions check;
-    SearchOptions search;
     bool prompts, plot;
     // of --next: how many of the likeliest tokens, or a file with tokens that follow beginnings of
     // the text

@@ -73,11 +73,7 @@ static const struct {
     {"--min-updates", "4.0", "--tasks updates --min-accuracy A asks the same"},
     {"--crowd", "5.0", "--check counts many keys in one text by itself"},
     {"--min-page", "5.0", "--tasks copy --min-accuracy A judges a page that is read twice"},
-    {"--seconds", "5.0", "--reads K ends a search, and so does Ctrl-C, with the best so far"},
-    {"--population", "5.0", "a search begins with eight lists"},
-    {"--minimize", "5.0", "a search minimizes the nll of the last half of its windows"},
-    {"--search-attention", "5.0", "a search always looks for the attention factor"},
-    {"--search-unscaled", "5.0", "unscaled_positions of a block is still read"},
+    {"--search", "6.0", "tools/search.py searches by --ppl"},
 };
 
 static bool fail_no_option(const char *word, const char *nearest, Error *err) {
