@@ -11,7 +11,7 @@
 #include "src/fast/team.h"
 #include "src/job/text_io.h"
 #include "src/measure/measure.h"
-#include "src/measure/task_rows.h"
+#include "src/tasks/task_rows.h"
 
 #define VERSION "5.0.0"
 #ifndef COMMIT                   // make says it in a clone,

@@ -167,7 +167,7 @@ def test_search():
 
 def test_key_words():
     """The words that --check asks for are in the story where they are said to be."""
-    with open(os.path.join(ROOT, 'src', 'measure', 'key_words.inc')) as file:
+    with open(os.path.join(ROOT, 'src', 'check', 'key_words.inc')) as file:
         rows = re.findall(r'\{(\d+), "(\w+)"\},', file.read())
     with open(os.path.join(ROOT, 'book.txt')) as file:
         story = file.read()

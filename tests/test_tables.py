@@ -447,7 +447,7 @@ def test_tasks():
 NAMES = r"""
 #include <stdio.h>
 #include <string.h>
-#include "src/measure/trial.h"
+#include "src/tasks/trial.h"
 // Prompts of variables, those with a name twice, and different names
 int main(void) {
     static char seen[26 * 26 * 26];

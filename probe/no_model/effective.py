@@ -1,4 +1,4 @@
-"""Effective length, as ./run --tasks has it (src/measure/effective.c): the longest text up to which a server keeps a
+"""Effective length, as ./run --tasks has it (src/tasks/effective.c): the longest text up to which a server keeps a
 share of its own score in short texts (NoLiMa, arXiv 2502.05167)."""
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "../job/job.h"
-#include "table.h"
+#include "../tables/table.h"
 
 // ---- the jobs, a function each; what each is asked for, src/options/options.h says ----
 

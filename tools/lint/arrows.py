@@ -9,7 +9,9 @@ import re
 GROUND = ['src/base', 'src/weights', 'src/tokens']
 CORE = ['rope', *GROUND, 'src/rope_settings', 'src/llama', 'src/decoder', 'src/kinds']
 READING = ['src/configs', 'src/engines', 'src/options']
-HIGH = CORE + ['src/fast', *READING, 'src/job', 'src/measure']
+HIGH = CORE + ['src/fast', *READING, 'src/job']
+MEASURED = HIGH + ['src/tables', 'src/measure']
+JOBS = MEASURED + ['src/tasks', 'src/show', 'src/check']
 ARROWS = {
     'rope': [],
     'src/base': ['rope'],
@@ -24,10 +26,14 @@ ARROWS = {
     'src/engines': CORE + ['src/configs'],
     'src/options': CORE + ['src/configs', 'src/engines'],
     'src/job': CORE + ['src/fast', *READING],
-    'src/measure': HIGH,
-    'run': HIGH,
-    'page': HIGH,
-    'tools/measure': HIGH,
+    'src/tables': HIGH,
+    'src/measure': HIGH + ['src/tables'],
+    'src/tasks': MEASURED,
+    'src/show': MEASURED,
+    'src/check': MEASURED + ['src/tasks'],
+    'run': JOBS,
+    'page': JOBS,
+    'tools/measure': JOBS,
 }
 
 

@@ -35,7 +35,7 @@ def fields_of(parts):
 def slices_of(part):
     names = [part, part + 's', 'parts', *INSIDE.get(part, [])]
     return {'src/%s/%s.%s' % (room, name, end)
-            for room in ('kinds', 'fast', 'measure') for name in names for end in 'ch'}
+            for room in ('kinds', 'fast', 'show') for name in names for end in 'ch'}
 
 
 def kinds_outside(c):

@@ -2,7 +2,7 @@
 """Finds the key words of the built-in story: those that every one of these models predicts by what is more than 1,024
 tokens back (./run --ppl --keys), whatever their tokens. --check asks a model for them.
 
-    python3 tools/measure/key_words.py MODEL.bin...       writes src/measure/key_words.inc
+    python3 tools/measure/key_words.py MODEL.bin...       writes src/check/key_words.inc
     python3 tools/measure/key_words.py MODEL.bin=ROWS...  ROWS: what --per-token printed for that model, in a file
 
 Each model has its tokenizer beside it. Reading the story three times takes minutes with models of 100 million weights.
@@ -14,7 +14,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BOOK = os.path.join(ROOT, 'book.txt')
-MADE = os.path.join(ROOT, 'src', 'measure', 'key_words.inc')
+MADE = os.path.join(ROOT, 'src', 'check', 'key_words.inc')
 ASKED = '--keys', '1024,1024', '-n', '8192', '--per-token'
 
 

@@ -6,7 +6,7 @@
 #include "../job/text_io.h"
 #include "../kinds/experts.h"
 #include "check_rows.h"
-#include "trial.h"
+#include "../tasks/trial.h"
 
 // The story that is read when no FILE is given, and after a FILE that is too short.
 static const char prose[] =

@@ -2,7 +2,7 @@
 // reads it whole, check_keys.c asks for the facts, check_window.c reads it through a window.
 #pragma once
 
-#include "asking.h"
+#include "../tasks/asking.h"
 #include "check_rows.h"
 
 enum {

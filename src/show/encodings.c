@@ -1,6 +1,6 @@
 // --explain of a model that knows positions by an encoding other than RoPE: what that adds, by
 // distance.
-#include "measure.h"
+#include "../measure/measure.h"
 
 #include <math.h>
 #include <stdlib.h>

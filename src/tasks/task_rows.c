@@ -10,7 +10,7 @@
 #include <strings.h>
 
 #include "../base/names.h"
-#include "table.h"
+#include "../tables/table.h"
 
 const Task all_tasks[N_TASKS] = {
     {"passkey", "There is an important info", "it", "the important information",

@@ -1,5 +1,5 @@
 // --engines: how engines read a config.
-#include "measure.h"
+#include "../measure/measure.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // The scores and weights that one head gives to every key, for the last query of a prompt.
-#include "measure.h"
+#include "../measure/measure.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 
 #include "../job/chat.h"
 #include "../llama/sampler.h"
-#include "measure.h"
+#include "../measure/measure.h"
 
 enum { PAGE = 128 };  // tokens that are read twice, at most, and at most an eighth of the length
 

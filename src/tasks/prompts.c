@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "../job/json_out.h"
-#include "measure.h"
+#include "../measure/measure.h"
 #include "trial.h"
 
 static void print_message(const char *role, const char *text, size_t n) {

@@ -2,7 +2,7 @@
 // another. check.c has the order of rows and says which file is which.
 #pragma once
 
-#include "measure.h"
+#include "../measure/measure.h"
 
 // ---- check_settings.c: the rows about settings ----
 

@@ -9,7 +9,7 @@
 #include "../job/json_out.h"
 #include "asking.h"
 #include "effective.h"
-#include "measure.h"
+#include "../measure/measure.h"
 
 enum { EASY_TEXT = 1024 };  // positions of a text in which a model that knows a task can do it
 
