@@ -306,9 +306,10 @@ def screen(seen):
     return lines
 
 
-def one_line(result, status, what, *words):
-    """The program refused: its status, one line `run: ...` with all the words, and nothing on standard output."""
-    line = result.err.startswith('run: ') and result.err.count('\n') == 1 and result.err.endswith('\n')
+def one_line(result, status, what, *words, who='run'):
+    """The program refused: its status, one line `run: ...` with all the words, and nothing on standard output. who: the name
+    of another program."""
+    line = result.err.startswith(who + ': ') and result.err.count('\n') == 1 and result.err.endswith('\n')
     missing = [word for word in words if word not in result.err]
     check(result.status == status and line and not missing and not result.raw, what,
           '%r, expected status %d and %s' % (result, status, words))

@@ -45,7 +45,6 @@ JOBS = {
     'explain-plot': (['--explain', '--plot', '-n', 'N', '--rope', 'yarn'], ''),
     'engines': (['--engines', '-n', 'N'], ''),
     'rope-json': (['--rope-json', '-n', 'N'], ''),
-    'search': (['--search', 'TEXT', '-n', 'N', '--reads', 4, '--search-windows', 1], ''),
     'bench': (['--bench', '-n', 'N'], ''),
     'quantize': (['--quantize', 'q8', 'OUT'], ''),
     'quantize-q4': (['--quantize', 'q4', 'OUT'], ''),

@@ -117,7 +117,7 @@ def test_usage_errors():
 def test_words_that_miss_something():
     """A value or a quote that was forgotten, a blank for a comma, and the model in the wrong place."""
     m = tiny_model('tiny.bin')
-    for option in '-f', '-z', '--ppl', '--search', '--rope-config', '--rope', '--reading', '--tasks', '-n', '-t':
+    for option in '-f', '-z', '--ppl', '--rope-config', '--rope', '--reading', '--tasks', '-n', '-t':
         for other in '-n', '--rope', '--rope=yarn', '--explain', '-i', '--factor=3':
             one_line(run(m, option, other, 512), 2, '%s without a value before %s' % (option, other), option + ' needs',
                      'found the option ' + other)
@@ -164,9 +164,8 @@ def test_names_of_other_programs():
     check(len(pairs) >= 35 and not lost and not known, 'each leads to an option, and is none', lost + known)
     for gone, version, said in (
             ('--anchor', '4.0', '--check --like FILE'), ('--min-updates=1', '4.0', '--tasks updates'),
-            ('--crowd', '5.0', '--check counts'), ('--seconds', '5.0', '--reads K'), ('--minimize=half', '5.0', 'half'),
-            ('--population', '5.0', 'eight lists'), ('--search-attention', '5.0', 'always looks'),
-            ('--search-unscaled', '5.0', 'unscaled_positions')):
+            ('--crowd', '5.0', '--check counts'), ('--search', '6.0', 'tools/search.py MODEL TEXT'),
+            ('--reads=40', '6.0', 'tools/search.py --reads'), ('--search-windows', '6.0', 'tools/search.py --windows')):
         one_line(run(m, gone), 2, 'an option that was removed',
                  '%s was removed in version %s' % (gone.partition('=')[0], version), said)
     one_line(run(m, '-p', 'Once upon'), 2, 'a prompt behind -p', "'Once upon'", 'a prompt follows -i')
@@ -502,7 +501,7 @@ TEXT_ONLY = {'-t': 1, '-p': 0.5, '-k': 3, '--min-p': 0.1, '-m': 'generate', '-y'
 SESSION_RUNS = {'--activations': 'f32', '--plain': None}
 SESSION = {'--kv': 'q8', **SESSION_RUNS}
 NEEDS = {'--ids': None, '--per-token': None, '--samples': 2, '--stepwise': None, '--budget': 5, '--whole': None,
-         '--trials': 2, '--min-accuracy': 0.9, '--plot': None, '--reads': 3, '--search-windows': 2}
+         '--trials': 2, '--min-accuracy': 0.9, '--plot': None}
 
 
 JOB = """
@@ -554,7 +553,7 @@ def test_two_jobs():
     """Two jobs are named, whichever they are; a list that a job does not take names the jobs that do."""
     m = tiny_model('tiny.bin')
     asking = {'--ppl': ['x'], '--passkey': [], '--tasks': ['copy'], '--check': [], '--attn': ['0.0'], '--next': ['3'],
-              '--explain': [], '--search': ['x'], '--bench': [], '--quantize': ['q8', 'x'], '--rope-json': [],
+              '--explain': [], '--bench': [], '--quantize': ['q8', 'x'], '--rope-json': [],
               '--engines': []}
     names = list(asking)
     for one, other in zip(names, names[1:] + names[:1]):
@@ -584,8 +583,7 @@ def test_options_without_effect():
                '--stale-keys': 'without --ppl or --check or --next', '--plot': 'without --explain'}
     for names, needed in (('--per-token --samples', '--ppl'), ('--ids --stepwise', '--ppl or --next'),
                           ('--budget --whole', '--check'),
-                          ('--trials --min-accuracy', '--passkey or --tasks'),
-                          ('--reads --search-windows', '--search')):
+                          ('--trials --min-accuracy', '--passkey or --tasks')):
         without.update({name: 'without ' + needed for name in names.split()})
     for job, idle, other in (
             (('--ppl', path, '-n', 30), {**TEXT_ONLY, '-s': 3, '-i': 'a', '--piece': 3, '--trials': 3},
@@ -717,9 +715,6 @@ def test_first_typos():
 def test_ways_out():
     """Messages that name what to write instead."""
     one_line(run('model.bin', '--attn', 3, '-i', 'a'), 2, 'one number', 'expected LAYER.HEAD', "found '3'")
-    text = write(in_work('short.txt'), 'Once upon a time. ' * 2500)
-    short = run('model.bin', '--search', text, '-n', 4096)
-    one_line(short, 2, 'a text that is too short', 'or -n ')
     alone = run('model.bin', '--attn', 3.3)
     check(alone.status == 0 and 'no -i, so BOS alone attends' in alone.err and 'run: 1 position,' in alone.err,
           'attention without a prompt', alone.err)

@@ -26,8 +26,8 @@ FIRST = ['README.md', 'docs/manual.md', 'models/README.md']  # the manual's comm
 DOCUMENTS = FIRST + sorted({'docs/' + name for name in os.listdir(os.path.join(ROOT, 'docs')) if name.endswith('.md')} -
                            {'docs/class.md', *FIRST})
 SHORTER = [(r'-n (131072|32768|8192|8k|4096|2048|1024|60000)\b', '-n 600'), (r'--samples \d+', '--samples 2'),
-           (r'--trials \d+', '--trials 1'), (r'--budget [1-9]\d*', '--budget 2'), (r'--search-windows \d+', ''),
-           (r'--search (?=\w+\.txt)', '--search-windows 1 --reads 3 --search ')]
+           (r'--trials \d+', '--trials 1'), (r'--budget [1-9]\d*', '--budget 2'), (r'--windows \d+', '--windows 1'),
+           (r'--reads \d+', '--reads 3')]
 COMMAND = r'(?:    )?(?:make && )?((?:head -c \d+ \S+ \| )?(?:\./run|python3 model_export\.py) .*)'
 OWN = {'block.json', 'config.json', 'path/to/checkpoint/config.json', 'books.txt', 'long_prompt.txt', 'mymodel.bin',
        'original.bin', 'mymodel-q8.bin', 'found.json', 'check.json', 'OUT.gguf'}
@@ -435,7 +435,7 @@ def lacking(markdown, names):
 
 
 def test_manual_has_all_methods():
-    """And it names no option in code that there is not, of ./run or of the two programs in Python."""
+    """And it names no option in code that there is not, of ./run or of the programs in Python."""
     markdown, told = document('docs/manual.md'), help_all()
     names = [name for name in names_of(told) if name[0] != '-']
     check(len(names) > 12 and not lacking(markdown, names),
@@ -444,7 +444,7 @@ def test_manual_has_all_methods():
     check(names_of('  yarn  by parts (arXiv)\n  mine  (mine)\n  log  a row (mine)') == ['yarn'], 'rows of one\'s own are none')
     options = set(re.findall(r'^  (--?[a-z][a-z-]*)', told, re.M))
     said = set(re.findall(r'`(--[a-z][a-z-]*)', markdown))
-    beside = '\n'.join(map(document, ('model_export.py', 'server_probe.py', 'docs/served.md')))
+    beside = '\n'.join(map(document, ('model_export.py', 'server_probe.py', 'docs/served.md', 'tools/search.py')))
     unknown = [name for name in said - options if name not in beside]
     check(len(said) > 30 and not unknown, 'and no option that there is not', unknown)
 

@@ -101,8 +101,7 @@ def test_refused():
                        ['--rope-config', in_work('block.json')], ['--attn-factor', 1.1]):
             one_line(run(model, '--ppl', ids, '--ids', '-n', 60, *option), 2, '%s with %s' % (option[0], kind),
                      option[0], "'%s'" % kind)
-        for job in (['--rope-json'], ['--search', ids]):
-            one_line(run(model, *job), 2, '%s with %s' % (job[0], kind), job[0], kind)
+        one_line(run(model, '--rope-json'), 2, '--rope-json with ' + kind, '--rope-json', kind)
         good(model, '--ppl', ids, '--ids', '-n', 60, '--window', 9, '--sinks', 2)
     model = tiny_model('model.bin', 5, encoding='learned', encoding_rows=70)
     one_line(run(model, '--ppl', ids, '--ids', '-n', 71), 2, 'past the learned positions', '70', '71')

@@ -136,33 +136,25 @@ def test_a_window_is_found_out():
 
 
 def test_search():
-    """--search --keys: what its candidates are compared by is the mean over the key tokens of the windows' last halves."""
+    """tools/search.py --keys compares by the mean over the key tokens of the windows' last halves."""
     model, text = searching.files('key_search')
-    n, rule, windows = searching.N, (20, 7, 0.0005, 9), 3
-    asked = '--search', text, '-n', n, '--search-windows', windows, '--reads', 40, '--keys', '20,7,0.0005,9'
-    out = good(model, *asked).out
-    nll = searching.said(out)
-    letters = searching.LETTERS
-    ids = [259 + letters.index(c) for c in ' ' + open(text).read()]
-    places = [[1] + ids[int((len(ids) - n + 1) * i / (2 * windows - 1)):][:n - 1] for i in range(2 * windows)]
-    total, margin = {}, math.inf
-    for kind, of_kind in (('searched', places[0::2]), ('judged', places[1::2])):
-        for window in of_kind:
-            found, close_by = key_tokens(model, window, *rule, (), bos=1)
-            margin = min(margin, close_by)
-            for name in 'yarn', 'ntk', 'linear', 'none':
-                own = scores(model, window, '--rope', name)
-                total.setdefault((kind, name), []).extend(own[p] for p in sorted(found) if p >= n // 2)
-    check(margin > 2e-6, 'the case tells', margin)
-    counts = re.search(r'^# keys\t(\d+) that search, (\d+) that judge', out, re.M).groups()
-    check([int(x) for x in counts] == [len(total[kind, 'yarn']) for kind in ('searched', 'judged')], 'key tokens', counts)
-    began = next(key for key in nll if key.startswith('searched ') and key != 'searched found')
-    own = total['searched', began.split()[1]]
-    close([nll[began]], [sum(own) / len(own)], 3e-6, 'the best of the methods')
-    close([nll['judged yarn']], [sum(total['judged', 'yarn']) / len(total['judged', 'yarn'])], 3e-6, 'on other windows')
-    check(nll['searched found'] < nll[began], 'what was found', nll)
-    one_line_at_end = run(model, *asked[:-1], '20,7,5,9')
-    check(one_line_at_end.status == 2 and 'too few' in one_line_at_end.err.splitlines()[-1], 'no key tokens', one_line_at_end)
+    n, windows, rule = searching.N, 3, '20,7,0.0005,9'
+    result = searching.search(model, text, '-n', n, '--windows', windows, '--reads', 40, '--keys', rule)
+    nll = searching.said(result.out)
+    with open(text) as file:
+        letters = file.read()
+    halves = {'searched': letters[:len(letters) // 2], 'judged': letters[len(letters) // 2:]}
+    counts = []
+    for half in sorted(halves):
+        name = 'yarn' if half == 'judged' else next(what.split()[1] for what in nll if what.startswith('searched '))
+        rows = table(good(model, '--ppl', write(in_work('half.txt'), halves[half]), '-n', n, '--samples', windows,
+                          '--per-token', '--keys', rule, '--rope', name + ':factor=3').out)[2]
+        own = [float(row['nll']) for row in rows if int(row['position']) >= n // 2 and row['key'] == '1']
+        counts.append('%d %s' % (len(own), half))
+        close([nll['%s %s' % (half, name)]], [sum(own) / len(own)], 3e-6, name + ' by key tokens')
+    check('# keys\t' + ', '.join(counts) in result.out, 'key tokens', result.out, counts)
+    none = searching.search(model, text, '-n', n, '--keys', '20,7,5,9')
+    one_line(none, 2, 'no key tokens', '0 key tokens', 'too few', who='search')
 
 
 def test_key_words():
@@ -192,7 +184,7 @@ def test_what_is_refused():
                            ((*book, '--keys', '--spread', '2k'), ('--keys', '--spread'))):
         one_line(run(shipped, *options), 2, ' '.join(map(str, options[2:])), *words)
     idle = run(shipped, '-n', 4, '-t', 0, '--keys')
-    check(idle.status == 0 and '--keys has no effect without --ppl or --search' in idle.err, 'without a text', idle)
+    check(idle.status == 0 and '--keys has no effect without --ppl' in idle.err, 'without a text', idle)
 
 
 if __name__ == '__main__':

@@ -432,7 +432,7 @@ def test_what_is_no_text():
     rng = random.Random(7)
     noise = bytes(rng.randrange(256) for _ in range(5000))
     for what, data in (('no bytes', b''), ('blanks', b' \n\t\r\n ')):
-        for job in ('--ppl',), ('--check',), ('--search',), ('--tasks', 'passkey', '-f'):
+        for job in ('--ppl',), ('--check',), ('--tasks', 'passkey', '-f'):
             one_line(run(shipped, *job, write(in_work('text.txt'), data)), 2, '%s of %s' % (job[0], what), 'text.txt',
                      'no text')
     one_line(run(shipped, '--ppl', '-', stdin=b''), 2, 'an empty standard input', 'standard input')
@@ -440,7 +440,7 @@ def test_what_is_no_text():
                        ('compressed', zlib.compress(LATIN[0].encode() * 20 + noise)),
                        ('UTF-16', LATIN[0].encode('utf-16')), ('KOI8-R', OTHER[0].encode('koi8-r') * 20),
                        ('Big5', '老磨坊主走到河邊。'.encode('big5') * 20)):
-        for job in ('--ppl',), ('--check',), ('--search',), ('--tasks', 'passkey', '-f'):
+        for job in ('--ppl',), ('--check',), ('--tasks', 'passkey', '-f'):
             one_line(run(shipped, *job, write(in_work('text.txt'), data)), 2, '%s of %s' % (job[0], what), 'text.txt',
                      'not a text', '%', 'UTF-8')
     for encoding in 'latin-1', 'cp1252':  # a few bytes in a hundred

@@ -245,7 +245,6 @@ def test_jobs():
         same(name + ': --passkey', model, '--passkey', '-n', 400, '--trials', 1, '--tsv')
         same(name + ': --check', model, '--check', text, '-n', 60, '--tsv')
     same('--attn within --window', rope, '--attn', '1.1', '-i', 'hello there, and so on', '--window', 5, '--tsv')
-    same('--search', rope, '--search', text, '-n', 60, '--reads', 4, '--search-windows', 1, '-s', 3, '--tsv')
     fast, plain = (good(rope, '--bench', '-n', 40, '--tsv', *more) for more in ((), ('--plain',)))
     rows = [[(row['phase'], row['depth'], row['tokens']) for row in table(result.out)[2]] for result in (fast, plain)]
     check(rows[0] == rows[1] and 'f32 key-value cache' in plain.err, '--bench --plain', plain)

@@ -318,7 +318,7 @@ def test_json_of_trouble():
     """One object whatever happened, with the words of standard error."""
     model = tiny_model('eyes.bin', **SHAPE)
     for what in (('/nonexistent', '--check'), (model, '--check'), (model, '--bugdet', 3), (model, '--engines', 'nope'),
-                 (model, '--rope-json'), (model, '-i', 'x'), (model, '--search', in_work('x')),
+                 (model, '--rope-json'), (model, '-i', 'x'), (model, '--ppl', in_work('x')),
                  (model, '--tsv', '--explain'), (model, '--explain', '--rope', 'yran')):
         result, found = as_json(*what)
         check(result.status == 2 and found['rows'] == [] and found['reason']['code'] == 'trouble'

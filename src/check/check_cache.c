@@ -15,7 +15,7 @@ enum {
 };
 
 // The caches that round, by their type: a row has one of `others` for each.
-static const char *const rows[N_KV_TYPES] = {[KV_Q8] = "cache-q8", [KV_Q4] = "cache-q4"};
+static const char *const row_names[N_KV_TYPES] = {[KV_Q8] = "cache-q8", [KV_Q4] = "cache-q4"};
 _Static_assert((int)N_KV_TYPES <= (int)MOST_OTHERS, "a row has room for them");
 
 static bool wants_cache(const Check *c, int length) {
@@ -30,7 +30,7 @@ static KvType kv_in_force(const Check *c) {
 // Whether a cache is reported: the one in force, or all where that is not rounded.
 static bool asks_for(const Check *c, int kv) {
     const KvType in_force = kv_in_force(c);
-    return rows[kv] && (!rows[in_force] || kv == (int)in_force);
+    return row_names[kv] && (!row_names[in_force] || kv == (int)in_force);
 }
 
 static double cache_seconds(const Check *c, const Row *row) {
@@ -91,7 +91,7 @@ static bool read_by(Check *c, const Row *row, int kv, const int32_t *text, Cache
 }
 
 // What float16 leaves, then each cache that is asked for beside it.
-static bool read_all(Check *c, Row *row, const int32_t *text, CacheReading *r, Error *err) {
+static bool read_caches(Check *c, Row *row, const int32_t *text, CacheReading *r, Error *err) {
     if (!read_by(c, row, KV_F16, text, r, err)) return false;
     r->is_known = true;
     for (int kv = 0; kv < N_KV_TYPES; kv++) {
@@ -121,7 +121,7 @@ static bool read_cache(Check *c, Row *row, Error *err) {
         .expected = alloc_array(CACHE_TOKENS * vocab_size, sizeof *r.expected, "scores", err)};
     if (r.expected) r.room = alloc_array(vocab_size, sizeof *r.room, "scores", err);
     take_text(c, start_of(c, row->units), c->window, text);
-    const bool ok = r.room && read_all(c, row, text, &r, err);
+    const bool ok = r.room && read_caches(c, row, text, &r, err);
     free(r.expected);
     free(r.room);
     return ok;
@@ -130,7 +130,7 @@ static bool read_cache(Check *c, Row *row, Error *err) {
 // Only a cache that is in force can fail. Others are reported.
 static void judge_cache(const Check *c, Row *row) {
     if (row->verdict == UNABLE) return;
-    const bool is_rounded = rows[kv_in_force(c)];
+    const bool is_rounded = row_names[kv_in_force(c)];
     row->other = is_rounded ? kv_in_force(c) : KV_Q4;
     row->samples = row->others[row->other];
     row->limit = is_rounded ? c->max_cache : 0;
@@ -154,7 +154,7 @@ static void print_caches(Check *c, const Row *row, PrintRow *line) {
         if (!asks_for(c, kv)) continue;
         one.value = row->others[kv].mean;
         one.error = standard_error(&row->others[kv]);
-        line(c, &one, rows[kv]);
+        line(c, &one, row_names[kv]);
     }
     if (row->units == 0) line(c, row, row->type->name);
 }

@@ -73,7 +73,9 @@ static const struct {
     {"--min-updates", "4.0", "--tasks updates --min-accuracy A asks the same"},
     {"--crowd", "5.0", "--check counts many keys in one text by itself"},
     {"--min-page", "5.0", "--tasks copy --min-accuracy A judges a page that is read twice"},
-    {"--search", "6.0", "tools/search.py searches by --ppl"},
+    {"--search", "6.0", "python3 tools/search.py MODEL TEXT -n N searches, by --ppl"},
+    {"--search-windows", "6.0", "tools/search.py --windows K"},
+    {"--reads", "6.0", "tools/search.py --reads K"},
 };
 
 static bool fail_no_option(const char *word, const char *nearest, Error *err) {

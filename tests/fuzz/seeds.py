@@ -44,8 +44,7 @@ COMMANDS = ['m.bin -n 2048 --rope yarn -t 0.8 -i text',
             'm.bin --rope none:temperature-floor=100', 'm.bin --rope dynamic-ntk+self-extend --near 5',
             'm.bin --passkey --rope streaming:sinks=4:window=508,lm-infinite,longrope+rerope:logn=1',
             'm.bin --explain --rope leaky-rerope --k 3 --group 7 -n 100000',
-            'm.bin --search f -n 1024 --reads 9 --search-windows 2 -s 3',
-            '--explain --rope-config f --head-dim 8', 'm.bin --search f --minimize half']
+            '--explain --rope-config f --head-dim 8', 'm.bin --search f']
 # A name that has just no room, one that has just enough, and a method more than a list may have.
 COMMANDS += ['m.bin --ppl f --rope yarn:factor=' + '0' * n + '2' + ':ramp=dims' * 11 for n in range(34, 39)]
 COMMANDS += ['m.bin --ppl f --rope ' + 'none,' * n + 'none' for n in (255, 256)]

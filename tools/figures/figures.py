@@ -29,7 +29,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 BOOK = os.path.join(ROOT, 'book.txt')
 METHODS = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'dynamic-ntk', 'dynamic-yarn', 'window']
 MAPS = ['rerope', 'leaky-rerope', 'self-extend', 'dca', 'streaming', 'lm-infinite']
-SEARCHED = 'docs/searched-16x.json'  # what --search found for model.bin (docs/lesson.md says how)
+SEARCHED = 'docs/searched-16x.json'  # what tools/search.py found for model.bin (docs/lesson.md says how)
 STATIC = METHODS[:5]
 ONE_LENGTH = STATIC + ['window']  # at one length a dynamic method is its static one: the same line
 
@@ -227,7 +227,7 @@ PICTURES = {  # their tables and the other arguments of plot.py
     'llama3': (['explain-16x', 'explain-llama3'], ['--divisors', '--methods', 'ntk-by-parts,llama3', '--title',
                                                    'Llama 3 begins to slow pairs later, and ends at the same']),
     'searched-16x': (['explain-16x', 'searched-16x'], ['--divisors', '--methods', 'linear,ntk,yarn,longrope',
-                                                      '--title', 'What --search found for 8k is close to YaRN']),
+                                                      '--title', 'What a search found for 8k is close to YaRN']),
     'perplexity-4x': (['perplexity-4x'], PLAIN + [
         'At 4 times the trained length plain RoPE breaks; linear, untuned, is worse yet']),
     'perplexity-16x': (['perplexity-16x'], PLAIN + [

@@ -280,8 +280,9 @@ def draw_distances(tables, options):
 def draw_divisors(tables, options):
     """How many times slower each pair turns, by method; the pairs right of the line make less than a turn in L."""
     trained = trained_length(tables, options)
-    # A list in a file of its own was found by --search.
-    labels = ['found by --search' if '--rope-config' in t.settings.get('command', '') else method_of(t) for t in tables]
+    # A list in a file of its own was found by tools/search.py.
+    labels = ['found by search.py' if '--rope-config' in t.settings.get('command', '') else method_of(t)
+              for t in tables]
     lines = [(method_of(t), label, [row['pair'] for row in t.rows],
               [row['inv_freq'] / row['scaled_inv_freq'] for row in t.rows], 0) for label, t in zip(labels, tables)]
     scale = max(t.number('scale', 1) for t in tables)

@@ -137,7 +137,6 @@ def measurements(folder, text):
     yield MODEL, '--passkey', '-n', 1024, '--trials', 2, '--rope', 'yarn,dca', '--kv', 'q8'
     yield MODEL, '--check', text, '-n', 700, '--budget', 600
     yield MODEL, '--check', '-n', 600, '--budget', 600, '--rope', 'dynamic-yarn', '--stale-keys'
-    yield MODEL, '--search', text, '-n', 600, '--reads', 12, '-s', 7
 
 
 def models(folder, text, old):
