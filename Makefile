@@ -158,7 +158,7 @@ INSTALL ?= install
 
 # The exporter, the probe and their modules, and what the commands of the man page read; the documents. Each keeps its place in the sources.
 OWN_FILES = model_export.py server_probe.py $(wildcard export/*.py export/*.json export/kinds/*.py probe/*.py probe/*/*.py) model.bin tokenizer.bin book.txt
-DOC_FILES = README.md CHANGELOG.md LICENSE $(wildcard docs/*.md docs/*.json docs/*.tsv docs/figures/*.png docs/figures/*.svg)
+DOC_FILES = README.md CHANGELOG.md LICENSE $(wildcard docs/*.md docs/*.json docs/*.tsv docs/*.txt docs/figures/*.png docs/figures/*.svg)
 PROBE_ROOMS = $(sort $(patsubst %/,%,$(dir $(wildcard probe/*/*.py))))
 BIN = $(DESTDIR)$(bindir)
 MAN = $(DESTDIR)$(mandir)/man1

@@ -281,6 +281,10 @@ double rope_plain(const RopeConfig *c, int pair) {
     return pow(c->theta, -2.0 * pair / c->rotary_dim);
 }
 
+double rope_turns(const RopeConfig *c, int pair) {
+    return c->train_ctx * rope_plain(c, pair) / (2 * PI);
+}
+
 void rope_frequencies(const RopeConfig *c, int length, RopeFreqs *f) {
     double s = scale_at(c, length);
     // Dynamic: a text no longer than L runs exactly as without a method.
@@ -292,8 +296,7 @@ void rope_frequencies(const RopeConfig *c, int length, RopeFreqs *f) {
     if (!unscaled && c->attention_factor != 0) f->attention_factor = c->attention_factor;
     for (int i = 0; i < f->n_pairs; i++) {
         double plain = rope_plain(c, i);
-        double turns = c->train_ctx * plain / (2 * PI);
-        RopePair pair = {c, i, plain, turns, s, length};
+        RopePair pair = {c, i, plain, rope_turns(c, i), s, length};
         f->inv_freq[i] = method->frequency(&pair);
     }
 }

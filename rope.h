@@ -170,6 +170,9 @@ typedef struct {
 // f_i = theta^(-2i/d) of pair i, radians per position: the frequency of plain RoPE.
 double rope_plain(const RopeConfig *config, int pair);
 
+// L f_i / 2 pi: how many turns a pair of plain RoPE makes within the trained context.
+double rope_turns(const RopeConfig *config, int pair);
+
 // The frequencies and the attention factor for a text of `length` positions.
 void rope_frequencies(const RopeConfig *config, int length, RopeFreqs *freqs);
 

@@ -764,11 +764,12 @@ def added(c, stream, rows, after):
     return both(stream, [[x * (c['residual_scale'] or 1) for x in row] for row in after(rows)])
 
 
-def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn=False, stale=False):
+def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn=False, stale=False,
+           watch=None):
     """Logits of every position of one pass over ids. They are at 0, 1, 2 and so on, or at `positions`: what a query
     sees of a longer text is enough for a model of one layer. map: of distance_map, for full layers; logn: scores grow
     past L; stale: every position turns at the scale of a text that ends with it. Layers that turn as sliding ones read
-    in place."""
+    in place. watch: is told the number of each layer and what its queries meet."""
     in_place = list(range(len(ids)))
     of_text = positions or in_place
     dim, eps, after_eps = c['dim'], c['norm_eps'], c['after_norm_eps'] or c['norm_eps']
@@ -841,6 +842,8 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
             queries = [[pairs(head, turning) for head in row] for row in queries]
             keys = [[conjugate(pairs(head, turning)) for head in row] for row in keys]
         chunk = 0 if flags & SEES_ALL else c['attention_chunk']
+        if watch:
+            watch(layer, c, queries, keys, between, positions, (width, sinks, chunk))
         mixed = attend(queries, keys, values, c, positions, width, sinks, chunk, meet, between,
                        distant(c, weights, layer),
                        list(weights['sinks.%d' % layer]) if 'sinks.%d' % layer in weights else None)

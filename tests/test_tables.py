@@ -502,7 +502,7 @@ def test_what_was_meant():
     model = tiny_model('eyes.bin', **SHAPE)
     for option, meant in (('--roep', '--rope'), ('--pasky', '--passkey'), ('--explian', '--explain'),
                           ('--factors', '--factor'), ('--SPERDA', '--spread'),  # letters are swapped in any case
-                          ('--see', None), ('-x', None), ('--completely-other', None)):
+                          ('--zzyzx', None), ('-x', None), ('--completely-other', None)):
         result = run(model, option, '1')
         one_line(result, 2, option, option, *(['did you mean %s?' % meant] if meant else []))
         check(meant or 'did you mean' not in result.err, '%s is nothing that is known' % option, result)

@@ -3,6 +3,7 @@
 // positions than there are tokens.
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "../../rope.h"
@@ -51,15 +52,39 @@ static inline int spread_token(const Spread *s, int position) {
 typedef enum { KV_F16, KV_F32, KV_Q8, KV_Q4, N_KV_TYPES } KvType;
 extern const char *const kv_type_names[N_KV_TYPES];
 
-// Takes a head's scores for the last token of each read, as the softmax takes them.
+// Takes a head's scores for the last token of each read, as the softmax takes them; or those of all
+// heads.
 typedef struct {
-    int layer, head;  // from 0
-    // One per token up to that one, -infinity where nothing is seen; NULL: not wanted.
+    int layer, head;  // from 0; layer ALL_LAYERS: all heads of all layers
+    // One per token up to that one, -infinity where nothing is seen; NULL: not wanted. Of all heads
+    // it is (n_layers, n_heads, stride).
     float *scores;
     // (head_dim) The head's query of that token as it meets the keys: rotated, not yet scaled.
     // NULL: not wanted. Latent attention has none.
     float *query;
+    // (2 n_pairs + 1, stride) What the scores of one head are the sum of, before a cap: what each
+    // pair that rotates gives, and last what all elements give that do not. Between these is what
+    // each pair would give if the query was a quarter turn ahead: rotated by an angle more, a pair
+    // gives parts[pair] cos(angle) + parts[n_pairs + pair] sin(angle). NULL: not wanted. Encodings
+    // before RoPE have none.
+    float *parts;
+    int64_t stride;  // numbers from one row to the next, at least as many as there are tokens
+    int n_heads;     // of a layer, where all are watched: the most that any has
 } Watch;
+enum { ALL_LAYERS = -1 };
+
+// Where the scores of a head go; NULL: nobody wants them.
+static inline float *watched_scores(const Watch *w, int layer, int head) {
+    if (!w->scores) return NULL;
+    if (w->layer == ALL_LAYERS)
+        return w->scores + ((int64_t)layer * w->n_heads + head) * w->stride;
+    return w->layer == layer && w->head == head ? w->scores : NULL;
+}
+
+// Whether what the scores of a head are the sum of is wanted.
+static inline bool watches_parts(const Watch *w, int layer, int head) {
+    return w->parts && w->layer == layer && w->head == head;
+}
 
 typedef struct {
     const RopeConfig *rope;     // complete, and checked; of a plan that outlives the session

@@ -179,8 +179,21 @@ void finish_scores(Plain *p, int h) {
         if (cap > 0) *score = capped(*score, cap);
         if (!query_sees(p, j)) *score = -INFINITY;
     }
-    bool is_watched = watch->scores && p->layer == watch->layer && h == watch->head;
-    if (is_watched) memcpy(watch->scores, p->scores, (p->i + 1) * sizeof(float));
+    float *watched = watched_scores(watch, p->layer, h);
+    if (watched) memcpy(watched, p->scores, (p->i + 1) * sizeof(float));
+}
+
+void watch_parts(const Plain *p, const float *key, int j, float scale) {
+    const Watch *watch = &p->extra->config->watch;
+    int64_t d = p->w->extra->shape.head_dim, n = rotating_pairs(p), stride = watch->stride;
+    const float *q = p->turned;
+    float *parts = watch->parts + j;
+    for (int64_t i = 0; i < n; i++) {
+        float x = q[2 * i], y = q[2 * i + 1];
+        parts[i * stride] = scale * (x * key[2 * i] + y * key[2 * i + 1]);
+        parts[(n + i) * stride] = scale * (x * key[2 * i + 1] - y * key[2 * i]);
+    }
+    parts[2 * n * stride] = scale * dot(q + 2 * n, key + 2 * n, d - 2 * n);
 }
 
 // ---- what is mixed ----

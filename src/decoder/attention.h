@@ -40,5 +40,9 @@ float present_score_scale(const Plain *plain);
 // that hide keys. Whoever watches the head gets them.
 void finish_scores(Plain *plain, int h);
 
+// Gives whoever watches the head what its score with the key of token j is the sum of: that key is
+// `key`, and plain->turned the query as it meets it.
+void watch_parts(const Plain *plain, const float *key, int j, float scale);
+
 // Multiplies what is mixed, of all heads, by its scale and by the gate of plain->normed.
 void gate_mixed(Plain *plain);

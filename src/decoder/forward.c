@@ -53,12 +53,15 @@ void attend(Plain *p) {
     // 1 / sqrt(d), or the model's own (Gemma 3, Granite); it grows with the position in Ministral 3
     float scale = present_score_scale(p);
     for (int h = 0; h < p->w->extra->shape.n_heads; h++) {
+        bool is_watched = watches_parts(&p->extra->config->watch, p->layer, h);
         // scores (i + 1) = scale * q . k, where q (d) rotates to meet each k (d)
         for (int j = 0; j <= p->i; j++) {
+            const float *k = key_head(p, p->keys, j, h);
             int64_t angle = (int64_t)j * n_pairs;
             memcpy(p->turned, p->q + h * d, d * sizeof(float));
             rope_rotate(p->turned, n_pairs, angles->cosines + angle, angles->sines + angle);
-            p->scores[j] = scale * dot(p->turned, key_head(p, p->keys, j, h), d);
+            p->scores[j] = scale * dot(p->turned, k, d);
+            if (is_watched) watch_parts(p, k, j, scale);
         }
         mix_head(p, h);
     }

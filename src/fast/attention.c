@@ -259,6 +259,76 @@ static AttentionTask begin_task(const Attention *c, const AttentionMemory *scrat
     return k;
 }
 
+// ---- whoever watches ----
+
+// Gives the watched head's scores, or those of all heads of the task, for the keys of the block that
+// begins at token `start`.
+static void watch_scores(const AttentionTask *k, int start, int count) {
+    const Watch *w = k->call->watch;
+    for (int64_t r = 0; w && r < k->rows; r++) {
+        float *to = watched_scores(w, k->call->layer, (int)head_of(k, r));
+        if (to) memcpy(to + start, k->scratch->scores + r * KV_BLOCK, count * sizeof *to);
+    }
+}
+
+// Puts part number `part` of a head's prepared query (d) in row r of the task, for a zone: a pair, a
+// pair a quarter turn ahead, or the elements that do not rotate. The rest of the row is zeros.
+static void load_part(const AttentionTask *k, Zone zone, int64_t r, const float *query, int part) {
+    int n_pairs = k->call->angles ? k->call->angles->n_pairs : 0;
+    int64_t d = k->call->cache->head_dim;
+    float *row = k->scratch->q[zone] + r * d;
+    const float *pair = query + 2 * (part % (n_pairs ? n_pairs : 1));
+    memset(row, 0, d * sizeof *row);
+    if (part == 2 * n_pairs) {
+        memcpy(row + part, query + part, (d - part) * sizeof *row);
+        return;
+    }
+    float *to = row + (pair - query);
+    bool is_ahead = part >= n_pairs;
+    to[0] = is_ahead ? -pair[1] : pair[0];
+    to[1] = is_ahead ? pair[0] : pair[1];
+}
+
+// Gives what the watched head's scores with the keys of a block are the sum of: each row of the task
+// is multiplied as ever, but is one part of the query. That takes many products, for one query.
+static void watch_block_parts(const AttentionTask *k, const float (*query)[2 * ROPE_MAX_HEAD_DIM],
+                              const KvBlock *block, int index, int count) {
+    const Attention *c = k->call;
+    int n_parts = 2 * (c->angles ? c->angles->n_pairs : 0) + 1;
+    bool has_far = c->angles && c->angles->far;
+    for (int first = 0; first < n_parts; first += (int)k->rows) {
+        for (int64_t r = 0; r < k->rows && first + r < n_parts; r++)
+            for (Zone zone = NEAR; zone <= (has_far ? FAR : NEAR); zone++)
+                load_part(k, zone, r, query[zone], first + (int)r);
+        multiply_zones(k, block, index);
+        for (int64_t r = 0; r < k->rows && first + r < n_parts; r++) {
+            float *scores = k->scratch->scores + r * KV_BLOCK;
+            float *to = c->watch->parts + (first + r) * c->watch->stride + index * KV_BLOCK;
+            multiply_each(scores, block->key_scales);
+            memcpy(to, scores, count * sizeof *to);
+        }
+    }
+}
+
+// The same for the blocks from block0 to before block `last`, after which the task's queries are
+// gone.
+static void watch_task_parts(const AttentionTask *k, int block0, int last) {
+    const Attention *c = k->call;
+    int64_t d = c->cache->head_dim, end = k->first + k->n;
+    int64_t row = c->watch->head % k->heads;
+    bool has_far = c->angles && c->angles->far;
+    float query[N_ZONES][2 * ROPE_MAX_HEAD_DIM];
+    memcpy(query[NEAR], k->scratch->q[NEAR] + row * d, d * sizeof(float));
+    if (has_far) memcpy(query[FAR], k->scratch->q[FAR] + row * d, d * sizeof(float));
+    for (int b = block0; b < last && b * KV_BLOCK < end; b++) {
+        KvBlock block = kv_cache_block(c->cache, k->kv_head, b);
+        int64_t count = end - b * KV_BLOCK;
+        watch_block_parts(k, query, &block, b, (int)(count < KV_BLOCK ? count : KV_BLOCK));
+    }
+}
+
+// ---- tasks at work ----
+
 static void attend_task(const Attention *c, const Cut *cut, int slot,
                         const AttentionMemory *scratch) {
     const AttentionScratch *s = c->scratch;
@@ -268,7 +338,6 @@ static void attend_task(const Attention *c, const Cut *cut, int slot,
     int first = c->first + t0;  // tokens of the queries
     int end = first + n;
     AttentionTask k = begin_task(c, scratch, kv_head, t0, n);
-    bool is_watched = c->watch && c->watch->head / cut->heads == kv_head;
     int split = slot % cut->splits;
     int block0 = cut->first_block + split * cut->per_split;
     int64_t at = slot * s->rows;
@@ -284,20 +353,20 @@ static void attend_task(const Attention *c, const Cut *cut, int slot,
         int start = b * KV_BLOCK;
         int count = start + KV_BLOCK < end ? KV_BLOCK : end - start;
         bool is_seen = start + count > window_start(c, first) || start < c->sinks;
-        if (!is_seen && !is_watched) continue;
+        if (!is_seen && !c->watch) continue;
         KvBlock block = kv_cache_block(c->cache, kv_head, b);
         float *scores = scratch->scores;
         score_block(&k, &block, b);
-        if (is_watched) {
-            int64_t row = c->watch->head % cut->heads;
-            memcpy(c->watch->scores + start, scores + row * KV_BLOCK, count * sizeof *scores);
-        }
+        watch_scores(&k, start, count);
         for (int64_t r = 0; r < k.rows; r++) {
             float *sum = sums + r * width;
             update_softmax(scores + r * KV_BLOCK, sum, width, &maxima[r], &totals[r]);
         }
         mix_values(&k, &block, count, sums);
     }
+    if (c->watch && watches_parts(c->watch, c->layer, c->watch->head) &&
+        c->watch->head / cut->heads == kv_head)
+        watch_task_parts(&k, block0, block0 + cut->per_split);
 }
 
 // Merges the results of a head of row t of the call, one per split, in their order, and divides by

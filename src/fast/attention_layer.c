@@ -128,6 +128,7 @@ static Attention attention_of_layer(const Transformer *t, int index, int n_wante
     a.cache = &t->caches[index];
     a.scratch = t->attention;
     a.rope = rope;
+    a.layer = index;
     a.n_heads = layer->extra->shape.n_heads;
     a.scale = layer_score_scale(m, layer);
     a.cap = (float)m->extra->attention.score_cap;
@@ -148,7 +149,7 @@ static Attention attention_of_layer(const Transformer *t, int index, int n_wante
 // row, whose attention is computed once more for that.
 static void run_attention_by_team(const Team *team, const Transformer *t, int index, Attention a) {
     const Watch *watch = &t->config->watch;
-    if (watch->scores && index == watch->layer) {
+    if (watch->scores && (index == watch->layer || watch->layer == ALL_LAYERS)) {
         Attention last = a;
         last.q += (a.n - 1) * a.n_heads * a.cache->head_dim;
         last.first += a.n - 1;

@@ -12,7 +12,7 @@ typedef struct {
     AttentionScratch *scratch;
     const RopeConfig *rope;  // of this layer
     const Spread *spread;    // the positions of tokens in this layer
-    int n_heads;
+    int layer, n_heads;
     float scale;  // of the scores, 1 / sqrt(head_dim) unless the model has its own
     float cap;    // of the scores, 0: none
     bool grows;   // queries are multiplied by query_temperature
@@ -27,7 +27,8 @@ typedef struct {
     const NewKeys *keys;   // of the last token, which tasks store; NULL: all are in the cache
     int first, n;
     float *out;          // (n, n_heads * value_dim)
-    const Watch *watch;  // gets the scores of its head for a single query; NULL: nobody wants any
+    // gets the scores of its head, or of all, for a single query; NULL: nobody wants any
+    const Watch *watch;
 } Attention;
 
 enum {

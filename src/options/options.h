@@ -62,6 +62,17 @@ typedef struct {
     bool settings;  // only these are judged: that takes neither weights nor a tokenizer
 } CheckOptions;
 
+// Of one head, for the last query of a prompt.
+typedef struct {
+    int head[2];       // layer and head, from 0
+    const char *key;   // --key: a position; NULL: the likeliest key
+    bool by_pairs;     // --key is given
+    int position;      // of `key`; -1: the likeliest
+    bool everywhere;   // pairs get another speed in all heads, and not in this one alone
+    const char *instead_name;  // of --instead, as in --rope; NULL: the usual one
+    RopeSettings instead;
+} AttentionOptions;
+
 // ---- all of it ----
 
 enum { MODE_GENERATE, MODE_CHAT };
@@ -89,7 +100,7 @@ typedef struct {
     // of --next: how many of the likeliest tokens, or a file with tokens that follow beginnings of
     // the text
     const char *next;
-    int attn[2];          // layer and head, from 0
+    AttentionOptions attn;
     const char *engines;  // a list, NULL: all
     const char *family;   // of --rope-json, a model_type; NULL: a block is printed
     int quantize_type;    // 0: q8, 1: q4, 2: f16, 3: f32

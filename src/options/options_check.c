@@ -235,11 +235,24 @@ static bool check_keys(Options *o, Error *err) {
             one_method_parse("--judge", o->keys.judge_name, &o->keys.judge, err));
 }
 
+// ---- --key ----
+
+static bool check_key(Options *o, Error *err) {
+    static const Setting position = {
+        .type = WHOLE, .place = offsetof(AttentionOptions, position), .low = 0, .high = MOST};
+    AttentionOptions *a = &o->attn;
+    a->by_pairs = is_given(o, "--key");
+    a->position = -1;
+    if (a->key && !setting_read(&position, a, "--key", a->key, err)) return false;
+    return !a->instead_name ||
+           one_method_parse("--instead", a->instead_name, &a->instead, err);
+}
+
 bool options_check(Options *o, Error *err) {
     if (!check_one_job(o, err)) return false;
     o->job = job_meant(o);
     if (!rows_are_named(err)) return false;
     if (!check_json(o, err) || !check_model_given(o, err) || !check_engines(o, err)) return false;
     drop_idle(o);
-    return check_pairs(o, err) && check_keys(o, err) && read_methods(o, err);
+    return check_pairs(o, err) && check_keys(o, err) && check_key(o, err) && read_methods(o, err);
 }

@@ -185,7 +185,7 @@ static bool read_option(char **argv, int *at, Options *o, Error *err) {
     }
     if (left_out && is_help(number)) o->help = "";
     if (left_out) return true;
-    if (option->type == PAIR) return read_pair(option->option, value, o->attn, err);
+    if (option->type == PAIR) return read_pair(option->option, value, o->attn.head, err);
     void *base = is_rope ? (void *)&o->rope.rope : o;
     return setting_read(option, base, option->option, value, err) ||
            hint_at_letters(option->option, value, err);

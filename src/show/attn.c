@@ -1,5 +1,5 @@
 // The scores and weights that one head gives to every key, for the last query of a prompt.
-#include "../measure/measure.h"
+#include "attn_pairs.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -52,8 +52,8 @@ static void print_keys(const Job *job, const Session *s) {
 }
 
 bool show_attention(Job *job, Error *err) {
-    const int layer = job->options->attn[0];
-    const int head = job->options->attn[1];
+    const int layer = job->options->attn.head[0];
+    const int head = job->options->attn.head[1];
     const int n = (int)job->n_ids;
     const int layers = job->model->config.n_layers;
     const int heads = layer < layers ? job->model->layers[layer].extra->shape.n_heads
@@ -70,7 +70,8 @@ bool show_attention(Job *job, Error *err) {
     Session *s = open_session(job, job->plans, n, true, err);
     if (s) s->config.watch = (Watch){.layer = layer, .head = head, .scores = scores};
     bool ok = s && session_read(s, job->ids, n, n, 1, err);
-    if (ok) print_keys(job, s);
+    if (ok && job->options->attn.by_pairs) ok = show_pairs(job, s, layer, head, err);
+    else if (ok) print_keys(job, s);
     session_free(s);
     free(scores);
     return ok;

@@ -264,7 +264,7 @@ static void print_pairs(Table *t, const LayerKind *kind, bool is_named) {
         double scaled = kind->now.inv_freq[i];
         double kept = kind->kept[i];  // outside 0 to 1 it is no mixture: a method of one's own
         double ramp = kept >= 0 && kept <= 1 ? kept : NAN;
-        double numbers[] = {plain,  FULL_TURN / plain, c->train_ctx * plain / FULL_TURN, ramp,
+        double numbers[] = {plain,  FULL_TURN / plain, rope_turns(c, i), ramp,
                             scaled, FULL_TURN / scaled};
         if (is_named) table_words(t, kind->name);
         table_number(t, "%.0f", i);
@@ -287,7 +287,7 @@ static void plot_pairs(const char *layers, const Job *job, const LayerKind *kind
         double times = now->inv_freq[i] / plain;
         char bar[MOST_WIDE + 1] = "";
         for (int j = 0; j < width; j++) bar[j] = j < kind->kept[i] * width ? '#' : '.';
-        fprintf(stderr, "%4d  %15.4g  |%s| x %.4g\n", i, train_ctx * plain / FULL_TURN, bar, times);
+        fprintf(stderr, "%4d  %15.4g  |%s| x %.4g\n", i, rope_turns(c, i), bar, times);
     }
 }
 
