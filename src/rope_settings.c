@@ -140,7 +140,7 @@ static bool read_number(const Setting *setting, const char *text, double *x, Err
 }
 
 static bool read_word(const Setting *setting, const char *text, double *x, Error *err) {
-    char words[100] = "";
+    char words[sizeof err->text] = "";
     for (*x = 0; *x <= setting->high; ++*x) {
         const char *word = setting->words[(int)*x];
         if (strcasecmp(text, word) == 0) return true;
@@ -205,8 +205,14 @@ MethodName settings_method_name(const RopeConfig *c) {
     return name;
 }
 
+bool settings_is_flag(const char *key) {
+    for (const Setting *f = rope_settings; f < rope_settings + N_ROPE_SETTINGS; f++)
+        if (f->option && strcmp(key, f->option + 2) == 0) return !f->argument;
+    return false;
+}
+
 bool settings_read_setting(RopeSettings *s, const char *key, const char *value, Error *err) {
-    char names[240] = "";
+    char names[sizeof err->text] = "";
     const char *nearest = "";
     for (int i = 0; i < N_ROPE_SETTINGS; i++) {
         if (!rope_settings[i].option) continue;

@@ -86,7 +86,10 @@ typedef struct {
 // Reads a method's name: "yarn", "dynamic-ntk", "window", "yarn+dca", "dca". False when the name is
 // unknown.
 bool settings_read_method(RopeSettings *settings, const char *name);
-// Reads a setting by its option's name without dashes ("factor"), as if it was given.
+// Whether the option of this name without dashes has no value: where it is given, it is on ("logn").
+bool settings_is_flag(const char *key);
+// Reads a setting by its option's name without dashes ("factor"), as if it was given. A flag's value
+// is 0 or 1.
 bool settings_read_setting(RopeSettings *settings, const char *name, const char *value, Error *err);
 // Reads a method with its settings: "yarn+dca:factor=8:ramp=turns". False with the reason.
 bool settings_read(RopeSettings *settings, const char *text, Error *err);

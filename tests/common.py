@@ -396,7 +396,7 @@ def compile_all(folder, source, kind, more_flags):
     built_with = os.path.join(ROOT, 'build', 'flags')
     flags = shlex.split(open(built_with).read())
     if kind.startswith('sanitized'):
-        flags += ['-O2' if kind == 'sanitized-fast' else '-Og', '-g1', '-fsanitize=address,undefined', '-fno-sanitize=object-size',
+        flags += ['-O2' if kind == 'sanitized-fast' else '-Og', '-g1', '-fsanitize=address,undefined,float-cast-overflow', '-fno-sanitize=object-size',
                   '-fno-sanitize-recover=all', '-fno-omit-frame-pointer']
     flags += ['-I', ROOT]
     files = ['rope.c', 'rope.h', 'Makefile'] + house('src')

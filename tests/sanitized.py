@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every job on every checkpoint at lengths from one position to far past the trained context, under the address and
-undefined-behavior sanitizers (make test-sanitized; it takes minutes). A run may refuse, fail or decide nothing: what
-counts is that it ends with a status of the program's own, and that neither sanitizer reports anything.
+undefined-behavior sanitizers, conversions of floats that do not fit among them (make test-sanitized; it takes minutes). A run may refuse, fail or decide nothing: what
+counts is that it ends with a status of the program's own, and that no sanitizer reports anything.
 
 Arguments choose what runs: names of jobs, lengths, and parts of the paths of checkpoints.
 """
@@ -28,6 +28,7 @@ JOBS = {
     'check-all': (['--check', 'TEXT', '-n', 'N', '--budget', 3, '--max-cache', 0, '--whole',
                    '--like', 'MODEL', '--rope', 'none'], ''),
     'check-settings': (['--check', '-n', 'N', '--settings'], ''),
+    'check-settings-far': (['--check', '-n', 1 << 30, '--settings', '--rope', 'streaming'], ''),
     'tasks-far': (['--tasks', 'passkey,copy', '-n', 'N', '--trials', 1, '--rope', 'none'], ''),
     'tasks': (['--tasks', 'all', '-n', 'N', '--trials', 1, '--rope', 'none'], ''),
     'prompts': (['--tasks', 'all', '-n', 'N', '--trials', 1, '--prompts'], ''),
@@ -51,7 +52,7 @@ JOBS = {
 }
 # Jobs that are not run at every length: those that have none, and those that would take too long.
 ONLY_AT = {'quantize': (64,), 'quantize-q4': (64,), 'bench': (1, 64), 'tasks': (1, 2, 33, 64, 200), 'tasks-far': (600,),
-           'passkey': (1, 2, 33, 64, 200), 'ppl-plain': (1, 2, 33, 64, 200), 'check-all': (33, 200, 600)}
+           'passkey': (1, 2, 33, 64, 200), 'check-settings-far': (64,), 'ppl-plain': (1, 2, 33, 64, 200), 'check-all': (33, 200, 600)}
 TEXT_BYTES = 6000
 
 
@@ -139,7 +140,7 @@ def try_job(program, model, tokenizer, text, job, length):
     prompt = write(in_work('prompt-%d.txt' % length), read(text)[:max(length // 2, 1)])
     places = {'TEXT': text, 'PROMPT': prompt, 'OUT': out, 'N': length, 'MODEL': model}
     arguments = [places.get(option, option) for option in options]
-    if job != 'check-settings':
+    if not job.startswith('check-settings'):
         arguments += ['-z', tokenizer]
     result = run(model, *arguments, stdin=stdin.encode(), program=program, timeout=300)
     if os.path.exists(out):

@@ -85,7 +85,7 @@ bool fields_cover(const FieldTable *tables, int n, const uint8_t *header, int by
             for (const Field *f = t->fields; !covered && f < t->fields + t->n; f++)
                 covered = (int)f->offset < end && i >= (int)f->offset &&
                           i < (int)f->offset + (int)f->type;
-        if (!covered) return fail(err, "reserved byte %d is not 0", i);
+        if (!covered) return fail(err, "reserved byte %d is not 0 (docs/header.tsv has the fields)", i);
     }
     return true;
 }

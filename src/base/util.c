@@ -24,8 +24,9 @@ bool fail(Error *err, const char *format, ...) {
     Error made;
     va_list args;
     va_start(args, format);
-    vsnprintf(made.text, sizeof made.text, format, args);
+    int length = vsnprintf(made.text, sizeof made.text, format, args);
     va_end(args);
+    if (length >= (int)sizeof made.text) strcpy(made.text + sizeof made.text - sizeof "...", "...");
     for (char *c = made.text; *c; c++)
         if ((unsigned char)*c < 32 || *c == 127) *c = '?';
     *err = made;

@@ -16,10 +16,10 @@ enum { MAX_EOS = 8 };     // end tokens that a model's file may name, and a toke
 // Why something failed, in one line. Functions that can fail take an Error* last, and return false
 // or NULL with it.
 typedef struct {
-    char text[512];
+    char text[1024];
 } Error;
-// Writes the reason (printf style, cut when too long) and returns false. Control characters become
-// '?', so that it is one line. err->text may be one of the arguments.
+// Writes the reason (printf style) and returns false. Control characters become '?', so that it is
+// one line; one that is too long ends in "...". err->text may be one of the arguments.
 bool fail(Error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // Sizes are products of counts below 2^31 and small numbers, which 64 bits hold. What the machine

@@ -70,11 +70,13 @@ static int longest_below(const RopeConfig *r, double limit) {
 // The first of every `step`-th query of a text that sees a key at `limit` or further, by trying
 // each key; `length`: none does.
 static int first_beyond_by_pairs(const RopeConfig *r, double limit, int length, int step) {
-    for (int i = (length - 1) % step; i < length; i += step)
+    for (int64_t at = (length - 1) % step; at < length; at += step) {
+        const int i = (int)at;
         for (int j = 0; j <= i; j++) {
             const bool sees = !r->all_slide || rope_sees(r, i, j);
             if (sees && rope_distance(r, i, j) >= limit) return i;
         }
+    }
     return length;
 }
 

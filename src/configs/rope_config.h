@@ -48,7 +48,7 @@ typedef struct {
     char unused[200];    // keys that its rope_type does not use, with commas between them
     char remarks[2400];  // what else is worth a warning, each with a line's end: contradictions
     char unread[1600];   // those of them about what no reader looks at, engines neither
-    char refused[600];   // why it was refused, for how engines read it; empty: it was not
+    char refused[sizeof((Error *)0)->text];  // why it was refused, for how engines read it; empty: it was not
     bool is_malformed;   // it was for a value that its key cannot have
     char not_json[80];   // of a whole config: what is no JSON, which engines refuse; empty: nothing
     // longrope's lists, of each kind of layers

@@ -160,7 +160,7 @@ static const Field fields_of_rope_layers[] = {
 };
 
 static const Rule rules_of_rope_layers[] = {
-    {"temperature_unturned temperature_length", NEEDS, "temperature_beta"},
+    {"temperature_unturned", NEEDS, "temperature_beta"},
     {"encoding", EXCLUDES,
      "rope_method rope_dynamic rotary_dim logn sliding_rope temperature_beta"},
     {"encoding", EXCLUDES, "qk_norm_late qk_norm_turning"},

@@ -93,6 +93,10 @@ static bool check_fields(Model *m, Error *err) {
     EACH_KIND_THAT (check, k, m)
         if (!(*k)->check(m, err)) return false;
 
+    if (m->rope.temperature_length && m->rope.temperature_beta == 0)
+        return fail(err, "temperature_length is %d where temperature_beta is 0 (expected 0)",
+                    m->rope.temperature_length);
+
     int turning = c->rotary_dim ? c->rotary_dim : (int)c->head_dim;
     if (!settings_turn(&m->rope, "rotary_dim", turning, (int)c->head_dim, err)) return false;
     int n_pairs = m->rope.rotary_dim / 2;

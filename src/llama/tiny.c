@@ -36,14 +36,22 @@ enum { N_OPTIONS = sizeof options / sizeof options[0] };
 static const char usage[] = "model.bin -n N -i TEXT -t T -p P -k K --min-p M -s SEED "
                             "--rope NAME:SETTING=VALUE --factor S";
 
-// Reads an option and its value. Options that are not in the table are settings of RoPE.
-static bool read_argument(Asked *a, const char *name, const char *value, Error *err) {
+// Reads the option at word *at, and leaves *at behind its value. Options that are not in the table
+// are settings of RoPE.
+static bool read_option(Asked *a, char **words, int *at, Error *err) {
+    const char *name = words[(*at)++], *value = words[*at];
+    bool is_long = strncmp(name, "--", 2) == 0;
+    if (is_long && settings_is_flag(name + 2)) {
+        if (value && value[0] != '-')
+            return fail(err, "%s takes no value (found '%.60s')", name, value);
+        return settings_read_setting(&a->settings, name + 2, "1", err);
+    }
     if (!value) return fail(err, "%s needs a value", name);
+    ++*at;
     for (const Setting *o = options; o < options + N_OPTIONS; o++) {
         if (strcmp(o->option, name) == 0) return setting_read(o, a, name, value, err);
     }
-    if (strncmp(name, "--", 2) == 0)
-        return settings_read_setting(&a->settings, name + 2, value, err);
+    if (is_long) return settings_read_setting(&a->settings, name + 2, value, err);
     return fail(err, "there is no option '%.60s'", name);
 }
 
@@ -145,7 +153,7 @@ int tiny_program(int argc, char **argv, const Definition *by) {
         return YES;
     }
     bool ok = argc > 1 || fail(&err, "a model is needed (%s %s)", by->name, usage);
-    for (int i = 2; ok && i < argc; i += 2) ok = read_argument(&a, argv[i], argv[i + 1], &err);
+    for (int i = 2; ok && i < argc;) ok = read_option(&a, argv, &i, &err);
     ok = ok && (!a.rope || settings_read(&a.settings, a.rope, &err));
     ok = ok && open_text(&t, argv[1], &a, &err);
     ok = ok && take_prompt(&t, argv[1], a.prompt, &err);

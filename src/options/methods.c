@@ -23,7 +23,7 @@ typedef struct {
 
 // Fails because there is no such method, and names those that there are.
 static bool fail_no_method(const char *name, Error *err) {
-    char names[300] = "expected ";
+    char names[sizeof err->text] = "expected ";
     const char *plain = strncmp(name, "dynamic-", 8) == 0 ? name + 8 : name;
     const char *nearest = nearer_name(plain, "dynamic", nearer_name(plain, "window", ""));
     for (int i = 0; i < rope_n_methods + rope_n_maps; i++) {

@@ -25,7 +25,7 @@ static void warn_idle(const char *option, const char *how, const char *what) {
 // Warns that an option with an effect in some jobs has none in the one at hand. Where nothing asked
 // for that one, names the jobs that it needs.
 static void warn_of_job(const Options *o, const char *option, unsigned jobs) {
-    char names[200] = "";
+    char names[sizeof((Error *)0)->text] = "";
     int n = 0;
     if (jobs & ON_CHAT) {
         add_name(names, sizeof names, " or ", "-m chat");
@@ -146,7 +146,7 @@ static bool takes_lists(const Options *o) { return job_facts[o->job].needs & LIS
 
 // A list where there may be one only.
 static bool fail_list(const char *option, const char *what, const char *list, int n, Error *err) {
-    char names[120] = "";
+    char names[sizeof err->text] = "";
     for (int i = 0; i < n_option_rows; i++) {
         const Option *row = &option_table[i];
         bool takes = row->job && job_facts[row->job].needs & LISTS;
