@@ -115,6 +115,10 @@ build/%.o: %.c build/flags
 build/run.o: build/commit
 build/run.o: OWN_FLAGS = $(if $(COMMIT),-DCOMMIT='" ($(COMMIT))"')
 
+# What was imported is imported again when these read configs otherwise.
+build/src/job/import.o: $(sort $(wildcard src/configs/*.[ch])) src/job/fields.c
+build/src/job/import.o: OWN_FLAGS = -DREADER='"$(shell cat $(sort $(wildcard src/configs/*.[ch])) src/job/fields.c | cksum)"'
+
 # The records of how it was built. What goes by one is built again when that changes.
 changed = $(if $(subst x$(1)x,,x$(2)x),FORCE)
 build/flags: $(call changed,$(COMPILE),$(BUILT))

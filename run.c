@@ -98,7 +98,7 @@ int main(int argc, char **argv) {
 
 // Finds where a model is read, which may be another program's. False with the reason.
 static bool find_model(const Options *o, const char *path, char *place, size_t size, Error *err) {
-    if (path && !o->no_import) return import_model(path, VERSION COMMIT, place, size, err);
+    if (path && !o->no_import) return import_model(path, VERSION, place, size, err);
     snprintf(place, size, "%s", path ? path : "");
     return true;
 }

@@ -2,6 +2,8 @@
 """./run model.gguf and ./run FOLDER/: the exporter brings the model into a cache, and what is read there is what it
 writes by hand. What goes wrong ends in one line, and no half model is left."""
 
+import hashlib
+import json
 import os
 import resource
 import shutil
@@ -11,22 +13,25 @@ import sys
 import time
 
 import source_writers as w
-from common import RUN, check, config, in_work, main, read, tiny_model, write, write_tokenizer
+from common import RUN, check, compiled, config, in_work, main, read, tiny_model, write, write_tokenizer
 from export_common import EXPORTER
 from source_writers import exact_weights
 
+MEMO = 'digests'  # of files by their place, size and times
 IDS = ('--ppl', 'ids.txt', '--ids', '-n', '24', '--per-token', '--kv', 'f32', '--activations', 'f32')
 
 
 def place(name):
     """A folder of its own for a test, with a model and it as a GGUF file and as a folder, whose names have spaces."""
-    folder = in_work(name)
-    os.makedirs(folder)
-    size = write_tokenizer(os.path.join(folder, 'tokenizer.bin'), ['a', 'b', 'c', 'ab', 'abc'])
-    shutil.copy(tiny_model(name + '.bin', vocab_size=size), os.path.join(folder, 'model.bin'))
-    write(os.path.join(folder, 'ids.txt'), ' '.join(str(3 + i * i % 5) for i in range(40)))
-    for out in 'tiny one.gguf', 'its folder/':
-        export(folder, 'model.bin', out)
+    folder, first = in_work(name), in_work('first')
+    if not os.path.isdir(first):
+        os.makedirs(first)
+        size = write_tokenizer(os.path.join(first, 'tokenizer.bin'), ['a', 'b', 'c', 'ab', 'abc'])
+        shutil.copy(tiny_model('first.bin', vocab_size=size), os.path.join(first, 'model.bin'))
+        write(os.path.join(first, 'ids.txt'), ' '.join(str(3 + i * i % 5) for i in range(40)))
+        for out in 'tiny one.gguf', 'its folder/':
+            export(first, 'model.bin', out)
+    shutil.copytree(first, folder)
     return folder
 
 
@@ -61,7 +66,7 @@ def rows(text):
 def cached(folder, cache='cache'):
     """The folders in the cache."""
     at = os.path.join(folder, cache, 'rope.c')
-    return sorted(os.listdir(at)) if os.path.isdir(at) else []
+    return sorted(name for name in os.listdir(at) if name != MEMO) if os.path.isdir(at) else []
 
 
 def refused(folder, what, words, *arguments, status=2, **options):
@@ -87,7 +92,7 @@ def test_brought_in():
         new = source != 'its folder'  # which is the one before
         check(len(made) == new and all(name.startswith(named) for name in made), source + ': a folder', cached(folder))
         check(('run: brought in %s in ' % source in first.err) == new, source + ': is said', first.err)
-        check(not new or 'rm -r %s/cache/rope.c' % folder in first.err, source + ': and how the cache is emptied', first.err)
+        check(not new or '--cache=empty' in first.err, source + ': and how the cache is emptied', first.err)
         again = run(folder, source, *IDS)
         check(again.out == first.out and 'brought in' not in again.err, source + ': at once, the second time', again.err)
         text = run(folder, source, '-i', 'abcab', '-n', 9, '-t', 0)
@@ -100,7 +105,8 @@ def test_brought_in():
           os.listdir(place_of))
     inside = run(os.path.join(folder, 'its folder'), '.', *['../ids.txt' if word == 'ids.txt' else word for word in IDS],
                  cache='../cache')
-    check(inside.status == 0 and 'brought in' in inside.err, 'the folder where one is', inside.err)
+    check(inside.status == 0 and rows(inside.out) == rows(first.out) and 'brought in' not in inside.err,
+          'the folder where one is', inside.err)
 
 
 def test_by_hand():
@@ -114,28 +120,207 @@ def test_by_hand():
 
 
 def test_changed():
-    """Whatever changes of a source leads to another folder, a change in the meantime to none."""
+    """Whatever changes in a source leads to another folder, a change in the meantime to none; places and times do
+    not count."""
     folder = place('changed')
     source = os.path.join(folder, 'tiny one.gguf')
-
-    def brought(what, expected, *arguments):
-        done = run(folder, *arguments, '-i', 'a', '-n', 12)
-        check(done.status == 0 and ('brought in' in done.err) == expected, what, done.err)
+    brought = bringer(folder)
     brought('first', True, source)
     os.utime(source, (1e9, 1e9))
-    brought('another time', True, source)
-    brought('the same time', False, source)
-    os.utime(source, ns=(10 ** 18, 10 ** 18 + 1))
-    brought('another nanosecond', True, source)
+    brought('another time', False, source)
+    os.utime(source, (4e9, 4e9))
+    brought('a time to come', False, source)
+    shutil.copy(source, os.path.join(folder, 'copy.gguf'))
+    brought('a copy', False, 'copy.gguf')
+    os.symlink('copy.gguf', os.path.join(folder, 'link.gguf'))
+    brought('a link', False, 'link.gguf')
     brought('a folder', True, 'its folder')
     brought('a folder again', False, 'its folder')
     write(os.path.join(folder, 'its folder/notes'), 'nothing that is read')
-    brought('a file beside it', False, 'its folder')
     os.utime(os.path.join(folder, 'its folder/config.json'), (1e9, 1e9))
+    brought('a file beside it, another time', False, 'its folder')
+    shutil.copytree(os.path.join(folder, 'its folder'), os.path.join(folder, 'other/its folder'))
+    brought('a copy of the folder', False, 'other/its folder')
+    change(os.path.join(folder, 'its folder/config.json'))
     brought('its config', True, 'its folder')
+    os.rename(os.path.join(folder, 'its folder/generation_config.json'),
+              os.path.join(folder, 'its folder/generation_config_.json'))
+    brought('another name of a file in it', True, 'its folder')
+    brought('the copy is as it was', False, 'other/its folder')
+    change(source)
+    brought('a byte of the file', True, source)
+    brought('the copy of the file is as it was', False, 'copy.gguf')
     shutil.rmtree(os.path.join(folder, 'cache'))
-    fake = fake_python(folder, 'touch -d 2001-01-01 "$2"\nexec %s "$@"' % sys.executable)
+    fake = fake_python(folder, 'printf " " >> "$2"\nexec %s "$@"' % sys.executable)
     refused(folder, 'changed in the meantime', ['tiny one.gguf', 'changed'], source, '-i', 'a', env={'PATH': fake})
+
+
+def bringer(folder):
+    def brought(what, expected, *arguments, **options):
+        done = run(folder, *arguments, '-i', 'a', '-n', 12, **options)
+        check(done.status == 0 and ('brought in' in done.err) == expected, what, (done.err, cached(folder)))
+        return done
+    return brought
+
+
+def change(path):
+    """Another byte, with the size and the times as they were."""
+    data, times = bytearray(read(path)), os.stat(path)
+    at = data.rindex(b' ') if path.endswith('json') else len(data) - 1
+    data[at] = data[at] ^ 1 if not path.endswith('json') else ord('\n')
+    with open(path, 'r+b') as file:
+        file.write(data)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def test_digest():
+    """BLAKE2b is Python's, whatever the pieces."""
+    program = compiled('tests/test_import.c', 'same')
+    data = bytes(i * 7 + i // 256 & 255 for i in range(70000))
+    for n in [*range(0, 4), *range(126, 131), *range(254, 259), 1000, 65535, 65536, 65537, 70000]:
+        for piece in {1 if n < 1000 else 999, 128, 1 << 16}:
+            out = subprocess.run([program, str(piece)], input=data[:n], stdout=subprocess.PIPE).stdout.decode()
+            check(out == hashlib.blake2b(data[:n], digest_size=32).hexdigest(), '%d bytes in pieces of %d' % (n, piece), out)
+
+
+def test_memo():
+    """A second start reads no byte of a source; what is replaced right after is read; a memo that is damaged, missing
+    or cannot be written costs a reading and changes nothing."""
+    folder = place('memo')
+    source, memo = os.path.join(folder, 'tiny one.gguf'), os.path.join(folder, 'cache/rope.c', MEMO)
+    brought = bringer(folder)
+    brought('first', True, source)
+    change(source)
+    brought('replaced at once, with its size and time', True, source)
+    time.sleep(max(0, os.stat(source).st_ctime + 4.1 - time.time()))
+    brought('read again', False, source)
+    noted = lines_of(memo)
+    check(digest(source) in noted and len(set(noted)) == len(noted), 'noted once, as Python has it', noted[:3])
+    brought('from the memo', False, source)
+    check(lines_of(memo) == noted, 'nothing is noted again', len(noted))
+    whole = read(memo)
+    # A digest of another file in the memo is believed: so nothing was read. It needs a line that is right.
+    other = hashlib.blake2b(b'x', digest_size=32).hexdigest()
+    lied = whole.replace(digest(source).encode(), other.encode())
+    for what, data in (('another digest, and not its check', lied), ('half of it', whole[:len(whole) // 2]),
+                       ('no text', b'\0\xff\n' * 5000), ('empty', b''), ('too long', whole + b'x' * (1 << 20)),
+                       ('no newline', whole.replace(b'\n', b' ')), ('a megabyte of it', (whole * 99)[:1 << 20])):
+        write(memo, data)
+        brought('a memo that is damaged: ' + what, False, source)
+        check(digest(source) in lines_of(memo), what + ': noted again')
+    facts = [line.split()[0] for line in whole.decode().splitlines() if digest(source) in line][0]
+    line = '%s %s' % (facts, other)
+    write(memo, line + ' ' + hashlib.blake2b(line.encode(), digest_size=32).hexdigest()[:16] + '\n')
+    brought('a memo that is believed', True, source)
+    os.unlink(memo)
+    os.mkdir(memo)
+    brought('a memo that cannot be written', False, source)
+    os.rmdir(memo)
+    old = os.path.join(folder, 'cache/rope.c/tiny_one-0123456789abcdef')
+    os.mkdir(old)
+    write(os.path.join(old, 'model.bin'), 'of 5.0.0')
+    brought('beside one of 5.0.0', False, source)
+    check(os.path.isdir(old), 'which stays until the cache is emptied', cached(folder))
+
+
+def digest(path):
+    return hashlib.blake2b(read(path), digest_size=32).hexdigest()
+
+
+def lines_of(memo):
+    return [line.split()[1] for line in read(memo).decode(errors='replace').splitlines() if line.count(' ') == 2]
+
+
+def test_clones():
+    """Two copies of the program's folder share the cache; an exporter that changed does not."""
+    folder = place('clones')
+    for name in 'one', 'two':
+        os.mkdir(os.path.join(folder, name))
+        shutil.copy(RUN, os.path.join(folder, name))
+        shutil.copy(EXPORTER, os.path.join(folder, name))
+        shutil.copytree(os.path.join(os.path.dirname(EXPORTER), 'export'), os.path.join(folder, name, 'export'),
+                        ignore=shutil.ignore_patterns('__pycache__'))
+
+    def brought(what, expected, name):
+        env = {**os.environ, 'XDG_CACHE_HOME': os.path.join(folder, 'cache')}
+        done = subprocess.run([os.path.join(folder, name, 'run'), 'its folder', '-i', 'a', '-n', '9'], cwd=folder, env=env,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, universal_newlines=True)
+        check(done.returncode == 0 and ('brought in' in done.stderr) == expected, what, done.stderr)
+    brought('the first', True, 'one')
+    brought('the second', False, 'two')
+    with open(os.path.join(folder, 'two/export/kinds/layers.py'), 'a') as file:
+        file.write('\n')
+    brought('another exporter', True, 'two')
+    brought('the first again', False, 'one')
+
+
+def test_killed():
+    """What SIGKILL left behind is removed by the next import, and never what is being written."""
+    folder = place('killed')
+    slow = {'PATH': fake_python(folder, 'echo >&2 begun; exec sleep 60')}
+
+    def begin():
+        process = started(folder, 'tiny one.gguf', '-i', 'a', env=slow)
+        while not any('.%d.part' % process.pid in name for name in cached(folder)):
+            time.sleep(0.01)
+        return process
+    killed, running = begin(), begin()
+    killed.kill()
+    killed.communicate()
+    no_process = 4194305  # more than there are
+    made = {name: os.path.join(folder, 'cache/rope.c', name) for name in (
+        'other-0123456789abcdef.%d.part' % no_process, 'other-0123456789abcdef.%d.part' % os.getpid(), 'mine.1.part')}
+    for path in made.values():
+        os.mkdir(path)
+        write(os.path.join(path, 'model.bin'), 'half')
+    bringer(folder)('the next', True, 'its folder')
+    left = cached(folder)
+    parts = [name for name in left if name.endswith('.part')]
+    check(sorted(parts) == sorted([*list(made)[1:], *[name for name in left if '.%d.part' % running.pid in name]]) and
+          len(parts) == 3, 'of a process that is gone, and no other', left)
+    running.terminate()
+    check(Done(running).status == 130 and len(cached(folder)) == len(left) - 1, 'which removes it itself', cached(folder))
+
+
+def test_cache():
+    """--cache: where it is, what is in it, how large; empty removes that and nothing else."""
+    folder = place('listed')
+    where = os.path.join(folder, 'cache/rope.c')
+    nothing = run(folder, '--cache', '--json')
+    check(nothing.status == 0 and json.loads(nothing.out)['cache'] == where and json.loads(nothing.out)['rows'] == [] and
+          not os.path.exists(where), 'no cache yet', nothing.out + nothing.err)
+    for source in 'tiny one.gguf', 'its folder':
+        check(run(folder, source, '-i', 'a', '-n', 9).status == 0, 'bring in ' + source)
+    listed = run(folder, '--cache')
+    cells = [line.split('\t') for line in listed.out.splitlines() if not line.startswith('#')]
+    check(cells[0] == ['bytes', 'brought_in', 'model', 'source'] and
+          [row[3] for row in cells[1:]] == [os.path.join(folder, 'its folder'), os.path.join(folder, 'tiny one.gguf')],
+          'what is in it', listed.out)
+    for row in cells[1:]:
+        inside = os.path.join(where, row[2])
+        check(int(row[0]) == sum(os.path.getsize(os.path.join(inside, name)) for name in os.listdir(inside)) and
+              row[1] == time.strftime('%Y-%m-%d %H:%M', time.localtime(os.stat(inside).st_mtime)), 'its size', row)
+    check('# bytes\t%d\n' % sum(int(row[0]) for row in cells[1:]) in listed.out and '# models\t2\n' in listed.out and
+          '# cache\t%s\n' % where in listed.out, 'all sizes', listed.out)
+    os.makedirs(os.path.join(where, 'somebody-else'))
+    os.makedirs(os.path.join(where, 'old-0123456789abcdef'))
+    slow = {'PATH': fake_python(folder, 'exec sleep 60')}
+    change(os.path.join(folder, 'tiny one.gguf'))
+    running = started(folder, 'tiny one.gguf', '-i', 'a', env=slow)
+    while not any(name.endswith('.part') for name in cached(folder)):
+        time.sleep(0.01)
+    empty = run(folder, '--cache', 'empty')
+    check(empty.status == 0 and '\tnot yet\t' in empty.out and len(cached(folder)) == 2 and
+          'somebody-else' in cached(folder), 'all but what is being written, or not its own', (empty.out, cached(folder)))
+    running.terminate()
+    Done(running)
+    shutil.rmtree(os.path.join(where, 'somebody-else'))
+    check(run(folder, '--cache=empty').status == 0 and not os.path.exists(where), 'and then the folder goes', cached(folder))
+    for arguments, words in ((('--cache', 'emtpy'), "'emtpy'"), (('--cache='), '--cache'),
+                             (('tiny one.gguf', '--cache'), '--cache and a model file')):
+        arguments = [arguments] if isinstance(arguments, str) else arguments
+        done = run(folder, *arguments)
+        check(done.status == 2 and words in done.err and done.err.count('\n') == 1, ' '.join(arguments), done.err)
 
 
 def test_parts():
@@ -155,6 +340,8 @@ def test_parts():
         check(rows(done.out) == rows(whole.out) != [] and ('brought in' in done.err) == expected, what,
               (done.err, whole.err))
     os.utime(os.path.join(folder, 'only/s-00001-of-00002.gguf'), (1e9, 1e9))
+    check('brought in' not in run(folder, 'only/s-00002-of-00002.gguf', *IDS).err, 'another time of a part')
+    change(os.path.join(folder, 'only/s-00001-of-00002.gguf'))
     check('brought in' in run(folder, 'only/s-00002-of-00002.gguf', *IDS).err, 'another part changed')
     shutil.copy(os.path.join(folder, 'whole.gguf'), os.path.join(folder, 'only/other.gguf'))
     done = run(folder, 'only', *IDS)

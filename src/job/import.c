@@ -5,31 +5,37 @@
 //
 // CACHE is XDG_CACHE_HOME, or else ~/.cache. Two rules keep it right with several processes at once:
 //
-// 1. KEY is a hash of the names, sizes and times of all files that go into the model: its own and the
-//    exporter's, and of the program's version. A file that changed leads to another folder.
+// 1. KEY is a digest of the contents of all files that go into the model: its own and the exporter's, and
+//    of how the program reads configs. NAME is for people: a copy elsewhere leads to the same folder, and
+//    a file that changed to another one.
 // 2. A folder is written under another name, NAME-KEY.PID.part, and renamed when it is whole. Of two
-//    that write the same one, the second finds it there. Nothing is ever written into it again.
+//    that write the same one, the second finds it there. Nothing is ever written into it again. What a
+//    process that was killed left behind, the next import removes.
 #define _XOPEN_SOURCE 700
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cache.h"
+#include "contents.h"
 #include "job.h"
+
+#ifndef READER  // make says it: a checksum of the sources that read configs
+#define READER ""
+#endif
 
 enum { NOT_STARTED = 127 };  // a shell's exit status for a program that is not there
 
 typedef struct {
-    char source[PATH_MAX];                                  // what the exporter is given
-    char script[PATH_MAX];                                  // the exporter
+    char source[PATH_MAX];  // what the exporter is given
+    char script[PATH_MAX];  // the exporter
+    char key[KEY_LETTERS + 1];
     char cache[PATH_MAX], whole[PATH_MAX], part[PATH_MAX];  // folders
     char said[8192];                                        // by the exporter, line by line
 } Import;
@@ -41,154 +47,45 @@ static bool put_path(char path[PATH_MAX], Error *err, const char *format, const 
     return (n >= 0 && n < PATH_MAX) || fail(err, "%s: a path that is too long", a);
 }
 
-// ---- the key ----
-
-// FNV-1a of a string, from the hash of what was before it.
-static uint64_t hash_text(uint64_t hash, const char *text) {
-    for (; *text; text++) hash = (hash ^ (unsigned char)*text) * 1099511628211u;
-    return (hash ^ 0xFF) * 1099511628211u;
-}
-
-// The hash of a file's name, size and time; 0 for what is no file.
-static uint64_t hash_file(const char *folder, const char *name) {
-    char path[PATH_MAX], facts[80];
-    struct stat info;
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode)) return 0;
-    snprintf(facts, sizeof facts, "%jd %jd %ld", (intmax_t)info.st_size,
-             (intmax_t)info.st_mtim.tv_sec, (long)info.st_mtim.tv_nsec);
-    uint64_t hash = hash_text(hash_text(14695981039346656037u, name), facts);
-    return next_random(&hash);  // scrambled, as these are added up
-}
-
-// Whether two names are those of parts of one GGUF file, NAME-00001-of-00003.gguf and on, or equal.
-static bool is_part_of(const char *name, const char *other) {
-    static const char form[] = "-00001-of-00003.gguf";
-    const size_t n = strlen(name);
-    const size_t end = sizeof form - 1;
-    if (strcmp(name, other) == 0) return true;
-    if (n != strlen(other) || n <= end || strncmp(name + n - 14, "-of-", 4) != 0) return false;
-    return memcmp(name, other, n - 19) == 0 && strcmp(name + n - 14, other + n - 14) == 0;
-}
-
-// Names the first part of a GGUF file in place of another, so that all lead to one folder.
-static void take_first_part(char *path) {
-    static const char form[] = "00002-of-00003.gguf";
-    char first[PATH_MAX];
-    const size_t n = strlen(path);
-    if (n < sizeof form) return;
-    snprintf(first, sizeof first, "%s", path);
-    memcpy(first + n - (sizeof form - 1), "00001", 5);
-    if (is_part_of(path, first) && access(first, F_OK) == 0) snprintf(path, PATH_MAX, "%s", first);
-}
-
-// Whether files of a checkpoint, or of the exporter, end so.
-static bool is_checkpoint_file(const char *name) {
-    static const char *const endings[] = {".json", ".safetensors", ".bin",   ".pth",
-                                          ".pt",   ".model",       ".jinja", ".py"};
-    const char *dot = strrchr(name, '.');
-    for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
-        if (strcmp(dot, endings[i]) == 0) return true;
-    return false;
-}
-
-// The sum of the hashes of the files in a folder, which no order changes: of all that are read, or of
-// `file` and the parts beside it.
-static uint64_t hash_folder(const char *folder, const char *file) {
-    uint64_t sum = 0;
-    DIR *all = opendir(folder);
-    for (struct dirent *entry; all && (entry = readdir(all));)
-        if (file ? is_part_of(file, entry->d_name) : is_checkpoint_file(entry->d_name))
-            sum += hash_file(folder, entry->d_name);
-    if (all) closedir(all);
-    return sum;
-}
-
-// The key of what is there now.
-static uint64_t key_of(const Import *im, const char *version) {
-    static const char *const rooms[] = {"export", "export/kinds"};
-    char place[PATH_MAX], room[PATH_MAX + 16];
-    uint64_t key = hash_text(14695981039346656037u, version);
-    if (!realpath(im->source, place)) return key;  // it is gone, and the exporter will say so
-    key = hash_text(key, place);
-    struct stat info;
-    char *slash = strrchr(place, '/');
-    if (stat(place, &info) == 0 && S_ISDIR(info.st_mode)) {
-        key += hash_folder(place, NULL);
-    } else {
-        *slash = '\0';
-        key += hash_folder(slash > place ? place : "/", slash + 1);
-    }
-    if (!realpath(im->script, place)) return key;
-    slash = strrchr(place, '/');
-    *slash = '\0';
-    key += hash_file(place, slash + 1);
-    for (int i = 0; i < 2; i++) {
-        snprintf(room, sizeof room, "%s/%s", place, rooms[i]);
-        key += hash_folder(room, NULL) * (uint64_t)(2 * i + 3);
-    }
-    return key;
-}
-
 // ---- places ----
 
-// Makes a folder and those above it. False with the reason.
-static bool make_folders(const char *path, Error *err) {
-    char up_to[PATH_MAX];
-    snprintf(up_to, sizeof up_to, "%s", path);
-    for (char *at = up_to + 1;; at++) {
-        char here = *at;
-        if (here && here != '/') continue;
-        *at = '\0';
-        if (mkdir(up_to, 0700) != 0 && errno != EEXIST)
-            return fail(err,
-                        "%s: cannot be made (%s; XDG_CACHE_HOME names another place, and "
-                        "--no-import says how to do without)",
-                        up_to, strerror(errno));
-        *at = here;
-        if (!here) return true;
-    }
+// Finds the key of what is there now. False when Ctrl-C ends that.
+static bool find_key(const Import *im, const char *version, char key[KEY_LETTERS + 1], Error *err) {
+    char memo[PATH_MAX], reader[80];
+    snprintf(reader, sizeof reader, "%s %s", version, READER);
+    return put_path(memo, err, "%s%s", im->cache, "/" CACHE_MEMO) &&
+           (contents_key(im->source, im->script, reader, memo, key) || fail(err, "interrupted"));
 }
 
-// Fills in the folders of the cache. False with the reason.
-static bool find_places(Import *im, const char *version, Error *err) {
-    const char *given = getenv("XDG_CACHE_HOME");
-    const char *home = getenv("HOME");
-    char name[64], process[64];
-    bool is_given = given && given[0] == '/';  // relative ones do not count, by its specification
-    if (!is_given && (!home || home[0] != '/'))
-        return fail(err,
-                    "%s: no place to bring it in to: neither XDG_CACHE_HOME nor HOME is set "
-                    "(--no-import says how to do it by hand)",
-                    im->source);
-    if (!put_path(im->cache, err, "%s%s", is_given ? given : home,
-                  is_given ? "/rope.c" : "/.cache/rope.c"))
-        return false;
-    size_t end = strlen(im->source);
-    while (end > 1 && im->source[end - 1] == '/') end--;
+// The name of the source's folder or file, without what it is for the cache.
+static void name_source(const char *source, char name[41]) {
+    char place[PATH_MAX];
+    size_t end = strlen(source);
+    while (end > 1 && source[end - 1] == '/') end--;
     size_t start = end;
-    while (start > 0 && im->source[start - 1] != '/') start--;
-    if (end > start + 5 && strncmp(im->source + end - 5, ".gguf", 5) == 0) end -= 5;
-    int n = (int)(end - start < 40 ? end - start : 40);
-    snprintf(name, sizeof name, "/%.*s-%016" PRIx64, n, im->source + start, key_of(im, version));
-    for (char *at = name + 1; *at; at++)
+    while (start > 0 && source[start - 1] != '/') start--;
+    if (source[start] == '.' && realpath(source, place)) {  // . and ..
+        source = place;
+        end = strlen(place);
+        start = (size_t)(strrchr(place, '/') + 1 - place);
+    }
+    if (end > start + 5 && strncmp(source + end - 5, ".gguf", 5) == 0) end -= 5;
+    snprintf(name, 41, "%.*s", (int)(end - start), source + start);
+    for (char *at = name; *at; at++)
         if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", *at))
             *at = '_';
-    snprintf(process, sizeof process, ".%ld.part", (long)getpid());
-    return put_path(im->whole, err, "%s%s", im->cache, name) &&
-           put_path(im->part, err, "%s%s", im->whole, process);
 }
 
-// Removes a folder with the files in it.
-static void remove_folder(const char *path) {
-    char file[PATH_MAX + NAME_MAX + 2];
-    DIR *all = opendir(path);
-    for (struct dirent *entry; all && (entry = readdir(all));) {
-        snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
-        unlink(file);
-    }
-    if (all) closedir(all);
-    rmdir(path);
+// Fills in the key and the folders of the cache. False with the reason.
+static bool find_places(Import *im, const char *version, Error *err) {
+    char own[41], name[NAME_MAX + 1], process[64];
+    if (!cache_find(im->cache, im->source, err) || !find_key(im, version, im->key, err))
+        return false;
+    name_source(im->source, own);
+    if (!cache_has(im->cache, im->key, name)) snprintf(name, sizeof name, "%s-%s", own, im->key);
+    snprintf(process, sizeof process, ".%ld.part", (long)getpid());
+    return put_path(im->whole, err, "%s/%s", im->cache, name) &&
+           put_path(im->part, err, "%s%s", im->whole, process);
 }
 
 // ---- the exporter ----
@@ -253,12 +150,37 @@ static bool run_exporter(Import *im, Error *err) {
     return fail(err, "%s", *why ? why : "the exporter ended without a word");
 }
 
-// Keeps what the exporter said beside the model.
+// ---- what it said ----
+
+static const char source_mark[] = "{source}";  // for its path, as copies have others
+
+// Writes a line with another word for each path that is `from`.
+static void print_with(FILE *out, const char *line, const char *from, const char *to) {
+    const size_t n = strlen(from);
+    for (const char *at = line; *at;) {
+        const bool begins = at == line || strchr(" '\"(", at[-1]);
+        const bool is_path =
+            begins && strncmp(at, from, n) == 0 && at[n] && strchr("/:, '\")", at[n]);
+        fputs(is_path ? to : (char[]){*at, '\0'}, out);
+        at += is_path ? n : 1;
+    }
+}
+
+// The source's path without slashes at its end, as the exporter has it before a file's name.
+static void bare_source(const Import *im, char path[PATH_MAX]) {
+    snprintf(path, PATH_MAX, "%s", im->source);
+    for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--) path[n - 1] = '\0';
+}
+
+// Keeps what the exporter said beside the model, below a line with the source.
 static bool keep_notes(const Import *im, Error *err) {
-    char path[PATH_MAX];
+    char path[PATH_MAX], place[PATH_MAX], source[PATH_MAX];
     if (!put_path(path, err, "%s%s", im->part, "/notes.txt")) return false;
+    bare_source(im, source);
     FILE *notes = fopen(path, "w");
-    bool good = notes && fputs(im->said, notes) >= 0;
+    if (notes) fprintf(notes, CACHE_SOURCE "%s\n", realpath(im->source, place) ? place : source);
+    if (notes) print_with(notes, im->said, source, source_mark);
+    bool good = notes && !ferror(notes);
     good = notes && fclose(notes) == 0 && good;
     return good || fail(err, "%s: cannot be written (%s)", path, strerror(errno));
 }
@@ -266,12 +188,15 @@ static bool keep_notes(const Import *im, Error *err) {
 // Prints the exporter's warnings, each time that the model is used.
 static void print_warnings(const Import *im) {
     static const char name[] = "model_export: warning: ";
-    char path[PATH_MAX + 16], line[1024];
+    char path[PATH_MAX + 16], line[1024], source[PATH_MAX];
     snprintf(path, sizeof path, "%s/notes.txt", im->whole);
+    bare_source(im, source);
     FILE *notes = fopen(path, "r");
-    while (notes && fgets(line, sizeof line, notes))
-        if (strncmp(line, name, sizeof name - 1) == 0)
-            fprintf(stderr, "run: %s", line + strlen("model_export: "));
+    while (notes && fgets(line, sizeof line, notes)) {
+        if (strncmp(line, name, sizeof name - 1) != 0) continue;
+        fputs("run: ", stderr);
+        print_with(stderr, line + strlen("model_export: "), source_mark, source);
+    }
     if (notes) fclose(notes);
 }
 
@@ -280,17 +205,20 @@ static void print_warnings(const Import *im) {
 // Writes im->whole. False with the reason, and then nothing of it is left.
 static bool bring_in(Import *im, const char *version, Error *err) {
     double start = now_seconds();
-    uint64_t key = key_of(im, version);
-    if (!make_folders(im->part, err)) return false;
-    bool good = run_exporter(im, err) && keep_notes(im, err);
-    if (good && key_of(im, version) != key)
+    char key[KEY_LETTERS + 1];
+    cache_remove_parts(im->cache);
+    const int lock = cache_make_part(im->part, err);
+    if (lock < 0) return false;
+    bool good = run_exporter(im, err) && keep_notes(im, err) && find_key(im, version, key, err);
+    if (good && strcmp(key, im->key) != 0)
         good = fail(err, "%s: changed while it was brought in", im->source);
     if (good && rename(im->part, im->whole) != 0 && access(im->whole, F_OK) != 0)
         good = fail(err, "%s: cannot be written (%s)", im->whole, strerror(errno));
-    remove_folder(im->part);
+    cache_remove(im->part);
+    close(lock);
     if (good)
-        fprintf(stderr, "run: brought in %s in %.1f s, to %s (rm -r %s empties this cache)\n",
-                im->source, now_seconds() - start, im->whole, im->cache);
+        fprintf(stderr, "run: brought in %s in %.1f s, to %s (--cache=empty empties this cache)\n",
+                im->source, now_seconds() - start, im->whole);
     return good;
 }
 
@@ -301,7 +229,7 @@ bool import_model(const char *path, const char *version, char *place, size_t siz
     bool good = true;
     if (foreign_source(path, im->source, sizeof im->source) &&
         exporter_script(im->script, sizeof im->script)) {
-        take_first_part(im->source);
+        contents_take_first_part(im->source);
         good = find_places(im, version, err) &&
                (access(im->whole, F_OK) == 0 || bring_in(im, version, err));
         if (good) print_warnings(im);

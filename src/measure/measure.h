@@ -37,6 +37,9 @@ RunJob print_prompts;
 // Prints the scores and weights that one head gives to every key, for the last query of the prompt.
 RunJob show_attention;
 
+// Lists the models that were brought in, once it has removed them if that was asked for.
+RunJob show_cache;
+
 // Prints how engines read the job's settings, for a text of job->length positions. hf5 comes first
 // and is the reference. The answer becomes NO when one differs, and UNDECIDED when none does but
 // one that is named is unverified.

@@ -54,7 +54,8 @@ enum {
     JOB(ROPE_JSON, print_block, CONTEXT_LENGTH, PLANS | A_MODEL_OR_SETTINGS)                       \
     JOB(FIELDS, print_fields, NO_LENGTH, A_MODEL_OR_SETTINGS)                                      \
     JOB(ENGINES, show_engines, CONTEXT_LENGTH, PLANS | A_MODEL_OR_SETTINGS | A_TABLE)              \
-    JOB(QUANTIZE, measure_rounding, NO_LENGTH, A_TABLE)
+    JOB(QUANTIZE, measure_rounding, NO_LENGTH, A_TABLE)                                            \
+    JOB(CACHE, show_cache, NO_LENGTH, A_TABLE)
 
 #define JOB_KIND(kind, run, length, needs) JOB_##kind,
 typedef enum { JOB_ROWS(JOB_KIND) N_JOBS } JobKind;

@@ -11,6 +11,7 @@
 #define OF_OPTIONS(field) .place = offsetof(Options, field)
 
 static const char *const modes[] = {"generate", "chat"};
+static const char *const cache_words[] = {"list", "empty"};
 static const char *const on_or_off[] = {"on", "off"};
 static const char *const activations[] = {"int8", "f32"};
 static const char *const quantized_types[] = {"q8", "q4", "f16", "f32"};
@@ -305,6 +306,12 @@ const Option option_table[] = {
                OF_OPTIONS(quantize_type), 0, 3, quantized_types},
      .is_common = true,
      .job = JOB_QUANTIZE},
+    {.value = {"--cache", "[WHAT]",
+               "list the GGUF files and folders that were brought in, with their sizes; empty: "
+               "remove them [list]",
+               WORD, OF_OPTIONS(cache), 0, 1, cache_words},
+     .job = JOB_CACHE,
+     .not_with = "MODEL"},
     {.value = {"--tsv", NULL, "print tables separated by tabs at a terminal, too, as in a pipe",
                FLAG, OF_OPTIONS(tsv)},
      .needs = A_TABLE},

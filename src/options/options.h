@@ -76,6 +76,7 @@ typedef struct {
 // ---- all of it ----
 
 enum { MODE_GENERATE, MODE_CHAT };
+enum { CACHE_LIST, CACHE_EMPTY };
 enum { MOST_OPTIONS = 96 };
 
 typedef struct {
@@ -103,6 +104,7 @@ typedef struct {
     AttentionOptions attn;
     const char *engines;  // a list, NULL: all
     const char *family;   // of --rope-json, a model_type; NULL: a block is printed
+    int cache;            // CACHE_...
     int quantize_type;    // 0: q8, 1: q4, 2: f16, 3: f32
     const char *quantize_path;
     // RoPE.

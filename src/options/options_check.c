@@ -172,7 +172,8 @@ static bool check_engines(const Options *o, Error *err) {
 // their length.
 static bool check_model_given(const Options *o, Error *err) {
     bool needs_none = job_facts[o->job].needs & A_MODEL_OR_SETTINGS;
-    bool has_other = (needs_none && (o->head_dim || o->rope_config)) || o->job == JOB_PROMPTS;
+    bool has_other = (needs_none && (o->head_dim || o->rope_config)) || o->job == JOB_PROMPTS ||
+                     o->job == JOB_CACHE;
     if (o->head_dim % 2) return fail(err, "--head-dim: '%d' is not an even number", o->head_dim);
     return o->model_path || has_other ||
            fail(err, "no model file given (expected model.bin%s; see --help)",

@@ -123,10 +123,11 @@ static bool is_help(int number) { return strcmp(option_value(number)->option, "-
 
 // Whether the value in brackets of an option is left out before the word `next`: that is another
 // option, the model, or nothing. A list of engines may be a word before the model, but no file's
-// name.
+// name; --cache takes no model.
 static bool is_left_out(const Options *o, int number, const char *next) {
     if (!next) return true;
     bool is_option = next[0] == '-' && next[1];
+    if (number < n_option_rows && option_table[number].job == JOB_CACHE) return is_option;
     bool takes_words =
         is_help(number) || (number < n_option_rows && option_table[number].job == JOB_ENGINES);
     bool is_model = !o->model_path && (!takes_words || access(next, F_OK) == 0);
