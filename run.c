@@ -1,17 +1,20 @@
 // The program: Llama inference past the trained context. Start reading here: options, a model, what
 // is said of its RoPE, a text, plans, and then a job (src/options/jobs.h has a row for each). A text
-// is written in src/job/text.c, all else is measured in src/measure.
+// is written in src/job/text.c; src/measure, src/tasks, src/show and src/check have the other jobs.
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/check/check.h"
 #include "src/fast/machine.h"
 #include "src/fast/process.h"
 #include "src/fast/team.h"
 #include "src/job/text_io.h"
 #include "src/measure/measure.h"
+#include "src/show/show.h"
 #include "src/tasks/task_rows.h"
+#include "src/tasks/tasks.h"
 
 #define VERSION "5.0.0"
 #ifndef COMMIT                   // make says it in a clone,

@@ -10,9 +10,6 @@
 #include <strings.h>
 
 #include "base/names.h"
-#include "base/session_config.h"
-
-const char *const kv_type_names[N_KV_TYPES] = {"f16", "f32", "q8", "q4"};
 
 static const char *const rope_ramps[2] = {"dims", "turns"};  // by RopeRamp
 

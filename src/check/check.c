@@ -10,12 +10,14 @@
 // check_key_words.c the row about words that only what is far back tells, check_window.c the way past
 // whole texts, check_cache.c the row about the cache; what they share is in check_rows.c.
 // check_start.c has what comes before the rows, and check_verdict.c says what came out.
-#include "check_rows.h"
+#include "check.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "check_rows.h"
 
 static const double FIRST_KEYS_COST = 4;  // shares of the time left, of which one may be taken
 static const double BASE_STEP = 8;        // to the other thetas

@@ -254,9 +254,9 @@ void config_note(Config *c, const char *format, ...) __attribute__((format(print
 // expected.
 void config_reject(Config *c, const Json *object, const char *key, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-// It adds a line to what is worth a warning.
+// Adds a warning: a line that is printed, while the config is run.
 void config_remark(Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
-// It adds a line about what no reader looks at, engines neither.
+// Adds a line about a key that neither this program nor any engine reads.
 void config_unread(Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // ---- blocks.c: the text model, and where its settings are ----

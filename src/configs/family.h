@@ -57,7 +57,7 @@ typedef struct {
     const char
         *other_words;  // likewise for those that neither slide nor are full; NULL: they slide
     double partial;    // partial_rotary_factor; 0: 1
-    int still_each;    // each so manieth layer has no RoPE, where no list says which; 0: all have
+    int still_each;    // every n-th layer has no RoPE, where no list says which; 0: all have it
     int chunk;         // of how many positions a layer with RoPE sees one part; 0: no chunks
     // Keys of a temperature of layers without RoPE, a flag, what queries grow by and how often, and
     // the defaults of the last two; NULL: none.

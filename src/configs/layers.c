@@ -1,4 +1,5 @@
-// What of a config differs by layer, and what the block of a kind of layers must not be.
+// What differs by layer in a config: which layers slide or have no RoPE, and refusals of lists and
+// blocks by layer that the family does not read.
 #include <stdio.h>
 #include <string.h>
 

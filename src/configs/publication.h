@@ -1,4 +1,5 @@
-// What of a plan other programs can have: as which settings, as whose model's, in which layout.
+// How a plan is written for other programs: its settings in their terms, the family whose config
+// they go into, and the layout of their block.
 #pragma once
 
 #include "../kinds/all.h"

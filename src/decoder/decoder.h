@@ -3,7 +3,7 @@
 // and forward.c has the forward pass.
 #pragma once
 
-#include "../base/session_config.h"
+#include "session_config.h"
 #include "../llama/hooks.h"
 #include "../rope_settings.h"
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "../../rope.h"
-#include "../base/session_config.h"
+#include "../decoder/session_config.h"
 #include "kv_cache.h"
 #include "team.h"
 

@@ -1,7 +1,7 @@
 // The key-value cache: what attention has to remember of every position, in blocks of 64 positions.
 #pragma once
 
-#include "../base/session_config.h"
+#include "../decoder/session_config.h"
 #include "../base/util.h"
 #include "kernels.h"
 

@@ -2,7 +2,7 @@
 // reads it.
 #pragma once
 
-#include "../base/session_config.h"
+#include "../decoder/session_config.h"
 #include "../decoder/decoder.h"
 #include "kv_cache.h"
 

@@ -37,5 +37,5 @@ typedef struct PlainAltup {
 // A stream is brought to the size of another as if its mean square were at least this.
 #define LEAST_SQUARE 1e-5F
 
-// Its row.
+// AltUp as a kind: a row of the table in all.c.
 extern const Kind altup_kind;

@@ -96,5 +96,5 @@ int gate_pairs(Layer *layer, GatePair pairs[MOST_GATE_PAIRS]);
 // model has experts, else of the dense layer.
 int64_t model_used_width(const ModelConfig *config);
 
-// Its row.
+// Experts as a kind: a row of the table in all.c.
 extern const Kind experts_kind;

@@ -20,5 +20,5 @@ float cutoff_deviations(double sparsity);
 // x (n) = max(0, x - cutoff)
 void cut_gates(float *x, int64_t n, float deviations);
 
-// Its row.
+// Gaussian top-k as a kind: a row of the table in all.c.
 extern const Kind gaussian_topk_kind;

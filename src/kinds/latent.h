@@ -34,5 +34,5 @@ typedef struct PlainLatent {
 // Whether a model's layers have latent attention.
 bool has_latent_attention(const Model *model);
 
-// Its row.
+// Latent attention as a kind: a row of the table in all.c.
 extern const Kind latent_kind;

@@ -14,5 +14,5 @@ typedef struct MambaTensors {
     const float *skip;  // (value_heads) the factor of x in a head's output
 } MambaTensors;
 
-// Its row.
+// Mamba's states as a kind: a row of the table in all.c.
 extern const Kind mamba_kind;

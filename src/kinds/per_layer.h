@@ -29,5 +29,5 @@ typedef struct PlainPerLayer {
 // Leaves what was added in plain->added (dim).
 void add_layer_embedding(Plain *plain, float *x);
 
-// Its row.
+// Embeddings of each layer as a kind: a row of the table in all.c.
 extern const Kind per_layer_kind;

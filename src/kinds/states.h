@@ -70,5 +70,5 @@ float *present_state(const Plain *plain);
 // last, and then this one. u and y (channels) may be one.
 void convolve(const Plain *plain, const float *u, float *past, float *y);
 
-// Its row.
+// Layers with states in place of attention as a kind: a row of the table in all.c.
 extern const Kind states_kind;

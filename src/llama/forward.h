@@ -43,7 +43,7 @@ typedef struct Plain {
 void plain_set_widths(Plain *plain);
 // Takes all arrays from an arena (see util.h). Returns the bytes of keys and values.
 uint64_t plain_take_arrays(Plain *plain, Arena *arena);
-// Both.
+// Sets the widths, then takes the arrays.
 uint64_t plain_lay_out(Plain *plain, Arena *arena);
 
 // Reads token i, after tokens 0 to i - 1, in a text of `length` tokens so far. x (dim) becomes the

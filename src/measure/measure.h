@@ -1,55 +1,16 @@
-// The jobs that measure, and what they share: headings, windows of a text, scores, methods in turn.
+// --ppl, and what all jobs share that measure: headings, windows of a text, scores, methods in turn.
 // Tables go to standard output. What fails returns false or NULL with the reason.
 #pragma once
 
 #include "../job/job.h"
 #include "../tables/table.h"
 
-// ---- the jobs, a function each; what each is asked for, src/options/options.h says ----
-
-// Times reading and decoding by the first plan, at the start and after job->length positions, and
-// what the machine could give.
-RunJob bench;
-
-// Judges within the budget whether the model holds to job->length positions. The answer becomes NO
-// or UNDECIDED where it does not.
-RunJob check_model;
-
-// Prints what the first plan does to each pair of a head at job->length positions, or what another
-// encoding adds. At a terminal, or with --plot, the pairs are drawn on standard error, too.
-RunJob explain;
+// ---- the job ----
 
 // Prints the perplexity by position of windows of job->length positions of job->ids, by each plan.
 RunJob measure_perplexity;
 
-// Writes a copy of the model with weights of another type, and prints what rounding did.
-RunJob measure_rounding;
-
-// Prints accuracies of tasks by length and depth for each plan. The answer becomes NO when a
-// method's accuracy in a task at a length is below --min-accuracy.
-RunJob measure_tasks;
-
-// Prints the trials of these tasks instead, as lines of JSON for other programs. It needs the
-// tokenizer and the length. Lengths begin at half the model's trained context. Without one, all
-// trials are of that length.
-RunJob print_prompts;
-
-// Prints the scores and weights that one head gives to every key, for the last query of the prompt.
-RunJob show_attention;
-
-// Lists the models that were brought in, once it has removed them if that was asked for.
-RunJob show_cache;
-
-// Prints how engines read the job's settings, for a text of job->length positions. hf5 comes first
-// and is the reference. The answer becomes NO when one differs, and UNDECIDED when none does but
-// one that is named is unverified.
-RunJob show_engines;
-
-// Prints log-probabilities of what may come next, by each plan. A method that follows the length
-// reads each beginning afresh.
-RunJob show_next;
-
-// ---- what they share ----
+// ---- what jobs share ----
 
 // The lines that every table begins with: `what` and the model, the length, how it is read.
 void print_heading(const Job *job, Table *table, const char *what);
@@ -131,8 +92,3 @@ bool measure_methods(const Job *job, const MethodsTable *methods, Error *err);
 
 // Shows the share `done` of a method's work.
 void show_progress(const Method *method, double done);
-
-// ---- encodings.c: --explain of a model that knows positions by an encoding other than RoPE ----
-
-// Prints what it adds at distances up to job->length. False with the reason.
-bool explain_encoding(const Job *job, Error *err);

@@ -1,5 +1,5 @@
 // The jobs. A row says all that the options, run.c and messages know of a job. To add one, write
-// its row, its function, which src/measure/measure.h names, and the option that asks for it in
+// its row, its function, which its room's header names, and the option that asks for it in
 // option_table.c.
 #pragma once
 

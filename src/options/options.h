@@ -2,7 +2,7 @@
 // what, and where each value goes. The jobs read it there, by their struct of Options.
 #pragma once
 
-#include "../base/session_config.h"
+#include "../decoder/session_config.h"
 #include "../llama/sampler.h"
 #include "jobs.h"
 #include "methods.h"

@@ -1,9 +1,11 @@
 // The scores and weights that one head gives to every key, for the last query of a prompt.
-#include "attn_pairs.h"
+#include "show.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "attn_pairs.h"
 
 // The cells that a key and a sink have in common.
 static void print_score(Table *table, double score, double weight, const char *text) {

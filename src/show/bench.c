@@ -1,5 +1,5 @@
 // Times a model, and what the machine's memory and arithmetic could give.
-#include "../measure/measure.h"
+#include "show.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // --explain of a model that knows positions by an encoding other than RoPE: what that adds, by
 // distance.
-#include "../measure/measure.h"
+#include "show.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // --explain: what a method does in numbers.
 #define _POSIX_C_SOURCE 200809L
-#include "../measure/measure.h"
+#include "show.h"
 
 #include <math.h>
 #include <stdarg.h>

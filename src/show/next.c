@@ -1,6 +1,6 @@
 // What may come next: log-probabilities of the likeliest tokens after a prompt, or of given tokens
 // after several beginnings of a text.
-#include "../measure/measure.h"
+#include "show.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // What a copy of a model loses when its weights become smaller.
 #define _POSIX_C_SOURCE 200809L
-#include "../measure/measure.h"
+#include "show.h"
 
 #include <stdio.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 // --cache: the models of other programs that were brought in, and how to be rid of them.
 #define _POSIX_C_SOURCE 200809L
-#include "../measure/measure.h"
+#include "show.h"
 
 #include <stdlib.h>
 #include <time.h>

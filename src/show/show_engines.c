@@ -1,5 +1,5 @@
 // --engines: how engines read a config.
-#include "../measure/measure.h"
+#include "show.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,6 @@
 // The trials of tasks for other programs: a line of JSON for each, with its prompt and what is right.
+#include "tasks.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

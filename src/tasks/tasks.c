@@ -1,6 +1,8 @@
 // Accuracies of tasks by length and depth, after RULER (arXiv 2404.06654). The first task is the passkey
 // of Mohtashami and Jaggi (arXiv 2305.16300). A task hides sentences in a haystack, and asks for what
 // they said. Prompts are the same for every method.
+#include "tasks.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -95,6 +95,31 @@ def names_of(path, text):
     return found
 
 
+def declared_names(text):
+    """The functions and variables that a header declares and does not define: heads of functions, also as `Type name`
+    where the type is one of functions, and what is extern."""
+    for declaration in declarations(re.sub(r'__attribute__', '', code_of(text))):
+        if is_function(declaration) or {'static', 'typedef'} & {x for x in declaration if isinstance(x, str)}:
+            continue
+        at = next((i for i, item in enumerate(declaration) if is_list(item, '(')), 0)
+        if 'extern' in declaration:
+            yield from (name for name in map(declared_name, parts(declaration)) if name)
+        elif at > 1 and declaration[at][1:2] != ['*'] and not any(is_list(item, '{') for item in declaration):
+            yield declaration[at - 1]
+        elif len(declaration) == 2 and all(re.match(r'[A-Za-z_]', str(item)) for item in declaration):
+            yield declaration[1]  # of a type of functions
+
+
+def declared_elsewhere(c):
+    """(header, name, file that defines it) of {path: text}, for what a header declares and another file defines."""
+    places = {name: path for path, text in sorted(c.items()) if path.endswith('.c')
+              for name, kind in names_of(path, text).items() if kind in ('function', 'variable')}
+    for path, text in sorted(c.items()):
+        if path.endswith('.h'):
+            yield from ((path, name, places[name]) for name in declared_names(text)
+                        if name in places and owner(places[name]) != owner(path))
+
+
 def owner(path):
     """A header, the .c of its name and its private header are one."""
     return re.sub(r'(_private)?\.[ch]$', '', path)

@@ -16,7 +16,7 @@ import sys
 
 from arrows import ARROWS, may_use, place_of
 from c_source import c_files
-from scope import circles, uses
+from scope import circles, declared_elsewhere, uses
 
 # The structs with hooks, and where they are: the second is their place in version 4, for make report.
 HOOKS = {'Kind': ('src/llama/hooks.h', 'src/llama/kind.h'), 'FastKind': ('src/fast/hooks.h', 'src/fast/kind.h')}
@@ -45,6 +45,9 @@ def check_arrows(c):
     """Of {path: text}: what runs up, by a call or a variable where no include shows it."""
     for path, target in arrows_up(uses(c)):
         yield '%s.c:1: uses what is above it (%s, none)' % (path, target)
+    for path, name, target in declared_elsewhere(c):
+        if place_of(path) and not may_use(path, target):
+            yield '%s:1: declares what is defined above it (%s, in %s; a header of that room)' % (path, name, target)
 
 
 def main(rooms):

@@ -1,0 +1,13 @@
+// The jobs of --tasks and --prompts. What fails returns false with the reason.
+#pragma once
+
+#include "../job/job.h"
+
+// Prints accuracies of tasks by length and depth for each plan. The answer becomes NO when a
+// method's accuracy in a task at a length is below --min-accuracy.
+RunJob measure_tasks;
+
+// Prints the trials of these tasks instead, as lines of JSON for other programs. It needs the
+// tokenizer and the length. Lengths begin at half the model's trained context. Without one, all
+// trials are of that length.
+RunJob print_prompts;
