@@ -40,7 +40,7 @@ valgrind: run
 
 # tests/fuzz/fuzz.c holds all targets: which one a program is, its name says. No allocation may be larger than small
 # files justify.
-FUZZERS = model tokenizer text options config blocks engines json
+FUZZERS = model tokenizer text options config blocks engines json answers
 FUZZ_CC ?= clang
 FUZZ_FLAGS = -O1 -g -march=native -DLIBFUZZER -fsanitize=fuzzer,address,undefined,float-cast-overflow -fno-sanitize-recover=all
 FUZZ_RUN = -timeout=10 -malloc_limit_mb=256 -artifact_prefix=build/fuzz/

@@ -583,7 +583,7 @@ def test_options_without_effect():
                '--stale-keys': 'without --ppl or --check or --next', '--plot': 'without --explain'}
     for names, needed in (('--per-token --samples', '--ppl'), ('--ids --stepwise', '--ppl or --next'),
                           ('--budget --whole', '--check'),
-                          ('--trials --min-accuracy', '--passkey or --tasks')):
+                          ('--trials', '--passkey or --tasks'), ('--min-accuracy', '--passkey or --tasks or --answers')):
         without.update({name: 'without ' + needed for name in names.split()})
     for job, idle, other in (
             (('--ppl', path, '-n', 30), {**TEXT_ONLY, '-s': 3, '-i': 'a', '--piece': 3, '--trials': 3},

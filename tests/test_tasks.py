@@ -7,7 +7,7 @@ import os
 import re
 from types import SimpleNamespace
 
-from common import ROOT, check, good, main, one_line, run, table
+from common import ROOT, check, good, in_work, main, one_line, run, table, write
 import fake_server
 import probe_common  # noqa: F401: which finds the probe's rooms
 from test_measure import write_induction
@@ -192,6 +192,89 @@ def test_chats():
     model = write_induction('chats.bin', 1024)
     rows = table(good(model, '--tasks', 'passkey', '-m', 'chat', '-n', 1024, '--trials', 1).out)[2]
     check([int(row['length']) for row in rows] == [512] * 5 + [1024] * 5, 'asked by turns', rows)
+
+
+# What was said, whether in a chat, the answers that are wanted: right or not.
+JUDGED = [
+    (' 48213. Remember', False, ['48213'], True), ('48213', True, ['48213'], True), ('482134', False, ['48213'], True),
+    ('Sure: it is 48,213.', False, ['48213'], True), ('Sure: it is 48,213.', True, ['48213'], True),
+    ('4 8 2 1 3', True, ['48213'], True), ('48\u202f213', True, ['48213'], True), ('48 21 3 and 10000', True, ['48213'], False),
+    ('It is 10000, not 48213', True, ['48213'], False), ('10000 or 48213', False, ['48213'], False),
+    ('<think>10000?</think> 48213', True, ['48213'], True), ('<think>is it 48213', True, ['48213'], False),
+    ('10000</think>48213', False, ['48213'], True), ('148213', True, ['48213'], False), ('', False, ['48213'], False),
+    (None, False, ['48213'], False), ('the 7th', True, ['7'], True), ('1,234,567', True, ['1234567'], True),
+    ('48,2134', True, ['48213'], False), ('48,213x', True, ['48213'], False),
+    (' sailor.', False, ['sailor'], True), ('the sailor', False, ['sailor'], False), ('The Sailor.', True, ['sailor'], True),
+    ('sailors', True, ['sailor'], False), ('a \\"sailor\\"', True, ['sailor'], True), ('New York', True, ['new york'], True),
+    (' 11111, 22222', False, ['22222', '11111'], True), (' 11111, 2222', False, ['22222', '11111'], False),
+    (' ' * 3 + 'x' * 55 + '11111 22222', False, ['11111', '22222'], False),
+    ('x' * 80 + ' 11,111 and 22222.', True, ['11111', '22222'], True), ('QAX VXB', True, ['QAX', 'VX'], False)]
+
+
+def answer_line(said, **more):
+    return json.dumps(dict({'task': 'passkey', 'length': 512, 'depth': 0.5, 'answers': ['48213'], 'said': said}, **more))
+
+
+def test_one_rule_of_right_answers():
+    lines = [answer_line(said, answers=wanted, depth=i / 100, **({'messages': []} if chat else {}))
+             for i, (said, chat, wanted, _) in enumerate(JUDGED)]
+    rows = table(good('--answers', '-', stdin='\n'.join(lines).encode()).out)[2]
+    for (said, chat, wanted, right), row in zip(JUDGED, rows):
+        check(int(row['correct']) == right, '%r, %s' % (said, 'a chat' if chat else 'a prompt'), wanted, row)
+    check(len(rows) == len(JUDGED), 'all of them', len(rows))
+
+
+def test_answers_of_others():
+    """Prompts go out, answers come back: the table and the effective length are those of --tasks."""
+    asked = ('--tasks', 'passkey,multikey', '-n', 1024, '--trials', 2)
+    model = write_induction('answers.bin', 1024)
+    told = json.loads(good(model, *asked, '--rope', 'none:window=300', '--json').out)
+    right = {(r['task'], r['length'], r['depth']): r['correct'] for r in told['rows']}
+    lines = []
+    for line in good(model, *asked, '--prompts').out.splitlines():
+        t = json.loads(line)
+        place = t['task'], t['length'], t['depth']
+        right[place] -= 1
+        lines.append(json.dumps(dict(t, said=' %s.' % t['answers'][0] if right[place] >= 0 else ' 1')))
+    path = in_work('answers.jsonl')
+    write(path, '\n'.join(lines[::-1] + ['', '  ']).encode())
+    for more, status in ((), 0), (('--min-accuracy', 0.9), 1):
+        result = run('--answers', path, '--json', '--train-ctx', 1024, *more)
+        found = json.loads(result.out)
+        check(result.status == found['status'] == status, 'status', result)
+        check(found['reason']['code'] == ('accuracy' if status else 'done'), 'code', found['reason'])
+        for row in told['rows']:
+            row.pop('method', None)
+        check(sorted(map(str, found['rows'])) == sorted(map(str, told['rows'])), 'the same table', found['rows'])
+        known = {k: v for k, v in told['effective'][0].items() if k != 'method'}
+        check(found['effective'] == [known], 'the same effective length', found['effective'], known)
+    check('run: passkey, 1024 positions: accuracy ' in result.err, 'what falls short is named', result.err)
+    drawn = good('--answers', path).out
+    check(re.search(r'^# answers\t.*answers.jsonl\ntask\tlength\tdepth\ttrials\tcorrect\taccuracy\n', drawn) and
+          drawn.splitlines()[-1].startswith('# effective_length\t'), 'as a table', drawn)
+
+
+def test_answers_that_cannot_be_used():
+    for line, words in (
+            ('{', ("the text ends",)), ('[1]', ('found [1]', 'an object')), ('{"task": 1}', ('task: found 1', 'a name')),
+            ('{}', ('task is missing',)), (answer_line('', task='x' * 64), ('task: found "xxx', '63 bytes')),
+            ('{"task": "a", "task": "b"}', ('task is there twice',)), (answer_line('', length=0), ('length: found 0',)),
+            (answer_line('', length=1.5), ('length: found 1.5', 'a whole number from 1')),
+            (answer_line('', depth=1.01), ('depth: found 1.01', 'from 0 to 1')),
+            (answer_line('', depth='0.5'), ('depth: found "0.5"',)), (answer_line('', answers='1'), ('answers: found "1"',)),
+            (answer_line('', answers=[]), ('answers: found []', '1 to 64 strings')),
+            (answer_line('', answers=['1', '']), ('answers: found ""',)),
+            (answer_line('', answers=['1'] * 65), ('answers: found "1"',)),
+            (answer_line(5), ('said: found 5', 'a string, or null')), (answer_line('')[:-9] + '}', ("expected",)),
+            (answer_line('') + ' x', ("found 'x'", 'nothing more'))):
+        result = run('--answers', '-', stdin=('%s\n\n%s\n' % (answer_line(''), line)).encode())
+        one_line(result, 2, line, 'standard input: line 3: ', *words)
+    many = '\n'.join(answer_line('', task='task %d' % i) for i in range(65))
+    one_line(run('--answers', '-', stdin=many.encode()), 2, 'too many tasks', 'line 65: task: ', 'no more than 64')
+    one_line(run('--answers', '-', stdin=b' \n\n'), 2, 'nothing', 'there is nothing in it')
+    one_line(run('--answers', in_work('none.jsonl')), 2, 'no file', 'cannot open')
+    one_line(run(os.path.join(ROOT, 'model.bin'), '--answers', '-'), 2, 'a model', '--answers and a model file')
+    one_line(run('--answers', '-', '--passkey'), 2, 'two jobs', '--passkey and --answers')
 
 
 def test_what_is_refused():

@@ -23,7 +23,7 @@ enum { FOUND_LONG, FOUND_SHORT, FOUND_FIRST };
 
 // Asks for a fact after all that the session has read, as part of a text of that length and the
 // question, and rewinds it. A fact is found when each token of its number is the likeliest one.
-static bool ask(Check *c, Session *s, int fact, bool *found, Error *err) {
+static bool ask_fact(Check *c, Session *s, int fact, bool *found, Error *err) {
     const char *words = fact_words(fact);
     const int position = s->position;
     char question[128];
@@ -60,7 +60,7 @@ static bool ask_all(Check *c, Session *s, int length, Row *row, Error *err) {
         const bool counts = r->hidden[k].from >= length / 4;
         bool found;
         if (!counts && k >= FIRST_FACTS) continue;
-        if (!ask(c, s, r->hidden[k].fact, &found, err)) return false;
+        if (!ask_fact(c, s, r->hidden[k].fact, &found, err)) return false;
         add_sample(&row->others[counts ? FOUND_LONG : FOUND_FIRST], found);
     }
     return true;
@@ -95,7 +95,7 @@ static bool ask_in_short(Check *c, const Row *row, Samples *found, Error *err) {
         session_keep(s);
         for (int i = 0; ok && i < count; i++) {
             bool is_found;
-            ok = ask(c, s, facts_here[i], &is_found, err);
+            ok = ask_fact(c, s, facts_here[i], &is_found, err);
             if (ok) add_sample(found, is_found);
         }
     }

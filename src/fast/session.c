@@ -52,6 +52,8 @@ static bool read_in_chunks(Session *s, const int32_t *tokens, int n, int length,
     const SessionConfig *c = &s->config;
     for (int done = 0, count; done < n; done += count) {
         count = n - done < c->chunk ? n - done : c->chunk;
+        const int left = n - done - count, last = n_logits < c->chunk ? n_logits : c->chunk;
+        if (left > 0 && left < last) count -= last - left;  // all rows lie in the last chunk
         if (c->go_on && !c->go_on(c->whose))
             return fail(err, "the reading was given up at position %d", s->position);
         if (interrupted) return fail(err, "interrupted");

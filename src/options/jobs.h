@@ -44,6 +44,7 @@ enum {
     JOB(TASKS, measure_tasks, FAR_LENGTH,                                                          \
         ON_A_TEXT | LISTS | SPREADING | A_SEED | A_TABLE | ADVICE_TUNING)                          \
     JOB(PROMPTS, print_prompts, FAR_LENGTH, A_TOKENIZER | A_SEED)                                  \
+    JOB(ANSWERS, judge_answers, NO_LENGTH, A_TABLE)                                                \
     JOB(CHECK, check_model, CONTEXT_LENGTH, ON_A_TEXT | A_TABLE)                                   \
     JOB(SETTINGS, check_model, CONTEXT_LENGTH, PLANS | A_MODEL_OR_SETTINGS | A_TABLE)              \
     JOB(ATTN, show_attention, PROMPT_LENGTH, ON_A_TEXT | A_PROMPT | SPREADING | A_TABLE)           \

@@ -86,6 +86,7 @@ typedef struct {
     const char *model_path, *tokenizer_path;
     bool no_import;                       // models of other programs are refused
     const char *prompt_file, *text_path;  // of -f; of a text that is measured
+    const char *answers_path;             // of --answers
     bool ids;                             // it holds token ids
     int steps;                            // -1: not given; 0: the model's context
     int mode;                             // MODE_...

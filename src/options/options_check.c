@@ -168,12 +168,12 @@ static bool check_engines(const Options *o, Error *err) {
     return fail(err, "engines read --rope-config's file as it is (found --rope or a setting, too)");
 }
 
-// Checks that there is a model file, or what replaces it: a head size, a config, or for prompts
-// their length.
+// Checks that there is a model file, or what replaces it: a head size, a config, for prompts their
+// length, or answers.
 static bool check_model_given(const Options *o, Error *err) {
     bool needs_none = job_facts[o->job].needs & A_MODEL_OR_SETTINGS;
     bool has_other = (needs_none && (o->head_dim || o->rope_config)) || o->job == JOB_PROMPTS ||
-                     o->job == JOB_CACHE;
+                     o->job == JOB_CACHE || o->job == JOB_ANSWERS;
     if (o->head_dim % 2) return fail(err, "--head-dim: '%d' is not an even number", o->head_dim);
     return o->model_path || has_other ||
            fail(err, "no model file given (expected model.bin%s; see --help)",

@@ -6,71 +6,51 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../job/chat.h"
 #include "../llama/sampler.h"
 #include "../measure/measure.h"
 
-enum { PAGE = 128 };  // tokens that are read twice, at most, and at most an eighth of the length
+enum {
+    PAGE = 128,       // tokens that are read twice, at most, and at most an eighth of the length
+    TURN_TOKENS = 16  // of a chat's turn besides what the user says
+};
 
-// Takes over a prompt of n ids, and rewinds the session to what it shares with the last one, at
-// most `most` tokens. A prompt of another length shares none: its scale may be another one. Returns
-// how many need not be read again.
-static int rewind_to_shared(Asking *a, int32_t *ids, int n, int most) {
-    int shared = 0;
-    while (a->n_last == n && shared < most && ids[shared] == a->last[shared]) shared++;
-    free(a->last);
-    a->last = ids;
-    a->n_last = n;
-    if (shared > 0) shared = session_rewind(a->session, shared);
-    if (shared == 0) session_begin(a->session, a->trial.length);
-    return shared;
-}
-
-enum { ANSWER_BYTES = 1024 };  // of an answer that are looked at
-
-// Writes what the model says after the prompt, without spaces before it: as much as may be the
-// answer.
-static bool hear_answer(const Asking *a, char answer[ANSWER_BYTES + 1], Error *err) {
-    const Trial *trial = &a->trial;
-    const Tokenizer *tokenizer = a->job->tokenizer;
-    const int end_of_turn = trial->chat ? chat_end_of_turn(tokenizer) : -1;
-    char wanted[MAX_WANTED];
-    trial_wanted(trial, 0, wanted);
-    const int one = (int)strlen(wanted);
-    const int several = trial->task->n_asked == 1 ? one : MAX_ANSWER * KEY_DIGITS;
-    const int most = trial->chat ? ANSWER_BYTES : several;
-    int32_t previous = a->last[a->n_last - 1];
-    ChatAnswer shown = chat_answer(tokenizer);
-    int used = 0;
-    for (int i = 0; i < trial_answer_tokens(trial) && used < most; i++) {
-        if (i > 0 && !session_read(a->session, &previous, 1, a->n_last + i, 1, err)) return false;
-        const float *logits = session_logits(a->session, 0, 1, err);
-        if (!logits) return false;
-        int32_t next = likeliest(logits, a->job->model->config.vocab_size);
-        if (tokenizer_is_end(tokenizer, next) || next == end_of_turn) break;
-        size_t length;
-        const char *piece = tokenizer_decode(tokenizer, previous, next, &length);
-        previous = next;
-        if (trial->chat && !chat_shows(&shown, next)) continue;
-        for (size_t j = 0; j < length && used < most; j++)
-            if (piece[j] != ' ' || used > 0) answer[used++] = piece[j] ? piece[j] : ' ';
-    }
-    answer[used] = '\0';
-    return true;
-}
-
-// Adds 1 to *correct when the answer is right.
+// Adds 1 to *correct when the answer is right. What is before what is hidden is read once for all
+// trials that share it.
 static bool hide_and_ask(Asking *a, int number, int *correct, Error *err) {
+    Trial *t = &a->trial;
+    Prompt p;
     int n;
-    char answer[ANSWER_BYTES + 1];
-    trial_choose(&a->trial, number);
-    int32_t *ids = trial_ids(&a->trial, &n, err);
-    if (!ids) return false;
-    int shared = rewind_to_shared(a, ids, n, n - 1);  // the last token is read for its logits
-    if (!session_read(a->session, ids + shared, n - shared, n, 1, err)) return false;
-    if (!hear_answer(a, answer, err)) return false;
-    *correct += trial_is_right(&a->trial, answer);
-    return true;
+    size_t n_asked = 0;
+    char wanted[MAX_HIDDEN][MAX_WANTED];
+    const char *answers[MAX_HIDDEN];
+    trial_choose(t, number);
+    for (int k = 0; k < t->task->n_asked; k++) {
+        trial_wanted(t, k, wanted[k]);
+        answers[k] = wanted[k];
+    }
+    if (!trial_prompt(t, &p, err)) return false;
+    const char *asked = p.text + p.question;
+    int32_t *ids = prompt_ids(t, &p, &n, err);
+    int32_t *alone = ids ? tokenizer_encode(t->tokenizer, asked, strlen(asked), false, &n_asked, err)
+                         : NULL;
+    bool is_right = false;
+    const int behind = (int)n_asked + (t->chat ? TURN_TOKENS : 0);
+    const TextQuestion q = {
+        .ids = ids,
+        .n = n,
+        .n_text = behind < n ? n - behind : 0,
+        .asked = asked,
+        .wanted = answers,
+        .n_wanted = t->task->n_asked,
+        .is_chat = t->chat,
+        .most = trial_answer_tokens(t),
+    };
+    const bool ok = alone && ask(&a->asker, &q, t->length, &is_right, err);
+    *correct += is_right;
+    free(alone);
+    free(ids);
+    free(p.text);
+    return ok;
 }
 
 // A page is at the cell's depth and again at the end, and is right when it is half as perplexing
@@ -78,7 +58,7 @@ static bool hide_and_ask(Asking *a, int number, int *correct, Error *err) {
 static bool copy_page(Asking *a, int number, int *correct, Error *err) {
     int n = a->trial.length;
     int page = n / 8 < PAGE ? n / 8 : PAGE;
-    int bos = tokenizer_bos(a->job->tokenizer) >= 0;
+    int bos = tokenizer_bos(a->asker.job->tokenizer) >= 0;
     int hay = n - bos - 2 * page;
     int first = bos + (int)(hay * trial_depth(&a->trial) + 0.5);
     int behind = first + page;
@@ -90,12 +70,15 @@ static bool copy_page(Asking *a, int number, int *correct, Error *err) {
     double gain = 0;
     int32_t *ids = alloc_array((size_t)n, sizeof *ids, "two copies of a page", err);
     if (!ids) return false;
-    ids[0] = tokenizer_bos(a->job->tokenizer);  // or the text's first id
+    ids[0] = tokenizer_bos(a->asker.job->tokenizer);  // or the text's first id
     for (int i = 0; i < hay; i++) ids[bos + i + (bos + i < first ? 0 : page)] = a->ids[i];
     for (int p = 0; p < page; p++) ids[first + p] = ids[n - page + p] = copied[p];
-    rewind_to_shared(a, ids, n, scored - 1);
-    if (!score_span(a->session, (Span){ids, scored, behind, n}, once, err)) return false;
-    if (!score_span(a->session, (Span){ids, n - page, n, n}, again, err)) return false;
+    Session *s = a->asker.session;
+    const bool ok = asker_turn_to(&a->asker, ids, n, scored - 1, n, err) &&
+                    score_span(s, (Span){ids, scored, behind, n}, once, err) &&
+                    score_span(s, (Span){ids, n - page, n, n}, again, err);
+    free(ids);
+    if (!ok) return false;
     for (int p = scored; p < behind; p++) gain += once[p - scored] - again[p - first];
     *correct += gain / page >= log(2);
     return true;
@@ -110,7 +93,7 @@ bool asking_ask(Asking *a, int number, int *correct, Error *err) {
 // Whether the likeliest tokens after the text spell a name, of which the session has read nothing yet.
 static bool goes_on_with(const Asking *a, Session *s, const char *text, const char *name,
                          bool *does, Error *err) {
-    const Tokenizer *tokenizer = a->job->tokenizer;
+    const Tokenizer *tokenizer = a->asker.job->tokenizer;
     size_t n;
     int32_t *ids = tokenizer_encode(tokenizer, text, strlen(text), true, &n, err);
     char said[2 * MAX_WANTED] = "";
@@ -124,7 +107,7 @@ static bool goes_on_with(const Asking *a, Session *s, const char *text, const ch
         size_t length;
         const float *logits = session_logits(s, 0, 1, err);
         if (!logits) return false;
-        const int32_t next = likeliest(logits, a->job->model->config.vocab_size);
+        const int32_t next = likeliest(logits, a->asker.job->model->config.vocab_size);
         const char *piece = tokenizer_decode(tokenizer, previous, next, &length);
         for (size_t j = 0; j < length && used + 1 < sizeof said; j++)
             if (piece[j] != ' ' || used > 0) said[used++] = piece[j];
@@ -138,8 +121,8 @@ static bool goes_on_with(const Asking *a, Session *s, const char *text, const ch
 bool asking_find_known(Asking *a, Error *err) {
     enum { ASKED = 64 };  // positions of such a text
     RopePlan plan;
-    if (!reference_plan(a->job, false, 1, &plan, err)) return false;
-    Session *s = open_session(a->job, &plan, ASKED, false, err);
+    if (!reference_plan(a->asker.job, false, 1, &plan, err)) return false;
+    Session *s = open_session(a->asker.job, &plan, ASKED, false, err);
     bool ok = s;
     for (int i = 0; ok && i < N_LANDMARKS; i++) {
         char text[80];
@@ -156,7 +139,7 @@ bool asking_find_known(Asking *a, Error *err) {
 void asking_free(Asking *a) {
     haystack_free(&a->trial.hay);
     free(a->ids);
-    free(a->last);
+    asker_free(&a->asker);
 }
 
 // ---- the keys that --check hides ----
@@ -164,7 +147,7 @@ void asking_free(Asking *a) {
 Asking *passkeys_open(const Job *job, int length, Error *err) {
     Asking *a = alloc_array(1, sizeof *a, "keys", err);
     if (!a) return NULL;
-    *a = (Asking){.job = job};
+    *a = (Asking){.asker = {.job = job}};
     a->trial =
         (Trial){.tokenizer = job->tokenizer, .task = &all_tasks[0], .length = length, .pieces = -1};
     if (haystack_make(&a->trial.hay, NULL, length, err) && trial_find_pieces(&a->trial, err))
@@ -182,7 +165,7 @@ bool passkeys_fit(const Asking *a) { return a->trial.pieces >= 0; }
 
 bool passkeys_ask(Asking *a, Session *s, int number, int depth, bool *found, Error *err) {
     int correct = 0;
-    a->session = s;
+    a->asker.session = s;
     a->trial.depth = depth;
     if (!hide_and_ask(a, number, &correct, err)) return false;
     *found = correct == 1;

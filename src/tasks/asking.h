@@ -1,19 +1,16 @@
-// Asks a model the trials of a task: prompts are read, answers are heard and judged. Trials at one place
-// differ only in what is hidden, so what is before it is read once.
+// Asks a model the trials of a task.
 #pragma once
 
 #include "../job/job.h"
+#include "ask.h"
 #include "trial.h"
 
 typedef struct {
-    const Job *job;
-    Session *session;
+    Asker asker;
     Trial trial;
     int n_known;   // landmarks whose city the model knows, see asking_find_known
     int32_t *ids;  // for copy: (n_ids) of all of the user's text, or of plain English
     size_t n_ids;
-    int32_t *last;  // (n_last) the prompt that the session has read; 0: none of this session's
-    int n_last;
 } Asking;
 
 void asking_free(Asking *asking);

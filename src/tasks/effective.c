@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "../rope_settings.h"
+
 // The share of right answers in short texts with which lengths can be compared, at least.
 static const double FEWEST_RIGHT = 0.5;
 
@@ -87,4 +89,30 @@ void describe_effective(const Effective *e, double share, char *out, size_t size
     else
         snprintf(out, size, "%d (%s), keeps %g %% of %.2f +- %.2f in texts of %s", e->length, range,
                  100 * share, e->score, e->error, texts);
+}
+
+// A length, or null where there is none.
+static void put_length(JsonOut *out, const char *name, int length) {
+    char number[16];
+    snprintf(number, sizeof number, "%d", length);
+    json_put_cell(out, name, number, length > 0 ? JSON_NUMBER : JSON_NULL);
+}
+
+void note_effective(Table *table, const char *method, const Effective *e, double share) {
+    char key[MAX_METHOD_NAME + 20];
+    char words[200];
+    describe_effective(e, share, words, sizeof words);
+    if (!table->json) {
+        snprintf(key, sizeof key, "effective_length%s%s", method ? " " : "", method ? method : "");
+        table_note(table, key, "%s", words);
+        table_end(table);
+        return;
+    }
+    if (method) json_put_cell(table->json, "method", method, JSON_STRING);
+    put_length(table->json, "length", e->length);
+    put_length(table->json, "low", e->low);
+    put_length(table->json, "high", e->high);
+    put_length(table->json, "longest", e->longest);
+    json_put_cell(table->json, "words", words, JSON_STRING);
+    json_end_row(table->json);
 }

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "../tables/table.h"
+
 // Short texts are of so many tokens, or of the lengths up to the trained context that are asked.
 enum { SHORT_FROM = 512, SHORT_TO = 1024 };
 
@@ -40,3 +42,7 @@ Effective effective_length(const LengthScore *scores, int n, int n_tasks, int tr
 
 // Writes it in words: "1024 (512 to 2048), keeps 85 % of 0.96 +- 0.03 in texts of 256 to 512".
 void describe_effective(const Effective *effective, double share, char *out, size_t size);
+
+// Prints it below a table: a line for a method (NULL: there is one alone), or with --json an item of
+// the array "effective", which the caller begins.
+void note_effective(Table *table, const char *method, const Effective *effective, double share);

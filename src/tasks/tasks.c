@@ -51,34 +51,39 @@ typedef struct {
 
 // ---- the table ----
 
-// Runs all trials of the cell at hand, adds to *found, and prints its row if the method has a
-// table.
-static bool run_cell(Tasks *t, Method *method, int longest, int *found, Error *err) {
-    int trials = t->o->trials;
-    int correct = 0;
-    t->asking.n_last = 0;
-    for (int number = 0; number < trials; number++)
-        if (!asking_ask(&t->asking, number, &correct, err)) return false;
-    bool within =
-        session_place(t->asking.session, t->asking.trial.length - 1) < method->plan->rope.train_ctx;
+// Asks all trials of the task and length at hand, from deep to shallow: the text before what is
+// hidden is then read once for all of them.
+static bool ask_depths(Tasks *t, Method *method, double share, int correct[N_DEPTHS], Error *err) {
+    Trial *trial = &t->asking.trial;
+    const int trials = t->o->trials;
+    for (trial->depth = N_DEPTHS - 1; trial->depth >= 0; trial->depth--) {
+        correct[trial->depth] = 0;
+        for (int number = 0; number < trials; number++)
+            if (!asking_ask(&t->asking, number, &correct[trial->depth], err)) return false;
+        const double done = 1 - (double)trial->depth / N_DEPTHS;
+        if (method->table) show_progress(method, (t->n_done + share * (1 + done) / 2) / t->n_asked);
+    }
+    return true;
+}
+
+// Adds what the cell at hand counts, and prints its row if the method has a table.
+static void end_cell(Tasks *t, Method *method, int correct) {
+    const Trial *trial = &t->asking.trial;
+    const int trials = t->o->trials;
+    const bool within = session_place(t->asking.asker.session, trial->length - 1) <
+                        method->plan->rope.train_ctx;
+    Table *table = method->table;
     t->score.asked[within] += trials;
     t->score.correct[within] += correct;
-    *found += correct;
-    Table *table = method->table;
-    if (!table) return true;
-    if (t->o->list) table_words(table, t->asking.trial.task->name);
+    if (!table) return;
+    if (t->o->list) table_words(table, trial->task->name);
     table_words(table, method->plan->name);
-    table_number(table, "%.0f", t->asking.trial.length);
-    table_number(table, "%.2f", trial_depth(&t->asking.trial));
+    table_number(table, "%.0f", trial->length);
+    table_number(table, "%.2f", trial_depth(trial));
     table_number(table, "%.0f", trials);
     table_number(table, "%.0f", correct);
     table_number(table, "%.3f", (double)correct / trials);
     table_end_row(table);
-    fflush(stdout);
-    double share =
-        ((t->asking.trial.depth + 1.0) / N_DEPTHS + 1) / 2 * t->asking.trial.length / longest;
-    show_progress(method, (t->n_done + share) / t->n_asked);
-    return true;
 }
 
 // Adds what was found at length number i, all depths together, and remembers where that is too little.
@@ -109,18 +114,23 @@ static int lengths_of(const RopePlan *plan, int longest, int lengths[MOST_TASK_L
 static bool run_lengths(Tasks *t, Method *method, int longest, Error *err) {
     int lengths[MOST_TASK_LENGTHS];
     const int n = lengths_of(method->plan, longest, lengths);
+    Trial *trial = &t->asking.trial;
     t->score = (Score){0};
-    t->asking.session = method->session;
+    t->asking.asker.session = method->session;
+    t->asking.asker.n_read = 0;
     for (int i = 0; i < n; i++) {
+        int correct[N_DEPTHS];
         int found = 0;
-        t->asking.trial.length = lengths[i];
-        if (!trial_find_pieces(&t->asking.trial, err)) return false;
-        for (t->asking.trial.depth = 0;
-             t->asking.trial.pieces >= 0 && t->asking.trial.depth < N_DEPTHS;
-             t->asking.trial.depth++)
-            if (!run_cell(t, method, longest, &found, err)) return false;
+        trial->length = lengths[i];
+        if (!trial_find_pieces(trial, err)) return false;
+        if (trial->pieces < 0) continue;
+        if (!ask_depths(t, method, (double)lengths[i] / longest, correct, err)) return false;
+        for (trial->depth = 0; trial->depth < N_DEPTHS; trial->depth++) {
+            end_cell(t, method, correct[trial->depth]);
+            found += correct[trial->depth];
+        }
         if (method->table) table_end(method->table);  // a drawn line is seen when it is whole
-        if (t->asking.trial.pieces >= 0 && !judge_length(t, method, i, found, err)) return false;
+        if (!judge_length(t, method, i, found, err)) return false;
     }
     return true;
 }
@@ -129,7 +139,7 @@ static bool run_lengths(Tasks *t, Method *method, int longest, Error *err) {
 // The remark compares it with *best: the model in a short text by its own settings or plain ones.
 // *best stays empty when there is no memory.
 static bool run_task(Tasks *t, Method *method, Error *err) {
-    const Job *job = t->asking.job;
+    const Job *job = t->asking.asker.job;
     Score *best = &t->by_own[t->n_done];
     if (!run_lengths(t, method, job->length, err)) return false;
     int right = t->score.correct[1];
@@ -164,7 +174,7 @@ static bool ask_method(void *whose, Method *method, Error *err) {
     Tasks *t = whose;
     int lengths[MOST_TASK_LENGTHS];
     const int trained = method->plan->rope.train_ctx;
-    t->n_lengths = lengths_of(method->plan, t->asking.job->length, lengths);
+    t->n_lengths = lengths_of(method->plan, t->asking.asker.job->length, lengths);
     for (int i = 0; i < t->n_lengths; i++) t->by_length[i] = (LengthScore){.length = lengths[i]};
     for (t->n_done = 0; t->n_done < t->n_asked; t->n_done++) {
         t->asking.trial.task = t->asked[t->n_done];
@@ -177,36 +187,13 @@ static bool ask_method(void *whose, Method *method, Error *err) {
     return true;
 }
 
-// A length, or null where there is none.
-static void put_length(JsonOut *out, const char *name, int length) {
-    char number[16];
-    snprintf(number, sizeof number, "%d", length);
-    json_put_cell(out, name, number, length > 0 ? JSON_NUMBER : JSON_NULL);
-}
-
 // The effective length of each method, below the table. Spread texts have none: they are never short.
-static void note_effective(void *whose, Table *table) {
+static void note_effective_lengths(void *whose, Table *table) {
     const Tasks *t = whose;
-    if (t->asking.job->plans->spread) return;
+    if (t->asking.asker.job->plans->spread) return;
     if (table->json) json_begin_list(table->json, "effective");
-    for (const Kept *k = t->kept; k < t->kept + t->n_kept; k++) {
-        char key[MAX_METHOD_NAME + 20];
-        char words[200];
-        describe_effective(&k->effective, t->o->effective, words, sizeof words);
-        if (!table->json) {
-            snprintf(key, sizeof key, "effective_length %s", k->method);
-            table_note(table, key, "%s", words);
-            table_end(table);
-            continue;
-        }
-        json_put_cell(table->json, "method", k->method, JSON_STRING);
-        put_length(table->json, "length", k->effective.length);
-        put_length(table->json, "low", k->effective.low);
-        put_length(table->json, "high", k->effective.high);
-        put_length(table->json, "longest", k->effective.longest);
-        json_put_cell(table->json, "words", words, JSON_STRING);
-        json_end_row(table->json);
-    }
+    for (const Kept *k = t->kept; k < t->kept + t->n_kept; k++)
+        note_effective(table, k->method, &k->effective, t->o->effective);
 }
 
 // ---- the job ----
@@ -235,7 +222,7 @@ static void note_tasks(void *whose, Table *table) {
 // Makes sure, before anything is printed, that there is text, and that the longest prompt of each
 // task fits.
 static bool prepare(Tasks *t, Error *err) {
-    const Job *job = t->asking.job;
+    const Job *job = t->asking.asker.job;
     const TasksOptions *o = t->o;
     size_t least = job->length;
     Session *s = open_session(job, job->plans, job->length, false, err);  // is there memory at all?
@@ -269,13 +256,13 @@ bool measure_tasks(Job *job, Error *err) {
         .seed = job->options->seed,
         .chat = job->options->mode == MODE_CHAT,
     };
-    Tasks t = {.o = o, .asking = {.job = job, .trial = trial}};
+    Tasks t = {.o = o, .asking = {.asker = {.job = job}, .trial = trial}};
     MethodsTable methods = {
         .what = "passkey",
         .columns = "method\tlength\tdepth\ttrials\tcorrect\taccuracy",
         .measure = ask_method,
         .note = note_tasks,
-        .end = note_effective,
+        .end = note_effective_lengths,
         .whose = &t,
     };
     if (o->list) {

@@ -11,3 +11,8 @@ RunJob measure_tasks;
 // tokenizer and the length. Lengths begin at half the model's trained context. Without one, all
 // trials are of that length.
 RunJob print_prompts;
+
+// Judges answers that others heard to such trials, and prints their accuracies by length and depth,
+// and the effective length. It needs no model. The answer becomes NO when a task's accuracy at a
+// length is below --min-accuracy.
+RunJob judge_answers;

@@ -247,14 +247,19 @@ static int32_t *chat_ids(const Trial *t, const Prompt *p, size_t *n, Error *err)
     return NULL;
 }
 
+int32_t *prompt_ids(const Trial *t, const Prompt *p, int *n, Error *err) {
+    size_t n_ids;
+    int32_t *ids = t->chat ? chat_ids(t, p, &n_ids, err)
+                           : tokenizer_encode(t->tokenizer, p->text, p->n, true, &n_ids, err);
+    *n = ids ? (int)n_ids : 0;
+    return ids;
+}
+
 int32_t *trial_ids(const Trial *t, int *n, Error *err) {
     Prompt p;
-    size_t n_ids;
     if (!trial_prompt(t, &p, err)) return NULL;
-    int32_t *ids = t->chat ? chat_ids(t, &p, &n_ids, err)
-                           : tokenizer_encode(t->tokenizer, p.text, p.n, true, &n_ids, err);
+    int32_t *ids = prompt_ids(t, &p, n, err);
     free(p.text);
-    *n = (int)n_ids;
     return ids;
 }
 
@@ -264,42 +269,6 @@ int trial_answer_tokens(const Trial *t) {
 
 void trial_wanted(const Trial *t, int k, char wanted[MAX_WANTED]) {
     fill_in(wanted, t->task->answer, t, k);
-}
-
-// ---- answers ----
-
-// The first number of KEY_DIGITS digits in what a model says in a chat; "": there is none.
-static const char *first_key(const char *answer) {
-    while (*answer) {
-        const size_t other = strcspn(answer, "0123456789");
-        const size_t digits = strspn(answer + other, "0123456789");
-        if (digits == KEY_DIGITS) return answer + other;
-        answer += other + digits;
-    }
-    return answer;
-}
-
-// The first of the hidden names in what a model says in a chat; "": there is none.
-static const char *first_name(const Trial *t, const char *answer) {
-    const char *first = "";
-    for (int k = 0; k < t->task->n_hidden; k++) {
-        const char *found = strstr(answer, t->names[k]);
-        if (found && (!*first || found < first)) first = found;
-    }
-    return first;
-}
-
-bool trial_is_right(const Trial *t, const char *answer) {
-    const bool is_number = t->task->answer[0] == '#';
-    char wanted[MAX_WANTED];
-    if (t->chat && t->task->n_asked == 1)
-        answer = is_number ? first_key(answer) : first_name(t, answer);
-    for (int k = 0; k < t->task->n_asked; k++) {
-        trial_wanted(t, k, wanted);
-        const char *found = strstr(answer, wanted);
-        if (!found || (t->task->n_asked == 1 && found != answer)) return false;
-    }
-    return true;
 }
 
 // ---- lengths ----

@@ -69,8 +69,9 @@ typedef struct {
 // What the model is taken to say to the first message.
 extern const char message_answer[];
 
-// The prompt, and its ids (*n), which the caller frees. False or NULL with the reason.
+// The prompt, its ids (*n), and both in one, which the caller frees. False or NULL with the reason.
 bool trial_prompt(const Trial *t, Prompt *prompt, Error *err);
+int32_t *prompt_ids(const Trial *t, const Prompt *prompt, int *n, Error *err);
 int32_t *trial_ids(const Trial *t, int *n, Error *err);
 
 // The most tokens that an answer may take.
@@ -78,10 +79,6 @@ int trial_answer_tokens(const Trial *t);
 
 // The k-th of the t->task->n_asked answers that are right.
 void trial_wanted(const Trial *t, int k, char wanted[MAX_WANTED]);
-
-// Whether what a model said is right: it begins with the one number or name, or in a chat has it as
-// its first one; of several it has all.
-bool trial_is_right(const Trial *t, const char *answer);
 
 // The lengths of a task's table, which rise, and how many: from `half` of the trained context (0: not
 // known, and all texts are of the longest) by doublings up to the longest, and before these, where

@@ -7,6 +7,7 @@
 #define main run_main
 #include "run.c"
 #include "src/job/chat.h"
+#include "src/tasks/answers.h"
 #undef main
 
 #include "src/configs/json.h"
@@ -479,12 +480,33 @@ static void fuzz_blocks(const uint8_t *data, size_t size) {
     free(row);
 }
 
+// AnswerFile that others heard: each line is counted or its fault is named, in one line.
+static void fuzz_answers(const uint8_t *data, size_t size) {
+    Error err;
+    AnswerFile answers = {.name = "input"};
+    char *text = malloc(size + 1);
+    if (!text) abort();
+    memcpy(text, data, size);
+    text[size] = '\0';
+    const bool ok = answers_read(&answers, text, size, &err);
+    promise(ok == (answers.n > 0) || !ok, "a file has an answer at least");
+    promise(ok || (strncmp(err.text, "input: ", 7) == 0 && !strchr(err.text, '\n')),
+            "a reason names the file, in one line");
+    for (size_t i = 0; i < answers.n; i++)
+        promise(answers.all[i].task < answers.n_tasks && answers.all[i].length > 0 &&
+                    answers.all[i].depth >= 0 && answers.all[i].depth <= 1,
+                "an answer has a place in the table");
+    free(answers.all);
+    free(text);
+}
+
 static const struct {
     const char *name;
     void (*run)(const uint8_t *data, size_t size);
 } targets[] = {{"model", fuzz_model},     {"tokenizer", fuzz_tokenizer}, {"text", fuzz_text},
                {"options", fuzz_options}, {"config", fuzz_config},       {"json", fuzz_json},
-               {"blocks", fuzz_blocks},   {"engines", fuzz_engines}};
+               {"blocks", fuzz_blocks},   {"engines", fuzz_engines},
+               {"answers", fuzz_answers}};
 
 static void (*target)(const uint8_t *data, size_t size);
 

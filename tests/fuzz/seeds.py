@@ -119,6 +119,11 @@ def seeds():
             columns = (count * 32 + values - 1) // values * values
             row = blocks.random_rows(kind, 1, columns, random.Random(kind))
             yield 'blocks', '%s-%d' % (kind, count), bytes([blocks.NUMBERS[kind] - 5, 37 * count & 255]) + row
+    line = {'task': 'passkey', 'length': 512, 'depth': 0.25, 'answers': ['48213'], 'said': ' Sure: 48,213'}
+    for i, change in enumerate(({}, {'said': None}, {'messages': [], 'said': '<think>4</think> it is 4\u202f8 2-1 3.'},
+                                {'answers': ['river'], 'said': 'The River\0\U0001F600"\\'}, {'task': 'x' * 64},
+                                {'answers': ['A', 'B'], 'depth': 1}, {'depth': 2}, {'length': 1.5}, {'said': 1})):
+        yield 'answers', str(i), b'\r\n'.join([json.dumps(line).encode(), b'', json.dumps(dict(line, **change)).encode()])
     for name in sorted(os.listdir(REGRESSIONS)):
         yield name.split('-')[0], name, read(os.path.join(REGRESSIONS, name))
 

@@ -1,0 +1,113 @@
+// The rule of right answers.
+#include "judge.h"
+
+#include <ctype.h>
+#include <stddef.h>
+#include <string.h>
+#include <strings.h>
+
+static const char digits[] = "0123456789";
+
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+// Of a word, or of a character beyond ASCII.
+static bool is_letter(char c) { return isalnum((unsigned char)c) || c == '_' || (c & 0x80); }
+static bool is_number(const char *wanted) { return wanted[strspn(wanted, digits)] == '\0'; }
+
+// What is said after all thoughts. Those that do not end are all there is.
+static const char *after_thoughts(const char *said) {
+    static const char begin[] = "<think>", end[] = "</think>";
+    for (const char *p = said; (p = strstr(p, end)) != NULL;) said = p += strlen(end);
+    said += strspn(said, " \t\r\n");
+    return strncmp(said, begin, strlen(begin)) == 0 ? said + strlen(said) : said;
+}
+
+// Bytes between two digits of one number at p: the comma before three last ones, or (is_apart) a
+// space of any width or a hyphen before another one. 0: the number ends.
+static size_t within_number(const char *p, bool is_apart) {
+    static const char *const between[] = {" ", "-", "\u00a0", "\u202f"};
+    if (*p == ',' && strspn(p + 1, digits) == 3 && !is_letter(p[4])) return 1;
+    for (size_t i = 0; is_apart && i < sizeof between / sizeof *between; i++) {
+        const size_t n = strlen(between[i]);
+        if (strncmp(p, between[i], n) == 0 && is_digit(p[n])) return n;
+    }
+    return 0;
+}
+
+// Finds the next number from *p on, of which *p becomes the end: the count of its digits, and
+// whether they are those of `wanted`. 0: there is none.
+static size_t next_number(const char **p, bool is_apart, const char *wanted, bool *is_it) {
+    const size_t length = strlen(wanted);
+    size_t n = 0;
+    *p += strcspn(*p, digits);
+    *is_it = true;
+    while (is_digit(**p)) {
+        *is_it = *is_it && n < length && **p == wanted[n];
+        n++;
+        *p += 1;
+        *p += within_number(*p, is_apart);
+    }
+    *is_it = *is_it && n == length;
+    return n;
+}
+
+// Whether the first number of so many digits is the one that is wanted, of digits that are written
+// together or, where no number has so many, apart ("4 8 2 1 3", "48 213"). *is_whole: it is not the
+// last of what is said.
+static bool is_first_number(const char *wanted, const char *said, bool *is_whole) {
+    for (int is_apart = 0; is_apart < 2; is_apart++) {
+        const char *p = said;
+        bool is_it;
+        for (size_t n; (n = next_number(&p, is_apart, wanted, &is_it)) > 0;) {
+            if (n != strlen(wanted)) continue;
+            *is_whole = *p && *p != ',';
+            return is_it;
+        }
+    }
+    *is_whole = false;
+    return false;
+}
+
+static bool contains_number(const char *wanted, const char *said) {
+    bool is_it = false;
+    while (!is_it && next_number(&said, false, wanted, &is_it) > 0) continue;
+    return is_it;
+}
+
+static bool contains_word(const char *wanted, const char *said) {
+    const size_t n = strlen(wanted);
+    for (const char *p = said; *p; p++) {
+        const bool begins = p == said || !is_letter(p[-1]);
+        if (begins && strncasecmp(p, wanted, n) == 0 && !is_letter(p[n])) return true;
+    }
+    return false;
+}
+
+static bool begins_with(const char *said, const char *wanted) {
+    return strncmp(said, wanted, strlen(wanted)) == 0;
+}
+
+static bool is_right_one(const char *wanted, bool is_chat, const char *said, bool *is_settled) {
+    *is_settled = !is_chat && begins_with(said, wanted);
+    if (*is_settled) return true;
+    if (is_number(wanted)) return is_first_number(wanted, said, is_settled);
+    return is_chat && contains_word(wanted, said);
+}
+
+bool answer_is_right(const char *const *wanted, int n, bool is_chat, const char *said) {
+    bool is_settled;
+    said = after_thoughts(said);
+    if (n == 1) return is_right_one(wanted[0], is_chat, said, &is_settled);
+    for (int k = 0; k < n; k++) {
+        const char *found = is_chat ? NULL : strstr(said, wanted[k]);
+        if (found && found - said + strlen(wanted[k]) <= SEVERAL_WITHIN) continue;
+        if (!is_chat) return false;
+        if (!(is_number(wanted[k]) ? contains_number : contains_word)(wanted[k], said)) return false;
+    }
+    return true;
+}
+
+bool answer_is_settled(const char *wanted, const char *said) {
+    bool is_settled;
+    is_right_one(wanted, false, said, &is_settled);
+    return is_settled;
+}

@@ -1,0 +1,18 @@
+// What a right answer is: one rule for what a model says here (--tasks, --passkey, --check) and for what
+// other programs heard (--answers).
+#pragma once
+
+#include <stdbool.h>
+
+enum { SEVERAL_WITHIN = 60 };  // bytes of a continuation in which all of several answers are
+
+// Whether `said` has the n answers that are wanted. Spaces before it, thoughts (up to </think>) and
+// commas in numbers do not count.
+//
+// A prompt that is continued begins with the one answer, or has all of several within its first
+// SEVERAL_WITHIN bytes. A chat answers in a sentence: a word may be anywhere in it, in either case.
+// In both, one number is also right as the first of so many digits: "Sure: it is 48,213."
+bool answer_is_right(const char *const *wanted, int n, bool is_chat, const char *said);
+
+// Whether nothing that may follow what a continuation said can change that, of one answer.
+bool answer_is_settled(const char *wanted, const char *said);
