@@ -57,6 +57,7 @@ static Answer finish(Program *p, bool ok, Error *err) {
     free(p->job.ids);
     free(p->job.plans);
     free(p->job.readings);
+    free((void *)p->job.short_heads.is_short);
     free(p->options.asked);
     free(p->said.whole);
     model_close(&p->model);
@@ -209,6 +210,10 @@ static bool run_job(Program *p, Error *err) {
     if (!load_model(p, err)) return false;
     if (needs & A_TOKENIZER && !o->ids && !find_tokenizer(p, err)) return false;
     if (!read_ids(p, prompted, err)) return false;
+    if (o->sessions.short_heads &&
+        !short_heads_parse(o->sessions.short_heads, o->sessions.short_window, &p->model,
+                           &job->short_heads, err))
+        return false;
     job->length = length_of_job(job);
     if (needs & PLANS && !plan_job(job, err)) return false;
     if (prompted && !prompt_fits(job->n_ids, job->length, err)) return false;

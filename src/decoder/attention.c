@@ -153,13 +153,19 @@ void project_keys(Plain *p) {
 
 // ---- scores ----
 
-bool query_sees(const Plain *p, int j) {
+bool query_sees(const Plain *p, int h, int j) {
     const RopeConfig *c = layer_angles(p)->rope;
+    const ShortHeads *s = &p->extra->config->short_heads;
+    const LayerShape *of = &p->w->extra->shape;
     bool has_window = c->all_slide || !(p->w->extra->flags & LAYER_SEES_ALL);
     int query = layer_position(p, p->i);
     int key = layer_position(p, j);
     int chunk = layer_chunk(p->w, &p->model->config);
+    bool is_short = is_short_head(s, p->layer, h / (of->n_heads / of->n_kv_heads)) &&
+                    is_shortened(s, has_window ? c->window : 0);
+    if (is_short && key < s->sinks) return true;
     if (chunk && key < query / chunk * chunk) return false;
+    if (is_short) return query - key < s->window;
     return !has_window || rope_sees(c, query, key);
 }
 
@@ -171,14 +177,48 @@ float present_score_scale(const Plain *p) {
     return (float)grown * layer_score_scale(&p->model->config, p->w);
 }
 
+// The k-th largest of n numbers, which are put into another order (Hoare's selection).
+static float largest_number(float *x, int n, int k) {
+    int low = 0, high = n - 1;
+    while (low < high) {
+        float middle = x[low + (high - low) / 2];
+        int i = low, j = high;
+        while (i <= j) {
+            while (x[i] > middle) i++;
+            while (x[j] < middle) j--;
+            if (i > j) break;
+            float one = x[i];
+            x[i++] = x[j];
+            x[j--] = one;
+        }
+        if (k - 1 <= j) high = j;
+        else if (k - 1 >= i) low = i;
+        else break;
+    }
+    return x[k - 1];
+}
+
+// Hides all keys but those with the best scores, an oracle for what choosing keys could reach (Quest,
+// arXiv 2406.10774; DeepSeek V3.2's sparse attention): it has computed what it need not look at.
+static void hide_worse(Plain *p) {
+    int best = p->extra->config->best_keys, n = p->i + 1;
+    float *sorted = p->extra->attention.sorted;
+    if (best == 0 || n <= best) return;
+    memcpy(sorted, p->scores, n * sizeof(float));
+    float least = largest_number(sorted, n, best);
+    for (int j = 0; j < n; j++)
+        if (p->scores[j] < least) p->scores[j] = -INFINITY;
+}
+
 void finish_scores(Plain *p, int h) {
     const Watch *watch = &p->extra->config->watch;
     float cap = (float)p->model->config.extra->attention.score_cap;
     for (int j = 0; j <= p->i; j++) {
         float *score = &p->scores[j];
         if (cap > 0) *score = capped(*score, cap);
-        if (!query_sees(p, j)) *score = -INFINITY;
+        if (!query_sees(p, h, j)) *score = -INFINITY;
     }
+    hide_worse(p);
     float *watched = watched_scores(watch, p->layer, h);
     if (watched) memcpy(watched, p->scores, (p->i + 1) * sizeof(float));
 }

@@ -30,14 +30,15 @@ void norm_heads(const Plain *plain, float *x, int n, const float *weight);
 // Fills in the present token's rows of keys and values, of plain->normed.
 void project_keys(Plain *plain);
 
-// Whether the present query sees the key of token j: a window or a chunk may hide it.
-bool query_sees(const Plain *plain, int j);
+// Whether the present query's head h sees the key of token j: a window or a chunk may hide it, or
+// the head is a short one.
+bool query_sees(const Plain *plain, int h, int j);
 
 // The factor of the present query's scores, in this layer and at this position.
 float present_score_scale(const Plain *plain);
 
-// What becomes of all scores of the query's head h before the softmax: a cap, and windows and chunks
-// that hide keys. Whoever watches the head gets them.
+// What becomes of all scores of the query's head h before the softmax: a cap, and what
+// hides keys. Whoever watches the head gets them.
 void finish_scores(Plain *plain, int h);
 
 // Gives whoever watches the head what its score with the key of token j is the sum of: that key is

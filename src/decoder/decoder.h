@@ -115,7 +115,8 @@ typedef struct {
 } AttentionTensors;
 
 typedef struct {
-    float *gates;  // (n_heads * value_dim) the factors of the mix
+    float *gates;   // (n_heads * value_dim) the factors of the mix
+    float *sorted;  // (context) scores, where only the best keys are seen
 } PlainAttention;
 
 // ---- the residual stream (residual.c) ----

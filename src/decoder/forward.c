@@ -201,6 +201,8 @@ uint64_t decoder_lay_out(Plain *p, Arena *arena) {
     uint64_t kept = plain_take_arrays(p, arena);
     bool has_gate = m->extra->attention.gate;
     p->extra->attention.gates = arena_take(arena, has_gate ? p->mixed_width : 0, sizeof(float));
+    int n_sorted = p->extra->config->best_keys ? p->context : 0;
+    p->extra->attention.sorted = arena_take(arena, n_sorted, sizeof(float));
     lay_out_angles(p, arena);
     p->extra->of_layers = arena_take(arena, (int64_t)m->n_layers * N_STEPS, sizeof(Kind *));
     if (p->extra->of_layers) find_steps(p);

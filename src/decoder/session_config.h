@@ -3,6 +3,7 @@
 // positions than there are tokens.
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -86,6 +87,24 @@ static inline bool watches_parts(const Watch *w, int layer, int head) {
     return w->parts && w->layer == layer && w->head == head;
 }
 
+// kv heads that see the last `window` positions and the first `sinks` ones alone, whatever their
+// layer sees (DuoAttention, arXiv 2410.10819).
+typedef struct {
+    const uint8_t *is_short;  // (n_layers, n_kv_heads); NULL: none is
+    int n_layers, n_kv_heads;
+    int window, sinks;
+} ShortHeads;
+
+static inline bool is_short_head(const ShortHeads *s, int layer, int kv_head) {
+    bool is_known = s->is_short && layer < s->n_layers && kv_head < s->n_kv_heads;
+    return is_known && s->is_short[layer * s->n_kv_heads + kv_head];
+}
+
+// Whether a window of a layer (0: none) shows more than a short head sees.
+static inline bool is_shortened(const ShortHeads *s, int window) {
+    return window == 0 || window > s->window;
+}
+
 typedef struct {
     const RopeConfig *rope;     // complete, and checked; of a plan that outlives the session
     const RopeConfig *sliding;  // of layers with LAYER_SLIDING; not used if the model has none
@@ -101,6 +120,9 @@ typedef struct {
     // queries at another. This is the flaw of Hugging Face's generate with dynamic scaling, on
     // purpose.
     bool stale_keys;
+    ShortHeads short_heads;
+    // a query sees the keys with so many best scores alone; 0: all. By the definition
+    int best_keys;
     // the positions of tokens; n, which the session fills in, is `context` until session_begin
     Spread spread;
     // These may be changed between reads. So may the chunk, but not to more than it was.

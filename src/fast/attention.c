@@ -329,10 +329,18 @@ static void watch_task_parts(const AttentionTask *k, int block0, int last) {
 
 // ---- tasks at work ----
 
-static void attend_task(const Attention *c, const Cut *cut, int slot,
+static void attend_task(const Attention *call, const Cut *cut, int slot,
                         const AttentionMemory *scratch) {
-    const AttentionScratch *s = c->scratch;
+    const AttentionScratch *s = call->scratch;
     int kv_head = slot / cut->splits / cut->groups;
+    Attention shorter;
+    const Attention *c = call;
+    if (call->short_heads && is_short_head(call->short_heads, call->layer, kv_head)) {
+        shorter = *call;
+        shorter.window = call->short_heads->window;
+        shorter.sinks = call->short_sinks;
+        c = &shorter;
+    }
     int t0 = slot / cut->splits % cut->groups * cut->per_group;
     int n = c->n - t0 < cut->per_group ? c->n - t0 : cut->per_group;
     int first = c->first + t0;  // tokens of the queries
@@ -398,7 +406,7 @@ static void merge(const Attention *a, const Cut *c, int t, int head) {
 
 // The first block that any query of a call sees, or that is watched.
 static int first_block_of(const Attention *a) {
-    bool is_all = a->sinks > 0 || a->watch;
+    bool is_all = a->sinks > 0 || a->short_heads || a->watch;
     return is_all ? 0 : window_start(a, a->first) / KV_BLOCK;
 }
 

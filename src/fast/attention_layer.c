@@ -138,6 +138,9 @@ static Attention attention_of_layer(const Transformer *t, int index, int n_wante
     a.window = sees_all ? 0 : rope->window;
     a.spread = layer->extra->flags & LAYER_SLIDING ? &in_place : &c->spread;
     a.sinks = spread_token(a.spread, rope->sinks);
+    bool has_short = c->short_heads.is_short && is_shortened(&c->short_heads, a.window);
+    a.short_heads = has_short ? &c->short_heads : NULL;
+    a.short_sinks = spread_token(a.spread, c->short_heads.sinks);
     a.learned_sinks = layer->extra->attention.sinks;
     a.angles = angles_of(t, layer);
     a.first = t->first + skipped;

@@ -19,6 +19,8 @@ typedef struct {
     int chunk;    // a query sees those of its own chunk of so many positions; 0: there are none
     int window;   // a query sees the last `window` positions, itself included; 0: all before it
     int sinks;    // and the first `sinks` tokens always
+    const ShortHeads *short_heads;  // NULL: no kv head of the layer sees less
+    int short_sinks;                // tokens that those always see
     // (n_heads) a score without a key or a value in each head's softmax; NULL: none
     const float *learned_sinks;
     const Angles *angles;  // prepared for these queries; NULL: queries and keys do not rotate

@@ -162,7 +162,7 @@ static bool has_unknown_kind(const Model *model) {
 bool session_is_plain(const Model *model, const SessionConfig *config) {
     const RopeMap *map = config->rope->map;
     bool has_encoding = model_encoding(model) > ENCODING_NONE;  // before RoPE
-    return config->plain || has_encoding || has_unknown_kind(model) || (map && map->distance);
+    return config->plain || config->best_keys || has_encoding || has_unknown_kind(model) || (map && map->distance);
 }
 
 // A session without its memory, which is only counted. NULL with the reason.

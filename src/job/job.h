@@ -39,7 +39,8 @@ typedef struct {
     Tokenizer *tokenizer;  // NULL where a text is ids
     int32_t *ids;          // (n_ids) of the text, without BOS, or of the prompt; NULL: none
     size_t n_ids;
-    TableForm form;  // of tables
+    ShortHeads short_heads;  // of --short-heads, in memory of the job's
+    TableForm form;          // of tables
     Answer answer;   // YES, unless the job answers otherwise
 } Job;
 
@@ -124,6 +125,13 @@ Session *open_session(const Job *job, const RopePlan *plan, int context, bool sa
 
 // Prints a line if a text grew past longrope's L, and was read anew by the long list.
 void say_read_anew(const Session *session);
+
+// ---- short_heads.c ----
+
+// Reads a list of kv heads ("4.0,5.1", "3" for all of a layer, "all-but:4.0"), which then see
+// `window` positions and the first four. The caller frees short_heads->is_short. False with the reason.
+bool short_heads_parse(const char *list, int window, const Model *model, ShortHeads *short_heads,
+                       Error *err);
 
 // ---- foreign.c: files of other programs ----
 

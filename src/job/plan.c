@@ -377,6 +377,8 @@ SessionConfig session_config(const Job *job, const RopePlan *plan, int context) 
         .threads = o->threads,
         .plain = o->plain,
         .stale_keys = plan->stale_keys,
+        .short_heads = job->short_heads,
+        .best_keys = o->best_keys,
         .spread = {.length = plan->spread, .piece = plan->piece},
     };
     if (session_is_plain(job->model, &config)) config.kv = KV_F32;  // the definition has no other

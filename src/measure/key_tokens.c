@@ -21,6 +21,8 @@ bool keys_fit(const KeyOptions *o, int n, Error *err) {
 
 static Session *open_reader(const Job *job, const KeyJudge *judge, int context, Error *err) {
     SessionConfig config = session_config(job, &judge->plan, context);
+    config.short_heads.is_short = NULL;  // whatever the methods see, the judge sees all
+    config.best_keys = 0;
     if (config.kv != KV_F32) config.kv = KV_F16;
     return session_new(job->model, &config, err);
 }

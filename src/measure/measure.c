@@ -8,6 +8,13 @@
 #include "../fast/kernels.h"
 #include "../fast/kv_cache.h"
 
+// What queries do not see, though they could.
+static void note_hidden(Table *t, const SessionOptions *o) {
+    if (o->short_heads) table_note(t, "short_heads", "%.200s", o->short_heads);
+    if (o->short_heads) table_note(t, "short_window", "%d", o->short_window);
+    if (o->best_keys) table_note(t, "best_keys", "%d", o->best_keys);
+}
+
 void print_heading(const Job *job, Table *t, const char *what) {
     const RopePlan *plan = job->plans;
     const KvType kv = session_config(job, plan, job->length).kv;
@@ -23,6 +30,7 @@ void print_heading(const Job *job, Table *t, const char *what) {
     if (sliding[0]) table_note(t, "rope_sliding", "%s", sliding);
     table_note(t, "kv", "%s", kv_type_names[kv]);
     if (job->options->sessions.floats) table_note(t, "activations", "f32");
+    note_hidden(t, &job->options->sessions);
     if (job->options->text_path) table_note(t, "text", "%.200s", job->options->text_path);
 }
 

@@ -97,6 +97,20 @@ const Option option_table[] = {
                OF_OPTIONS(sessions.piece), 1, MOST_COUNT},
      .idle = {"--spread", false, SPREADS},
      .needs = SPREADING},
+    {.value = {"--short-heads", "LIST",
+               "these kv heads see the last --short-window positions and the first four alone: "
+               "LAYER.KVHEAD or LAYER, with commas; all-but:LIST is all others",
+               TEXT, OF_OPTIONS(sessions.short_heads)},
+     .jobs = ON_PPL | ON_TASKS | ON_ATTN | ON_NEXT},
+    {.value = {"--short-window", "W", "positions that they see [128]", WHOLE,
+               OF_OPTIONS(sessions.short_window), 1, MOST},
+     .with = {"--short-heads"},
+     .jobs = ON_PPL | ON_TASKS | ON_ATTN | ON_NEXT},
+    {.value = {"--best-keys", "K",
+               "a query sees the K keys with the best scores alone, of all that it would see; by the "
+               "definition (slow); 0: all [0]",
+               WHOLE, OF_OPTIONS(sessions.best_keys), 0, MOST},
+     .jobs = ON_PPL | ON_TASKS | ON_ATTN | ON_NEXT},
     {.value = {"--threads", "N", "threads [OMP_NUM_THREADS, else what is fastest]", WHOLE,
                OF_OPTIONS(sessions.threads), 1, 1024},
      .jobs = ON_QUANTIZE,
@@ -341,6 +355,7 @@ _Static_assert(sizeof(KvType) == sizeof(int), "a word is put in its place as an 
 const Options options_unsaid = {
     .steps = -1,
     .text = {.sampling = {.temperature = 1, .top_p = 0.9}},
+    .sessions = {.short_window = 128},
     .ppl = {.samples = 1},
     .keys = {.trim = 512, .step = 128, .gain = 2, .loss = 2},
     .tasks = {.trials = 10, .effective = 0.85},

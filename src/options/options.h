@@ -17,6 +17,9 @@ typedef struct {
     bool stepwise;           // texts are read token by token
     int threads;             // 0: what is fastest
     int spread, piece;       // positions and tokens, see Spread; 0: not given
+    const char *short_heads;  // a list of kv heads, NULL: none; see ShortHeads
+    int short_window;         // what they see
+    int best_keys;            // see SessionConfig; 0: all
 } SessionOptions;
 
 enum { THINKING_ON, THINKING_OFF };
