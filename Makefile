@@ -98,7 +98,7 @@ all: run core llama
 # As a makefile that is included, build/tables comes before make looks at any file.
 TABLE_MAKERS = $(patsubst %,tools/generate/%.py,family_table key_table prose)
 TABLE_DATA = export/families.json src/configs/keys.json $(TABLE_MAKERS) book.txt
-TABLES = src/configs/family_words.h src/configs/family_table.h src/configs/key_table.h src/check/prose.inc
+TABLES = src/configs/family_words.h src/configs/family_table.h src/configs/key_table.h src/tasks/prose.inc
 $(TABLES): build/tables ;
 -include build/tables
 build/tables: $(wildcard $(TABLE_DATA))

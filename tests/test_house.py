@@ -161,7 +161,7 @@ def test_story():
     """What --check reads is book.txt, as tools/generate/prose.py writes it."""
     made = subprocess.run([sys.executable, '-S', 'tools/generate/prose.py', '--print'], cwd=ROOT,
                           stdout=subprocess.PIPE, universal_newlines=True)
-    check(made.stdout == document('src/check/prose.inc'), 'src/check/prose.inc is what tools/generate/prose.py writes')
+    check(made.stdout == document('src/tasks/prose.inc'), 'src/tasks/prose.inc is what tools/generate/prose.py writes')
     pieces = re.findall(r'^    "(.*)"$', made.stdout, re.M)
     text = re.sub(r'\\(.)', lambda m: '\n' if m[1] == 'n' else m[1], ''.join(pieces))
     check(text == document('book.txt'), 'the story as a string of C is book.txt', len(text))

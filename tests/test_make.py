@@ -15,7 +15,7 @@ from common import Q8, ROOT, check, good, in_work, main, read, skip, takes_long,
 
 MAKE = shutil.which('make')
 TABLES = ('src/configs/family_words.h', 'src/configs/family_table.h', 'src/configs/key_table.h',
-          'src/check/prose.inc')
+          'src/tasks/prose.inc')
 MAKEFILES = 'Makefile', 'tests/rare.mk', 'tools/lint/lint.mk', 'tools/dist.mk', 'page/page.mk'
 PLAIN = {key: value for key, value in os.environ.items() if key not in ('MAKEFLAGS', 'MFLAGS', 'MAKELEVEL', 'WERROR')}
 

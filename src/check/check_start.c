@@ -8,11 +8,6 @@
 #include "check_rows.h"
 #include "../tasks/trial.h"
 
-// The story that is read when no FILE is given, and after a FILE that is too short.
-static const char prose[] =
-#include "prose.inc"
-    ;
-
 static const double LOOK = 0.03;  // of the budget, between two looks at the clock
 
 // ---- speed ----
@@ -85,7 +80,7 @@ static bool find_text(Check *c, Error *err) {
                         c->n_ids, needed);
     }
     if (c->n_ids < (size_t)job->length) {
-        int32_t *ids = tokenizer_encode(job->tokenizer, prose, sizeof prose - 1, false, &n, err);
+        int32_t *ids = story_ids(job->tokenizer, &n, err);
         if (!add_ids(c, ids, n, err)) return false;
     }
     if (!job->ids) c->n_given = c->n_ids;

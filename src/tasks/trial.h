@@ -12,6 +12,12 @@
 int32_t *plain_english(const Tokenizer *tokenizer, size_t least, uint64_t seed, size_t *n,
                        Error *err);
 
+// ---- story.c ----
+
+// The ids (n) of the story that is compiled in, book.txt, without BOS. The caller frees them. NULL with
+// the reason.
+int32_t *story_ids(const Tokenizer *tokenizer, size_t *n, Error *err);
+
 // ---- trial.c ----
 
 // What sentences are hidden in: a text in pieces, of which any number can be taken.

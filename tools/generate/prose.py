@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes src/check/prose.inc, the story of book.txt as a string of C, so that --check has a text wherever the program
+"""Writes src/tasks/prose.inc, the story of book.txt as a string of C, so that --check has a text wherever the program
 is. make calls it when the story is newer.
 
     python3 tools/generate/prose.py [--print]     --print writes to standard output instead
@@ -29,4 +29,4 @@ if __name__ == '__main__':
     if '--print' in sys.argv[1:]:
         print(made, end='')
     else:
-        write_changed(os.path.join(ROOT, 'src', 'check', 'prose.inc'), made)
+        write_changed(os.path.join(ROOT, 'src', 'tasks', 'prose.inc'), made)

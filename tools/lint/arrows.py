@@ -29,7 +29,7 @@ ARROWS = {
     'src/tables': HIGH,
     'src/measure': HIGH + ['src/tables'],
     'src/tasks': MEASURED,
-    'src/show': MEASURED,
+    'src/show': MEASURED + ['src/tasks'],
     'src/check': MEASURED + ['src/tasks'],
     'run': JOBS,
     'page': JOBS,
