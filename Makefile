@@ -1,5 +1,5 @@
 # make          builds ./run for this machine, or with the CC, CPPFLAGS, CFLAGS, LDFLAGS, ARCH and OPENMP that are given
-# make llama    builds ./llama, the tiny program: a Llama alone (rope.c and src/llama), on one thread
+# make llama    builds ./llama, the tiny program: a Llama alone (rope.c and src/llama)
 # make core     builds ./core, the same for all kinds of models (src/decoder and src/kinds)
 # make debug    builds with the address and undefined-behavior sanitizers
 # make test     runs the tests
@@ -86,10 +86,10 @@ run: $(OBJECTS) build/link
 	$(call link,$(LINK))
 
 core: $(CORE_OBJECTS) build/link
-	$(call link,$(filter-out $(OPENMP),$(LINK)))
+	$(call link,$(LINK))
 
 llama: $(LLAMA_OBJECTS) build/link
-	$(call link,$(filter-out $(OPENMP),$(LINK)))
+	$(call link,$(LINK))
 
 all: run core llama
 

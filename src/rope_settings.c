@@ -224,10 +224,11 @@ bool settings_read_setting(RopeSettings *s, const char *key, const char *value, 
 }
 
 bool settings_read(RopeSettings *s, const char *text, Error *err) {
-    char copy[MAX_METHOD_NAME], *rest;
+    char copy[MAX_METHOD_NAME], whole[MAX_METHOD_NAME], *rest;
     int length = snprintf(copy, sizeof copy, "%s", text);
     if (length >= (int)sizeof copy) return fail(err, "'%.60s...' is too long", text);
     for (char *c = copy; *c; c++) *c = (char)tolower((unsigned char)*c);
+    memcpy(whole, copy, sizeof whole);
     char *word = strtok_r(copy, ":", &rest);
     if (!word || !settings_read_method(s, word))
         return fail(
@@ -240,6 +241,7 @@ bool settings_read(RopeSettings *s, const char *text, Error *err) {
         *value++ = '\0';
         if (!settings_read_setting(s, word, value, err)) return false;
     }
+    memcpy(s->name, whole, sizeof whole);
     return true;
 }
 

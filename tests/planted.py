@@ -43,7 +43,7 @@ INTO = ('golden export export_tokenizer export_sources export_inputs export_exis
 # Test files that could see an error, by its room.
 SEE = {room: words.split() for room, words in {
     'methods': 'rope own_methods cli legacy readings rope_config tables engines ' + FORWARD,
-    'maps': 'own_methods distances spread cli tables ' + FORWARD, 'llama': FORWARD + ' pace large cli chat legacy format',
+    'maps': 'own_methods distances spread cli tables ' + FORWARD, 'llama': FORWARD + ' definitions pace large cli chat legacy format',
     'fast': FORWARD + ' pace large cli', 'kinds': FORWARD + ' family_formats',
     'weights': FORWARD + ' not_finite export_out',
     'tokens': 'tokenizer bytelevel chat cli export_tokenizer', 'configs': 'readings rope_config engines export',

@@ -41,13 +41,12 @@ def sources(folder, rooms=ROOMS):
 
 
 def flags(*more):
-    """Those of ./run, but for threads: sums in another order would sample other tokens now and then."""
-    recorded = shlex.split(open(os.path.join(ROOT, 'build', 'flags')).read())
-    return [flag for flag in recorded if 'openmp' not in flag] + list(more)
+    """Those of ./run."""
+    return shlex.split(open(os.path.join(ROOT, 'build', 'flags')).read()) + list(more)
 
 
 def test_alone():
-    """It is linked from the objects of these files alone, and without OpenMP."""
+    """It is linked from the objects of these files alone."""
     own = 'src/kinds/main.c'
     objects = [os.path.join(ROOT, 'build', path[:-1] + 'o') for path in core_files() if path != own]
     os.makedirs(FOLDER)
@@ -73,10 +72,10 @@ def links_of(target):
 
 
 def test_make():
-    """make links the same files, and no threads."""
+    """make links the same files."""
     for target, files in ('core', core_files()), ('llama', files_of(OF_LLAMA)):
         linked, words = links_of(target)
-        check(linked == {'build/' + path[:-1] + 'o' for path in files} and '-fopenmp' not in words, 'make ' + target, words)
+        check(linked == {'build/' + path[:-1] + 'o' for path in files}, 'make ' + target, words)
 
 
 class Texts:

@@ -134,6 +134,56 @@ def test_flags():
         check(said.status == 2 and "--logn takes no value (found '1')" in said.err, 'a value for --logn', said)
 
 
+# ---- what is measured ----
+
+def same_rows(llama, plain):
+    """Words and whole numbers alike, decimals to 1e-5 of them: query and key that rotate once have other roundings than a
+    query that rotates for each key."""
+    rows = [[line.split('\t') for line in out.splitlines()] for out in (llama, plain)]
+    return all(len(a) == len(b) and all(x == y or ('.' in x and abs(float(x) - float(y)) < 1e-5 * max(1, float(y)))
+                                        for x, y in zip(a, b)) for a, b in zip(*rows)) and len(rows[0]) == len(rows[1])
+
+
+def test_perplexity():
+    """./llama rotates query and key once each where it can; ./run --plain rotates the query for each key. --ppl is alike
+    to the last digit but one."""
+    three, seen = Programs(), set()
+    model = made('measured', **BASES['longrope'])
+    text = write(in_work('text.txt'), ''.join(chr(97 + i * i % 23 + i % 3) for i in range(400)))
+    for rope in ROPES + ['linear', 'ntk', 'longrope', 'dynamic-ntk', 'window', 'yarn:factor=7:logn=1:window=9:sinks=2']:
+        for n in 30, 150:
+            options = '--ppl', text, '-n', n, '--rope', rope
+            plain = run(model, *options, '--plain', '--tsv')
+            for program_ in three.llama, three.core:
+                found = run(model, *options, program=program_)
+                check(found.status == plain.status == 0 and same_rows(found.out, plain.out), '%s, %d: --ppl' % (rope, n),
+                      found.out, plain.out)
+            seen.add(plain.out)
+    check(len(seen) == 32, 'tables that differ', len(seen))
+    for options, words in ((['-n', 1], 'at least 2'), (['-n', 5000], 'fewer than the window')):
+        found = run(model, '--ppl', text, *options, program=three.llama)
+        check(found.status == 2 and words in found.err and not found.out, 'a text of another length', found)
+    for options in ['--ppl', in_work('nowhere')], ['--ppl', text, '--passkey'], ['--passkey', '-n', 20], ['--trials', 0]:
+        found = run(model, *options, program=three.llama)
+        check(found.status == 2 and found.err.count('\n') == 1 and not found.out, 'refused', found)
+
+
+def test_passkey():
+    """--passkey has the rows of ./run, with the key at each depth."""
+    three, model = Programs(), os.path.join(ROOT, 'model.bin')
+    options = '--passkey', '-n', 120, '--trials', 1, '--train-ctx', 230, '--rope', 'yarn'
+    found, plain = run(model, *options, program=three.llama), run(model, *options, '--plain', '--tsv')
+    rows = [line for line in plain.out.splitlines() if not line.startswith('# effective')]
+    check(found.status == plain.status == 0 and found.out.splitlines() == rows and len(rows) > 8, '--passkey', found.out,
+          plain.out)
+    small = made('forgetful')
+    options = '--passkey', '-n', 1100, '--trials', 1, '--train-ctx', 1300, '--rope', 'self-extend'
+    found, plain = run(small, *options, program=three.llama), run(small, *options, '--kv', 'f32', '--tsv')
+    rows = [line for line in plain.out.splitlines() if line[0] != '#']
+    check([line for line in found.out.splitlines() if line[0] != '#'] == rows and len(rows) == 16, 'lengths: 512, 650, 1100', found.out,
+          plain.out)
+
+
 # ---- fields of the header ----
 
 def of_llama():

@@ -114,7 +114,7 @@ typedef struct {
     int context;  // most tokens that the session will hold
     int chunk;    // most tokens that go through a layer together; 0: PREFILL_CHUNK
     int threads;  // always this many; 0: as many as are fastest, see pace.h
-    // By the definition, see forward.h; the cache is float32 then, and there is one thread.
+    // By the definition, see forward.h; the cache is float32 then.
     bool plain;
     // Keys stay rotated at the scale of the step that wrote them, though later steps rotate
     // queries at another. This is the flaw of Hugging Face's generate with dynamic scaling, on

@@ -6,7 +6,7 @@
 // Several sums side by side, which compilers turn into vectors. At the end the upper half of them
 // is added to the lower, and so on.
 float dot(const float *a, const float *b, int64_t n) {
-    enum { SUMS = 8 };
+    enum { SUMS = 32 };
     float sums[SUMS] = {0};
     float sum = 0;
     int64_t whole = n / SUMS * SUMS;
@@ -22,10 +22,15 @@ float dot(const float *a, const float *b, int64_t n) {
     return sum + sums[0];
 }
 
+// Each sum is one thread's, so the threads change nothing. For a small matrix they are not worth it.
 void matmul(float *out, const Matrix *w, const float *x, float *row) {
-    for (int64_t r = 0; r < w->rows; r++) {
-        const float *weights = weights_row(w, r, row);
-        out[r] = dot(weights, x, w->cols);
+    enum { WORTH_THREADS = 1 << 16 };
+#pragma omp parallel for if (w->rows * w->cols >= WORTH_THREADS)
+    for (int64_t part = 0; part < MATMUL_PARTS; part++) {
+        float *room = row + part * (w->cols + Q4_PACK);
+        int64_t end = w->rows * (part + 1) / MATMUL_PARTS;
+        for (int64_t r = w->rows * part / MATMUL_PARTS; r < end; r++)
+            out[r] = dot(weights_row(w, r, room), x, w->cols);
     }
 }
 

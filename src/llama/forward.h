@@ -1,4 +1,4 @@
-// The forward pass of a Llama as its definition: slow, one token at a time. That of all decoders
+// The forward pass of a Llama as its definition: one token at a time. That of all decoders
 // (src/decoder/forward.h) keeps the same of a text, and adds to it.
 #pragma once
 
@@ -9,7 +9,7 @@
 // 1. keys and values have a row for each token before i, in every layer, and these do not change.
 // 2. plain_forward writes row i of each, layer by layer, and all arrays of the present token.
 // 3. To forget tokens, read others in their places: no row after i is ever read.
-// 4. cosines and sines are those of token i, for all layers; scores are those of one head.
+// 4. cosines and sines are those of token i, for all layers.
 typedef struct Plain {
     const Model *model;
     const RopeConfig *rope;  // complete, and checked
@@ -23,17 +23,21 @@ typedef struct Plain {
     const Layer *w;  // its weights
 
     // For every token that was read.
-    float *keys, *values;  // (n_layers, context, n_kv_heads * head_dim), as wk and wv made them
+    // (n_layers, context, n_kv_heads * head_dim) as wk and wv made them; keys are rotated, if they
+    // rotate once.
+    float *keys, *values;
     // For the present token.
     int n_pairs;             // of a head, that turn
-    float *cosines, *sines;  // (context, n_pairs) by which the query turns to meet each key
+    // (context, n_pairs) by which the query turns to meet each key; of those that rotate once (1,
+    // n_pairs), by which query and key turn.
+    float *cosines, *sines;
     float *normed, *added;   // (dim) what a half of a layer reads, and what it adds
     float *q;                // (n_heads * head_dim)
-    float *turned;           // (head_dim) a head of q, turned to meet one key
-    float *scores;           // (context + 1) of one head
+    float *turned;           // (n_heads, head_dim) each head of q, turned to meet one key
+    float *scores;           // (n_heads, context + 1)
     float *mixed;            // (n_heads * head_dim) values, mixed by the scores
     float *gate, *up;        // (hidden_dim)
-    float *row;              // (model->widest) of a matrix, as float32
+    float *row;              // rows of a matrix as float32, see matmul
 
     // Widths of arrays, for plain_take_arrays.
     int64_t value_width, mixed_width, hidden_width;

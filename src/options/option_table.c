@@ -117,7 +117,7 @@ const Option option_table[] = {
      .needs = RUNNING},
     {.value =
          {"--plain", NULL,
-          "compute by the definition (src/decoder/forward.c): slow, on one thread, nothing rounded",
+          "compute by the definition (src/decoder/forward.c): slow, nothing rounded",
           FLAG, OF_OPTIONS(sessions.plain)},
      .needs = RUNNING},
     {.value = {.help = "RoPE; a setting that is not given comes from the model"}},

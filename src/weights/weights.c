@@ -41,11 +41,13 @@ static void q8_row(const Matrix *m, int64_t row, float *out) {
     int64_t in_row = (m->cols + group - 1) / group;
     int64_t stride = m->groups_cross_rows ? m->cols : in_row * group;
     int64_t first = row * stride;
-    for (int64_t i = 0; i < m->cols; i++) {
+    for (int64_t i = 0, end; i < m->cols; i = end) {
         int64_t place = (first + i) / group;
         float scale;
         memcpy(&scale, scales + 4 * place, sizeof scale);
-        out[i] = scale * (float)q[i];
+        end = (place + 1) * group - first;
+        if (end > m->cols) end = m->cols;
+        for (int64_t j = i; j < end; j++) out[j] = scale * (float)q[j];
     }
 }
 
