@@ -290,7 +290,7 @@ static void warn_of_unsaid(const Job *job) {
 
 // What reading for each length should take.
 static void print_costs(Check *c) {
-    table_columns(&c->table, "length\twindow_seconds\twhole_seconds\tmegabytes");
+    table_columns(&c->table, as_list, "length\twindow_seconds\twhole_seconds\tmegabytes");
     double shorts = 0;
     for (int i = 0; i < N_SHORT_ROWS; i++) {
         const Row row = {.type = short_rows[i], .length = c->window, .verdict = OPEN};
@@ -322,7 +322,7 @@ static bool run_checks(Check *c, Answer *answer, Error *err) {
     if (!o->settings && !isfinite(c->budget)) {
         print_costs(c);
     } else {
-        table_columns(&c->table, "check\tlength\tvalue\tse\tlimit\tverdict\tbudget");
+        table_columns(&c->table, as_list, "check\tlength\tvalue\tse\tlimit\tverdict\tbudget");
         judge_settings(job, &c->references[FILES_OWN], job->length, &c->table, &c->settings);
         if (o->settings) {  // which take no weights: they are made for -n, or they are not
             if (c->settings.is_beyond) print_reach(&c->settings, job->length, "fail", &c->table);

@@ -61,25 +61,29 @@ static const EngineRules engine_rules[N_ENGINES] = {
 
 static const char all[] = "hf5,hf4,vllm,sglang,llama.cpp,ik_llama.cpp,mlx-lm,exllamav3,exllamav2";
 
+// What a word is that follows an engine's name.
+typedef enum { A_SETTING, NO_SETTING, A_WRONG_VALUE } SettingWord;
+
 // Reads what may follow an engine's name, in any order: "@0.24", ":transformers=5.5.4",
-// ":max_len=131072".
-static bool read_setting(Reading *out, const char *text, Error *err) {
+// ":max_len=131072". err has the reason of a wrong value alone.
+static SettingWord read_setting(Reading *out, const char *text, Error *err) {
     static const Setting max_len = {.type = WHOLE, .low = 1, .high = MOST};
     static const char transformers[] = ":transformers=", length[] = ":max_len=";
     char value[24];
     if (strncmp(text, length, strlen(length)) == 0) {
         text += strlen(length);
         snprintf(value, sizeof value, "%.*s", (int)strcspn(text, ":"), text);
-        return setting_read(&max_len, &out->served, out->engine, value, err);
+        return setting_read(&max_len, &out->served, out->engine, value, err) ? A_SETTING
+                                                                             : A_WRONG_VALUE;
     }
     bool is_below = strncmp(text, transformers, strlen(transformers)) == 0;
     const char *release = text + (is_below ? strlen(transformers) : 1);
     if ((*text != '@' && !is_below) || (is_below && !(engine_rules[out->row].flags & HAS_BELOW)))
-        return fail(err, "%s", "");
+        return NO_SETTING;
     char *told = is_below ? out->below : out->version;
     snprintf(told, sizeof out->version, "%.*s", (int)strcspn(release, ":"), release);
     const char *end = release_read(release, is_below ? &out->transformers : &out->release);
-    return (end && (!*end || *end == ':')) || fail(err, "%s", "");
+    return end && (!*end || *end == ':') ? A_SETTING : NO_SETTING;
 }
 
 // Reads "hf4@4.51" or "vllm:max_len=131072", n bytes.
@@ -102,8 +106,9 @@ static bool read_name(const char *text, int n, Reading *out, Error *err) {
         return fail_unknown(err, "there is no engine", name, nearest, expected);
     snprintf(out->version, sizeof out->version, "%s", engines[out->row].version);
     for (; *after; after += 1 + strcspn(after + 1, ":")) {
-        if (read_setting(out, after, err)) continue;
-        return err->text[0] ? false : fail_unknown(err, "there is no engine", name, "", expected);
+        const SettingWord word = read_setting(out, after, err);
+        if (word == A_WRONG_VALUE) return false;
+        if (word == NO_SETTING) return fail_unknown(err, "there is no engine", name, "", expected);
     }
     return release_settle(out, err);
 }

@@ -20,12 +20,12 @@ void print_heading(const Job *job, Table *t, const char *what) {
     const KvType kv = session_config(job, plan, job->length).kv;
     t->train_ctx = plan->rope.train_ctx;
     table_note(t, what, "%.200s", job->options->model_path ? job->options->model_path : "settings");
-    table_note(t, "length", "%d", job->length);
+    table_note_number(t, "length", "%d", job->length);
     if (plan->spread) {
-        table_note(t, "spread", "%d", plan->spread);
-        table_note(t, "piece", "%d", plan->piece);
+        table_note_number(t, "spread", "%d", plan->spread);
+        table_note_number(t, "piece", "%d", plan->piece);
     }
-    table_note(t, "train_ctx", "%d", t->train_ctx);
+    table_note_number(t, "train_ctx", "%d", t->train_ctx);
     const char *sliding = job->options->asked_sliding.name;
     if (sliding[0]) table_note(t, "rope_sliding", "%s", sliding);
     table_note(t, "kv", "%s", kv_type_names[kv]);
@@ -155,14 +155,9 @@ double cache_bytes_read(const Job *job, KvType kv, double positions) {
     return bytes;
 }
 
-static void note_bytes(Table *t, const char *key, double bytes) {
-    char text[40];
-    snprintf(text, sizeof text, "%.0f", bytes);
-    table_note_of(t, key, text, true);
-}
-
 static void tell_table(void *t, const char *key, const char *words, bool is_number) {
-    table_note_of(t, key, words, is_number);
+    if (is_number) table_note_number(t, key, "%s", words);
+    else table_note(t, key, "%s", words);
 }
 
 void note_model(Table *t, const Job *job) {
@@ -185,10 +180,11 @@ void note_model(Table *t, const Job *job) {
     }
     double read = cache_bytes_read(job, kv, job->length);
     table_note(t, "cache", "%s", kv_type_names[kv]);
-    note_bytes(t, "cache_token_bytes", of_block / KV_BLOCK);
-    note_bytes(t, "cache_bytes", whole);
-    if (borrowing) note_bytes(t, "cache_borrowing_layers", borrowing);
-    if (read < of_block / KV_BLOCK * job->length) note_bytes(t, "cache_read_bytes", read);
+    table_note_number(t, "cache_token_bytes", "%.0f", of_block / KV_BLOCK);
+    table_note_number(t, "cache_bytes", "%.0f", whole);
+    if (borrowing) table_note_number(t, "cache_borrowing_layers", "%d", borrowing);
+    if (read < of_block / KV_BLOCK * job->length)
+        table_note_number(t, "cache_read_bytes", "%.0f", read);
 }
 
 // ---- layers ----
@@ -249,9 +245,9 @@ bool measure_methods(const Job *job, const MethodsTable *methods, Error *err) {
         session_free(s);
     }
     print_heading(job, &table, methods->what);
-    if (methods->samples) table_note(&table, "samples", "%d", methods->samples);
+    if (methods->samples) table_note_number(&table, "samples", "%d", methods->samples);
     if (methods->note) methods->note(methods->whose, &table);
-    table_columns(&table, methods->columns);
+    table_columns(&table, methods->shape, methods->columns);
     fflush(stdout);
     bool ok = true;
     for (int i = 0; ok && i < job->n_plans; i++) ok = measure_one(job, methods, &table, i, err);

@@ -79,6 +79,7 @@ typedef bool MeasureMethod(void *whose, Method *method, Error *err);
 typedef struct {
     const char *what;     // is measured, for the heading
     const char *columns;  // of the table, between tabs
+    TableShape shape;
     int samples;          // windows of the text, for the heading; 0: it says nothing of them
     void (*note)(void *whose, Table *table);  // adds lines to the heading; NULL: there are none
     MeasureMethod *measure;

@@ -199,10 +199,10 @@ static void note_keys(void *whose, Table *t) {
     const Perplexity *all = whose;
     const KeyOptions *o = all->keys;
     if (!o->asked) return;
-    table_note(t, "trimmed", "%d", o->trim);
-    table_note(t, "step", "%d", o->step);
-    table_note(t, "gain", "%g", o->gain);
-    table_note(t, "loss", "%g", o->loss);
+    table_note_number(t, "trimmed", "%d", o->trim);
+    table_note_number(t, "step", "%d", o->step);
+    table_note_number(t, "gain", "%g", o->gain);
+    table_note_number(t, "loss", "%g", o->loss);
     table_note(t, "judge", "%s", o->judge_name ? o->judge_name : "the model's own settings");
 }
 
@@ -240,12 +240,18 @@ static bool check_text_length(const Job *job, const PerplexityOptions *o, Error 
     return true;
 }
 
-static const char *columns_of(const Options *o) {
-    if (o->keys.asked)
-        return o->ppl.per_token ? "method\tposition\ttoken\tnll\twhole\ttrimmed\tkey"
-                                : "method\ttokens\tnll\tppl\tse\tkeys\tkey_nll\tkey_ppl\tkey_se";
-    return o->ppl.per_token ? "method\tposition\ttoken\tnll"
-                            : "method\tfrom\tto\ttokens\tnll\tppl\tse";
+// The columns of what is asked for, and how they are drawn.
+static void set_columns(const Options *o, MethodsTable *methods) {
+    methods->shape = as_list;
+    if (o->keys.asked && o->ppl.per_token)
+        methods->columns = "method\tposition\ttoken\tnll\twhole\ttrimmed\tkey";
+    else if (o->keys.asked)
+        methods->columns = "method\ttokens\tnll\tppl\tse\tkeys\tkey_nll\tkey_ppl\tkey_se";
+    else if (o->ppl.per_token) methods->columns = "method\tposition\ttoken\tnll";
+    else {
+        methods->columns = "method\tfrom\tto\ttokens\tnll\tppl\tse";
+        methods->shape = (TableShape){PERPLEXITIES, .line = 0, .label = 2, .value = 5};
+    }
 }
 
 bool measure_perplexity(Job *job, Error *err) {
@@ -261,14 +267,14 @@ bool measure_perplexity(Job *job, Error *err) {
     all.whole = all.scores + (keys->asked ? n * o->samples : 0);
     all.trimmed = all.whole + (keys->asked ? n * o->samples : 0);
     all.window = (int32_t *)(void *)(all.trimmed + n * o->samples);
-    const MethodsTable methods = {
+    MethodsTable methods = {
         .what = "perplexity",
-        .columns = columns_of(job->options),
         .samples = o->samples,
         .note = note_keys,
         .measure = run_method,
         .whose = &all,
     };
+    set_columns(job->options, &methods);
     bool ok =
         (!keys->asked || judge_windows(&all, job, err)) && measure_methods(job, &methods, err);
     if (ok && all.too_few) say_too_few(&all, job);

@@ -31,9 +31,9 @@ static void print_keys(const Job *job, const Session *s) {
     Table table = table_open(job->form);
     print_heading(job, &table, "attention");
     table_note(&table, "method", "%s", job->plans->name);
-    table_note(&table, "layer", "%d", watch->layer);
-    table_note(&table, "head", "%d", watch->head);
-    table_columns(&table, "position\tdistance\tscore\tweight\ttoken");
+    table_note_number(&table, "layer", "%d", watch->layer);
+    table_note_number(&table, "head", "%d", watch->head);
+    table_columns(&table, as_list, "position\tdistance\tscore\tweight\ttoken");
     for (int i = 0; i < n; i++) {
         if (scores[i] == -INFINITY) continue;
         char text[MAX_SPELLED];

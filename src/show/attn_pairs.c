@@ -207,18 +207,19 @@ static void note_key(Table *t, PairTrial *trial) {
     spell(piece, length, text, sizeof text);
     print_heading(job, t, "pairs");
     table_note(t, "method", "%s", job->plans->name);
-    table_note(t, "layer", "%d", h->layer);
-    table_note(t, "head", "%d", h->head);
-    table_note(t, "key", "%d", at);
-    table_note(t, "distance", "%d", spread_position(h->spread, h->n_keys - 1) - at);
+    table_note_number(t, "layer", "%d", h->layer);
+    table_note_number(t, "head", "%d", h->head);
+    table_note_number(t, "key", "%d", at);
+    table_note_number(t, "distance", "%d", spread_position(h->spread, h->n_keys - 1) - at);
     table_note(t, "token", "%s", text);
     for (int j = 0; j < h->n_keys; j++) here->tried[j] = h->scores[j];
-    table_note(t, "weight", "%.6g", key_weight(h, here->tried, key));
+    table_note_number(t, "weight", "%.6g", key_weight(h, here->tried, key));
     if (here->is_unknown) return;
     table_note(t, "instead", "%s", trial->other->name);
     table_note(t, "where", "%s", trial->everywhere ? "all heads" : "this head");
-    table_note(t, "weight_of_all_pairs", "%.6g", weight_at_speed(here, key, 0, h->n_pairs, false));
-    table_note(t, "weight_of_the_method", "%.6g", weight_by_method(here, key));
+    table_note_number(t, "weight_of_all_pairs", "%.6g",
+                      weight_at_speed(here, key, 0, h->n_pairs, false));
+    table_note_number(t, "weight_of_the_method", "%.6g", weight_by_method(here, key));
 }
 
 // ---- what is asked ----
@@ -272,7 +273,7 @@ bool show_pairs(Job *job, Session *s, int layer, int head, Error *err) {
     if (ok) {
         Table table = table_open(job->form);
         note_key(&table, &trial);
-        table_columns(&table, "part\tfirst\tlast\tturns\tkey\tmean\tgives\talone\tothers");
+        table_columns(&table, as_list, "part\tfirst\tlast\tturns\tkey\tmean\tgives\talone\tothers");
         ok = print_bands(&table, &trial, err);
         if (ok) print_rest(&table, &h, trial.key);
         table_end(&table);

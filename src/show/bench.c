@@ -135,7 +135,7 @@ static bool note_packed(Table *table, Model *model, Error *err) {
     double apart = product_seconds(m, 1, err);
     double together = apart > 0 ? product_seconds(&packed, 1, err) : 0;
     free(memory);
-    if (together > 0) table_note(table, "packing_would_give", "%.2f", apart / together);
+    if (together > 0) table_note_number(table, "packing_would_give", "%.2f", apart / together);
     return together > 0;
 }
 
@@ -207,14 +207,15 @@ bool bench(Job *job, Error *err) {
     bool ok = s && multiplying > 0;
     if (ok) {
         print_heading(job, &table, "bench");
-        table_note(&table, "threads", "%d", thread_count());
-        table_note(&table, "read_gbytes_per_s", "%.3f", reading * 1e-9);
-        table_note(&table, "float32_gflops", "%.1f", multiplying * 1e-9);
+        table_note_number(&table, "threads", "%d", thread_count());
+        table_note_number(&table, "read_gbytes_per_s", "%.3f", reading * 1e-9);
+        table_note_number(&table, "float32_gflops", "%.1f", multiplying * 1e-9);
         Model model = *job->model;  // for model_visit, which lets others change it
         ok = note_packed(&table, &model, err);
         if (ok)
-            table_columns(&table, "phase\tdepth\ttokens\tseconds\ttokens_per_s\tgbytes_per_s"
-                                  "\tprocessor_s");
+            table_columns(&table, as_list,
+                          "phase\tdepth\ttokens\tseconds\ttokens_per_s\tgbytes_per_s"
+                          "\tprocessor_s");
         const int reads[] = {0, prompt, depth, depth};  // the first and the last phase decode
         for (int i = 0; ok && i < (depth > prompt ? 4 : 2); i++)
             ok = bench_phase(job, &table, s, tokens, i == 0 || i == 3, reads[i], err);

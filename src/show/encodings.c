@@ -95,12 +95,13 @@ bool explain_encoding(const Job *job, Error *err) {
     table_note(&t, "encoding", "%s", encoding_names[c->extra->rope_layers.encoding]);
     table_note(&t, "adds", "%s", e->adds);
     table_note(&t, "source", "%s", e->source);
-    table_note(&t, "train_ctx", "%d", m->rope.train_ctx);
-    table_note(&t, "length", "%d", length);
-    if (c->kinds->encoding->rows) table_note(&t, "encoding_rows", "%d", c->kinds->encoding->rows);
+    table_note_number(&t, "train_ctx", "%d", m->rope.train_ctx);
+    table_note_number(&t, "length", "%d", length);
+    if (c->kinds->encoding->rows)
+        table_note_number(&t, "encoding_rows", "%d", c->kinds->encoding->rows);
     note_model(&t, job);
     table_note(&t, "value", "%s", e->value);
-    table_columns(&t, "layer\thead\tdistance\tvalue");
+    table_columns(&t, as_list, "layer\thead\tdistance\tvalue");
     for (int layer = 0; layer < (e->by_layer ? c->n_layers : 1); layer++)
         for (int head = 0; head < (e->by_head ? c->n_heads : 1); head++)
             for (int64_t d = 0; d < 2 * (int64_t)length - 2 || d == 0; d = d ? 2 * d : 1) {

@@ -3,7 +3,6 @@
 #include "show.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,32 +113,38 @@ static int tells_apart(const RopeFreqs *now) {
 
 // ---- notes ----
 
+// A line above the rows.
+typedef struct {
+    const char *key;
+    const char *format;  // of a number; NULL: it is words
+    double number;
+    char words[1024];
+} Note;
+
 // What is said above the rows of one kind of layers.
 typedef struct {
-    char keys[MOST_NOTES][40], values[MOST_NOTES][1024];
-    bool are_numbers[MOST_NOTES];
+    Note of[MOST_NOTES];
     int n;
 } Notes;
 
-static void say(Notes *t, const char *key, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static void say(Notes *t, const char *key, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    snprintf(t->keys[t->n], sizeof t->keys[0], "%s", key);
-    vsnprintf(t->values[t->n], sizeof t->values[0], format, arguments);
-    va_end(arguments);
-    t->are_numbers[t->n] = !strchr(format, 's');
-    t->n++;
+static void note_words(Notes *t, const char *key, const char *words) {
+    Note *note = &t->of[t->n++];
+    note->key = key;
+    snprintf(note->words, sizeof note->words, "%s", words);
 }
 
-static void note_number(Notes *t, const char *key, double value) { say(t, key, "%.12g", value); }
+static void note_by(Notes *t, const char *key, const char *format, double number) {
+    t->of[t->n++] = (Note){.key = key, .format = format, .number = number};
+}
+
+static void note_number(Notes *t, const char *key, double number) {
+    note_by(t, key, "%.12g", number);
+}
 
 static void note_fields(Notes *t, const RopeConfig *c, unsigned methods, unsigned maps) {
     for (const Setting *f = rope_settings; f < rope_settings + N_ROPE_SETTINGS; f++) {
         if (!f->option || !(f->methods & methods || f->maps & maps)) continue;
-        if (f->type == WORD) say(t, "ramp", "%s", f->words[c->ramp]);
+        if (f->type == WORD) note_words(t, "ramp", f->words[c->ramp]);
         else note_number(t, f->key ? f->key : f->option + 2, setting_value(c, f));
     }
 }
@@ -149,8 +154,8 @@ static void note_fields(Notes *t, const RopeConfig *c, unsigned methods, unsigne
 static void note_map(Notes *t, const RopeConfig *c, int length) {
     char one[40];
     char distances[1024] = "";
-    say(t, "map", "%s", c->map->name);
-    say(t, "map_source", "%s", c->map->source);
+    note_words(t, "map", c->map->name);
+    note_words(t, "map_source", c->map->source);
     note_fields(t, c, 0, c->map->flags);
     for (int64_t d = 1, i = length - 1; d < 2 * i; d *= 2) {
         int far = (int)(d < i ? d : i);
@@ -159,14 +164,14 @@ static void note_map(Notes *t, const RopeConfig *c, int length) {
                  rope_distance(c, (int)i, j));
         add_name(distances, sizeof distances, " ", one);
     }
-    if (distances[0]) say(t, "distances", "%s", distances);
+    if (distances[0]) note_words(t, "distances", distances);
 }
 
 static void note_settings(Notes *t, const RopeConfig *c, int head_dim, int length,
                           const RopeFreqs *now) {
     const RopeMethod *m = &rope_methods[c->method];
-    say(t, "method", "%s", settings_method_name(c).text);
-    say(t, "source", "%s", m->source);
+    note_words(t, "method", settings_method_name(c).text);
+    note_words(t, "source", m->source);
     note_number(t, "dynamic", c->dynamic);
     const bool scales = m->flags & ROPE_USES_FACTOR;  // else the length may still ask for more
     note_number(t, "factor", scales ? c->factor : 1);
@@ -182,36 +187,42 @@ static void note_settings(Notes *t, const RopeConfig *c, int head_dim, int lengt
     if (c->window > 0) note_number(t, "window", c->window);
     if (c->window > 0) note_number(t, "sinks", c->sinks);
     if (c->map) note_map(t, c, length);
-    say(t, "unseen_share", "%.6g", unseen_share(c, length));
+    note_by(t, "unseen_share", "%.6g", unseen_share(c, length));
     note_number(t, "tells_apart", tells_apart(now));
-    if (c->logn) say(t, "logn", "%.6g", rope_logn(c, length - 1));
+    if (c->logn) note_by(t, "logn", "%.6g", rope_logn(c, length - 1));
     if (c->temperature_beta != 0) {
         note_number(t, "temperature_beta", c->temperature_beta);
         if (c->temperature_floor > 0) note_number(t, "temperature_floor", c->temperature_floor);
-        say(t, "temperature", "%.6g", query_temperature(c, length - 1));
+        note_by(t, "temperature", "%.6g", query_temperature(c, length - 1));
     }
 }
 
-// The value of a key; NULL: the notes lack it.
-static const char *value_at(const Notes *notes, const char *key) {
-    for (int i = 0; i < notes->n; i++)
-        if (strcmp(notes->keys[i], key) == 0) return notes->values[i];
+// The note of a key; NULL: there is none.
+static const Note *find_note(const Notes *notes, const char *key) {
+    for (const Note *note = notes->of; note < notes->of + notes->n; note++)
+        if (strcmp(note->key, key) == 0) return note;
     return NULL;
+}
+
+static bool say_the_same(const Note *a, const Note *b) {
+    if (!a->format || !b->format) return a->format == b->format && strcmp(a->words, b->words) == 0;
+    return a->number == b->number;
 }
 
 // Prints the notes of a kind of layers. After those of another kind it prints what differs, with
 // the kind's name after the key, and '-' for what this kind lacks.
 static void print_notes(Table *t, const Notes *notes, const Notes *others, const char *kind) {
     char key[80];
-    for (int i = 0; i < notes->n; i++) {
-        const char *other = others ? value_at(others, notes->keys[i]) : NULL;
-        snprintf(key, sizeof key, others ? "%s_%s" : "%s", notes->keys[i], kind);
-        if (!other || strcmp(other, notes->values[i]) != 0)
-            table_note_of(t, key, notes->values[i], notes->are_numbers[i]);
+    for (const Note *note = notes->of; note < notes->of + notes->n; note++) {
+        const Note *other = others ? find_note(others, note->key) : NULL;
+        snprintf(key, sizeof key, others ? "%s_%s" : "%s", note->key, kind);
+        if (other && say_the_same(note, other)) continue;
+        if (note->format) table_note_number(t, key, note->format, note->number);
+        else table_note(t, key, "%s", note->words);
     }
     for (int i = 0; others && i < others->n; i++) {
-        snprintf(key, sizeof key, "%s_%s", others->keys[i], kind);
-        if (!value_at(notes, others->keys[i])) table_note_of(t, key, "-", true);
+        snprintf(key, sizeof key, "%s_%s", others->of[i].key, kind);
+        if (!find_note(notes, others->of[i].key)) table_note_unknown(t, key);
     }
 }
 
@@ -343,13 +354,13 @@ static void note_still(Table *t, const Job *job) {
         table_note(t, "layers_still", "%s", list);
     }
     int chunk = has_model ? job->model->config.extra->attention.chunk : rest->chunk;
-    if (chunk > 0) table_note(t, "chunk", "%d", chunk);
+    if (chunk > 0) table_note_number(t, "chunk", "%d", chunk);
     if (has_model || rest->beta == 0) return;
     RopeConfig c = {.temperature_beta = rest->beta,
                     .temperature_length = rest->length,
                     .temperature_unturned = true};
-    table_note(t, "temperature_beta", "%.6g", rest->beta);
-    table_note(t, "temperature", "%.6g", query_temperature(&c, job->length - 1));
+    table_note_number(t, "temperature_beta", "%.6g", rest->beta);
+    table_note_number(t, "temperature", "%.6g", query_temperature(&c, job->length - 1));
 }
 
 // ---- the table ----
@@ -368,7 +379,7 @@ bool explain(Job *job, Error *err) {
     note_layers(&t, &job->said->layers);
     note_still(&t, job);
     note_model(&t, job);
-    table_columns(&t, columns);
+    table_columns(&t, as_list, columns);
     for (const LayerKind *k = kinds; k < kinds + n; k++)
         if (k->turns) print_pairs(&t, k, n > 1);
     table_end(&t);

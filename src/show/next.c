@@ -204,7 +204,7 @@ bool show_next(Job *job, Error *err) {
         print_heading(job, &a.table, "next tokens");
         char names[80];
         snprintf(names, sizeof names, "%s%s", columns, job->tokenizer ? "\ttext" : "");
-        table_columns(&a.table, names);
+        table_columns(&a.table, as_list, names);
         for (int i = 0; ok && i < job->n_plans; i++) {
             ok = answer_by(&a, &job->plans[i], &all, err);
             table_end(&a.table);

@@ -48,7 +48,7 @@ bool measure_rounding(Job *job, Error *err) {
     if (!model_quantize(&model, type, to, errors, err)) return false;
     Table table = table_open(job->form);
     table_note(&table, "errors as shares of the mean absolute weight", "of the class");
-    table_columns(&table, "tensors\tworst\tmean");
+    table_columns(&table, as_list, "tensors\tworst\tmean");
     bool rounded = false;
     for (int i = 0; i < N_MATRIX_KINDS; i++) {
         const QuantizeError *e = &errors[i];

@@ -18,9 +18,9 @@ bool show_cache(Job *job, Error *err) {
     for (int i = 0; i < n; i++) bytes += (double)all[i].bytes;
     Table t = table_open(job->form);
     table_note(&t, "cache", "%s", folder);
-    table_note(&t, "models", "%d", n);
-    table_note(&t, "bytes", "%.0f", bytes);
-    table_columns(&t, "bytes\tbrought_in\tmodel\tsource");
+    table_note_number(&t, "models", "%d", n);
+    table_note_number(&t, "bytes", "%.0f", bytes);
+    table_columns(&t, as_list, "bytes\tbrought_in\tmodel\tsource");
     for (int i = 0; i < n; i++) {
         struct tm at;
         localtime_r(&all[i].made, &at);

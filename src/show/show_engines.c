@@ -56,11 +56,11 @@ static void print_reading(Table *t, const Reading *r, int length) {
 
 // What is said of all engines, above the rows.
 static void print_notes_of_all(Table *t, const Reading *reference, int length) {
-    table_note(t, "length", "%d", length);
+    table_note_number(t, "length", "%d", length);
     table_note(t, "facts_of", "%s", ENGINES_DATE);
     table_note(t, "reference", "%s", is_read(reference) ? reference->engine : "none");
     note_layers(t, &reference->layers);
-    if (reference->by_layer) table_note(t, "window_sliding", "%d", reference->layers.window);
+    if (reference->by_layer) table_note_number(t, "window_sliding", "%d", reference->layers.window);
     if (!reference->has_rope)
         table_note(t, kind_names[reference->kind], "no RoPE: queries and keys do not turn");
 }
@@ -84,7 +84,7 @@ static void name_columns(Table *t, bool by_layer) {
              "engine\tversion\t%sverdict\t%smethod\tscale\ttrain_ctx\tattention_factor\tmax_len",
              t->eyes ? "" : "facts\t", kinds);
     if (!t->eyes) add_name(columns, sizeof columns, "\t", "worst_pair\tworst_ratio\tnote");
-    table_columns(t, columns);
+    table_columns(t, as_list, columns);
 }
 
 bool show_engines(Job *job, Error *err) {

@@ -114,11 +114,6 @@ static int column_width(const Table *t, int column) {
     return width;
 }
 
-// Whether a format prints a number and nothing else.
-static bool format_is_number(const char *format) {
-    return format[0] == '%' && strcspn(format, "dfgu") == strlen(format) - 1;
-}
-
 Cell words_cell(const char *words) {
     Cell cell = {.is_number = false};
     snprintf(cell.text, sizeof cell.text, "%s", words);
@@ -151,7 +146,7 @@ static void show_cell(const Table *t, const Cell *cell, char *shown, size_t size
 // accuracies by their value.
 static Style style_of(const Table *t, const char *label, double value, double *within) {
     int position = atoi(label);
-    if (t->shape == SHAPE_ACCURACY)
+    if (t->shape.kind == ACCURACIES)
         return value < 0.25 ? ON_RED : value < 0.75 ? ON_YELLOW : ON_GREEN;
     if (position > 0 && position <= t->train_ctx) *within = value;
     double times = position > t->train_ctx && *within > 0 ? value / *within : 1;
@@ -161,11 +156,11 @@ static Style style_of(const Table *t, const char *label, double value, double *w
 // Draws line 0 or 1 of the columns' names, or (2) the cells of a row. The names are aligned as the
 // cells of `row` are.
 static void put_line(Table *t, const Cells *row, int line) {
-    bool is_list = t->shape == SHAPE_LIST;
+    bool is_list = t->shape.kind == LIST;
     double within = 0;
     for (int i = 0; i < row->n && i < t->n_names; i++) {
         const Cell *cell = &row->cells[i];
-        int width = column_width(t, i) + (t->shape == SHAPE_PERPLEXITY);
+        int width = column_width(t, i) + (t->shape.kind == PERPLEXITIES);
         char shown[MAX_CELL];
         Style style = is_list && strcmp(cell->text, "fail") == 0 ? RED : PLAIN;
         if (!cell->is_number) width = i == 0 && width < NAME_WIDTH ? -NAME_WIDTH : -width;
@@ -174,7 +169,7 @@ static void put_line(Table *t, const Cells *row, int line) {
         } else {
             style = style_of(t, t->names[i][1], cell->number, &within);
             // with the sign of its style where there is no color
-            const char *format = t->shape == SHAPE_ACCURACY ? "%.2f%s" : "%#.4g%s";
+            const char *format = t->shape.kind == ACCURACIES ? "%.2f%s" : "%#.4g%s";
             snprintf(shown, sizeof shown, format, cell->number, t->color ? "" : style.sign);
         }
         put_cell(t, line < 2 ? t->names[i][line] : shown, width, line < 2 ? BOLD : style);
@@ -204,15 +199,10 @@ static void draw_line(Table *t) {
 static void draw_cell(Table *t) {
     const Cell *cells = t->row.cells;
     char block[MAX_BLOCK] = "";
-    // Line, label and value of: [task] method LENGTH DEPTH trials correct ACCURACY, METHOD from TO
-    // tokens nll PPL se.
-    bool by_depth = t->shape == SHAPE_ACCURACY;
-    int label = t->row.n - (by_depth ? 4 : 5);
-    int line = label - (by_depth ? 1 : 2);
-    int value = label + 3;
-    for (int i = 0; i < line; i++) add_name(block, sizeof block, ", ", cells[i].text);
+    const Cell *line = &cells[t->shape.line], *label = &cells[t->shape.label];
+    for (int i = 0; i < t->shape.line; i++) add_name(block, sizeof block, ", ", cells[i].text);
     bool other_block = strcmp(block, t->block) != 0;
-    if (other_block || strcmp(cells[line].text, t->line.cells->text) != 0) draw_line(t);
+    if (other_block || strcmp(line->text, t->line.cells->text) != 0) draw_line(t);
     if (other_block) {
         t->headed = false;
         put_cell(t, block, -1, BOLD);
@@ -221,21 +211,21 @@ static void draw_cell(Table *t) {
     snprintf(t->block, sizeof t->block, "%s", block);
     if (t->line.n == 0) {
         t->n_names = 0;
-        add_column(t, by_depth ? "length, depth" : "ppl below");
-        Cell first = words_cell(cells[line].text);
+        add_column(t, t->shape.kind == ACCURACIES ? "length, depth" : "ppl below");
+        Cell first = words_cell(line->text);
         add_cell(&t->line, &first);
     }
-    bool again = strcmp(t->names[t->n_names - 1][1], cells[label].text) == 0;
-    add_column(t, again ? "all" : cells[label].text);
-    add_cell(&t->line, &cells[value]);
+    bool again = strcmp(t->names[t->n_names - 1][1], label->text) == 0;
+    add_column(t, again ? "all" : label->text);
+    add_cell(&t->line, &cells[t->shape.value]);
 }
 
 // ---- what others call ----
 
-void table_note_of(Table *t, const char *key, const char *value, bool is_number) {
+static void put_note(Table *t, const char *key, const char *value, JsonType type) {
     char both[MAX_WORDS];
     snprintf(both, sizeof both, "%s%s %.200s", t->at > 0 ? "| " : "", key, value);
-    if (t->json) json_put_member(t->json, key, value, is_number ? JSON_NUMBER : JSON_STRING);
+    if (t->json) json_put_member(t->json, key, value, type);
     else if (t->eyes) put_cell(t, both, 1, t->headed ? INVERSE : DIM);
     else printf("# %s%c%s\n", key, strchr(key, ' ') ? ' ' : '\t', value);
 }
@@ -246,8 +236,19 @@ void table_note(Table *t, const char *key, const char *format, ...) {
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    table_note_of(t, key, text, format_is_number(format));
+    put_note(t, key, text, JSON_STRING);
 }
+
+void table_note_number(Table *t, const char *key, const char *format, ...) {
+    char text[MAX_CELL];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    put_note(t, key, text, JSON_NUMBER);
+}
+
+void table_note_unknown(Table *t, const char *key) { put_note(t, key, "-", JSON_NULL); }
 
 void table_reason(Table *t, const char *code, const char *words) {
     if (t->json) json_reason(t->json, code, words);
@@ -266,10 +267,9 @@ void table_verdict(Table *t, const char *code, const char *format, ...) {
     table_end(t);
 }
 
-void table_columns(Table *t, const char *columns) {
-    bool rates = strstr(columns, "\taccuracy");
+void table_columns(Table *t, TableShape shape, const char *columns) {
     char name[2 * MAX_COLUMN_NAME];
-    t->shape = rates ? SHAPE_ACCURACY : strstr(columns, "\tfrom\t") ? SHAPE_PERPLEXITY : SHAPE_LIST;
+    t->shape = shape;
     t->n_names = 0;
     end_line(t);
     if (t->json) json_begin_rows(t->json);
@@ -323,7 +323,7 @@ void table_end_row(Table *t) {
     clear_bar(t);
     if (t->json) json_end_row(t->json);
     else if (!t->eyes) printf("\n");
-    else if (t->shape) draw_cell(t);
+    else if (t->shape.kind != LIST) draw_cell(t);
     else draw_row(t, &t->row);
     t->row.n = 0;
 }

@@ -6,8 +6,15 @@
 
 enum { MAX_BLOCK = 176, MAX_CELL = 512, MAX_CELLS = 40, MAX_COLUMN_NAME = 32 };
 
-// How a table is drawn: all its rows as a list, or one cell of each row in a matrix.
-typedef enum { SHAPE_LIST, SHAPE_PERPLEXITY, SHAPE_ACCURACY } TableShape;
+// How rows are drawn: each by itself, or one number of each in a matrix, by whose kind it is colored.
+typedef enum { LIST, PERPLEXITIES, ACCURACIES } TableKind;
+typedef struct {
+    TableKind kind;
+    // Of a matrix, columns of a row: what its line is called, what its place in the line is called,
+    // and the number. Those before `line` are a heading, above the lines that have them in common.
+    int line, label, value;
+} TableShape;
+static const TableShape as_list = {LIST, 0, 0, 0};
 
 // What is in a column of a row.
 typedef struct {
@@ -24,7 +31,7 @@ typedef struct {
 
 // A table that is being written. It has nothing to free.
 typedef struct {
-    TableShape shape;         // follows from the columns
+    TableShape shape;
     JsonOut *json;            // NULL: it does not come as JSON
     int train_ctx;            // a matrix of perplexities marks the jump past it; 0: not known
     bool eyes, color, moves;  // drawn; in color; standard error can take a line back
@@ -48,13 +55,14 @@ Table table_open(TableForm form);
 
 // Prints `# key<TAB>value` above or below the table, with a space for the tab if the key has
 // several words. When drawn, notes are in a row: dim above the table, and below it, where the
-// verdict is, the brightest of all. In JSON the value is a number unless the format takes
-// strings.
+// verdict is, the brightest of all. In JSON the value is a string.
 void table_note(Table *table, const char *key, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-
-// Prints such a note of a value in words, which is a number or not.
-void table_note_of(Table *table, const char *key, const char *value, bool is_number);
+// The same of one number, which is a number in JSON, too.
+void table_note_number(Table *table, const char *key, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+// The same of a value that there is none of: '-', and null in JSON.
+void table_note_unknown(Table *table, const char *key);
 
 // Ends the table with a line of its own, what it all comes to: `# line` for tools. In JSON that is
 // the reason of the exit status, beside its short name.
@@ -63,9 +71,8 @@ void table_verdict(Table *table, const char *code, const char *format, ...)
 // The reason of the exit status where no line says it.
 void table_reason(Table *table, const char *code, const char *words);
 
-// Sets the names of the columns, between tabs. Perplexities and accuracies are drawn as a matrix,
-// all else as a list.
-void table_columns(Table *table, const char *columns);
+// Sets the names of the columns, between tabs.
+void table_columns(Table *table, TableShape shape, const char *columns);
 
 Cell words_cell(const char *words);
 // A number by `format`, which takes a double. Drawn numbers are cut.

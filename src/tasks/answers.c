@@ -267,7 +267,8 @@ bool judge_answers(Job *job, Error *err) {
     if (ok) {
         Table table = table_open(job->form);
         table_note(&table, "answers", "%.200s", a.name);
-        table_columns(&table, "task\tlength\tdepth\ttrials\tcorrect\taccuracy");
+        table_columns(&table, (TableShape){ACCURACIES, .line = 1, .label = 2, .value = 5},
+                      "task\tlength\tdepth\ttrials\tcorrect\taccuracy");
         print_rows(&a, &table);
         table_end(&table);
         ok = note_length(&a, job, &table, err);

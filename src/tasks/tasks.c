@@ -216,7 +216,7 @@ static bool add_task(Tasks *t, const Task *task, Error *err) {
 
 static void note_tasks(void *whose, Table *table) {
     const Tasks *t = whose;
-    if (t->asking.trial.known) table_note(table, "landmarks", "%d", t->asking.n_known);
+    if (t->asking.trial.known) table_note_number(table, "landmarks", "%d", t->asking.n_known);
 }
 
 // Makes sure, before anything is printed, that there is text, and that the longest prompt of each
@@ -260,6 +260,7 @@ bool measure_tasks(Job *job, Error *err) {
     MethodsTable methods = {
         .what = "passkey",
         .columns = "method\tlength\tdepth\ttrials\tcorrect\taccuracy",
+        .shape = {ACCURACIES, .line = 1, .label = 2, .value = 5},
         .measure = ask_method,
         .note = note_tasks,
         .end = note_effective_lengths,
@@ -268,6 +269,7 @@ bool measure_tasks(Job *job, Error *err) {
     if (o->list) {
         methods.what = "tasks";
         methods.columns = "task\tmethod\tlength\tdepth\ttrials\tcorrect\taccuracy";
+        methods.shape = (TableShape){ACCURACIES, .line = 2, .label = 3, .value = 6};
     }
     t.kept = alloc_array((uint64_t)job->n_plans, sizeof *t.kept, "effective lengths", err);
     bool ok = t.kept && prepare(&t, err) && measure_methods(job, &methods, err);
