@@ -6,10 +6,16 @@
 # make figures  measures and draws docs/figures again (matplotlib; TEXT=FILE names the text); continues an interrupted run
 # make class    writes slides, handout and solutions to build/class; runs each command of docs/class.md and checks its output
 # make format   formats all C with clang-format
-# make install  installs what was built below PREFIX (/usr/local) as rope-run (NAME), with man page, model and documents
+# make install  installs what was built below PREFIX (/usr/local) as rope-run (NAME), with man page, completion, model and documents
 # make uninstall  removes that again
 # make clean    removes what was built
 # make help     lists these targets and those of tests/rare.mk, tools/lint/lint.mk, tools/dist.mk and page/page.mk
+
+# Paths are those of the sources' own folder.
+ifeq ($(wildcard run.c),)
+$(error the program is built in the folder of its sources: make -C $(patsubst %/Makefile,%,$(strip $(MAKEFILE_LIST))), \
+	or copy that folder and build there)
+endif
 
 # As many jobs as there are processors, unless -j says how many: on the command line, which make obeys first, or in the
 # environment. A make that is called by another one has the caller's, and `make clean` must not meet a build.
@@ -158,6 +164,9 @@ bindir = $(PREFIX)/bin
 datadir = $(PREFIX)/share
 mandir = $(datadir)/man
 docdir = $(datadir)/doc/$(NAME)
+bashdir = $(datadir)/bash-completion/completions
+zshdir = $(datadir)/zsh/site-functions
+fishdir = $(datadir)/fish/vendor_completions.d
 INSTALL ?= install
 
 # The exporter, the probe and their modules, and what the commands of the man page read; the documents. Each keeps its place in the sources.
@@ -169,12 +178,17 @@ MAN = $(DESTDIR)$(mandir)/man1
 OWN = $(DESTDIR)$(datadir)/$(NAME)
 DOC = $(DESTDIR)$(docdir)
 
-install: run build/$(NAME).1
+# What completes the command line, for each shell: SHELL:FILE.
+COMPLETIONS = "bash:$(DESTDIR)$(bashdir)/$(NAME)" "zsh:$(DESTDIR)$(zshdir)/_$(NAME)" "fish:$(DESTDIR)$(fishdir)/$(NAME).fish"
+
+install: run build/$(NAME).1 build/bash-completion build/zsh-completion build/fish-completion
 	$(INSTALL) -d "$(BIN)" "$(MAN)" "$(OWN)/export/kinds" $(PROBE_ROOMS:%="$(OWN)/%") "$(DOC)/docs/figures"
 	$(INSTALL) -m 755 run "$(BIN)/$(NAME)"
 	$(INSTALL) -m 644 build/$(NAME).1 "$(MAN)"
 	ln -sf $(NAME).1 "$(MAN)/$(NAME)-export.1"
 	ln -sf $(NAME).1 "$(MAN)/$(NAME)-probe.1"
+	for to in $(COMPLETIONS); do $(INSTALL) -d "$$(dirname "$${to#*:}")" && \
+		$(INSTALL) -m 644 "build/$${to%%:*}-completion" "$${to#*:}" || exit 1; done
 	for file in $(OWN_FILES); do $(INSTALL) -m 644 $$file "$(OWN)/$$file" || exit 1; done
 	for file in $(DOC_FILES); do $(INSTALL) -m 644 $$file "$(DOC)/$$file" || exit 1; done
 	chmod 755 "$(OWN)/model_export.py" "$(OWN)/server_probe.py"
@@ -185,15 +199,21 @@ install: run build/$(NAME).1
 uninstall:
 	rm -f "$(BIN)/$(NAME)" "$(BIN)/$(NAME)-export" "$(BIN)/$(NAME)-probe"
 	rm -f "$(MAN)/$(NAME).1" "$(MAN)/$(NAME)-export.1" "$(MAN)/$(NAME)-probe.1"
+	for to in $(COMPLETIONS); do rm -f "$${to#*:}"; done
 	rm -f $(foreach file,$(OWN_FILES),"$(OWN)/$(file)") $(foreach file,$(DOC_FILES),"$(DOC)/$(file)")
 	rm -rf "$(OWN)/export/__pycache__" "$(OWN)/export/kinds/__pycache__" "$(OWN)/probe/__pycache__" $(PROBE_ROOMS:%="$(OWN)/%/__pycache__")
 	rmdir "$(OWN)/export/kinds" "$(OWN)/export" $(PROBE_ROOMS:%="$(OWN)/%") "$(OWN)/probe" "$(OWN)" "$(DOC)/docs/figures" "$(DOC)/docs" "$(DOC)" 2> /dev/null || true
 
-# Made from the manual alone, for the program that it is about need not run here.
-build/$(NAME).1: FORCE
+# Made from the manual and the tables in C, for the program that they are about need not run here.
+has-python:
 	@mkdir -p build
 	@command -v $(PYTHON) > /dev/null || \
 		{ echo 'make: the man page is made with $(PYTHON), which is not here (PYTHON=... names another)' >&2; exit 1; }
+
+build/%-completion: FORCE | has-python
+	$(PYTHON) tools/generate/completion.py $* $(NAME) > $@
+
+build/$(NAME).1: FORCE | has-python
 	$(PYTHON) tools/generate/manpage.py $(NAME) '$(VERSION)' "$(datadir)/$(NAME)" "$(docdir)" > $@
 
 VERSION = $(shell sed -n 's/^.define VERSION "\(.*\)"/\1/p' run.c)
@@ -213,7 +233,7 @@ MORE = tests/rare.mk tools/lint/lint.mk tools/dist.mk page/page.mk
 help:
 	@sed -n 's/^# make/make/p' Makefile $(wildcard $(MORE))
 
-.PHONY: all debug test figures class install uninstall clean format help say-flags FORCE
+.PHONY: all debug test figures class install uninstall has-python clean format help say-flags FORCE
 FORCE:
 
 -include $(sort $(OBJECTS:.o=.d) $(CORE_OBJECTS:.o=.d) $(LLAMA_OBJECTS:.o=.d))

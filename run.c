@@ -10,6 +10,7 @@
 #include "src/fast/machine.h"
 #include "src/fast/process.h"
 #include "src/fast/team.h"
+#include "src/job/chat.h"
 #include "src/job/text_io.h"
 #include "src/measure/measure.h"
 #include "src/show/show.h"
@@ -23,11 +24,12 @@
 
 typedef struct {
     Options options;
-    char model_file[4096];  // where the model is read: as the options say, or brought in
-    char like_file[4096];   // likewise of --like
-    Model model;            // without layers when the options replace it
-    RopeFile said;          // of its RoPE; plans point to the lists in it
-    JsonOut json;           // of --json
+    char installed[4][4096];  // files that options name and that were installed
+    char model_file[4096];    // where the model is read: as the options say, or brought in
+    char like_file[4096];     // likewise of --like
+    Model model;              // without layers when the options replace it
+    RopeFile said;            // of its RoPE; plans point to the lists in it
+    JsonOut json;             // of --json
     Job job;  // points to all of these; finish frees its tokenizer, plans, readings and ids
 } Program;
 
@@ -107,6 +109,16 @@ static bool find_model(const Options *o, const char *path, char *place, size_t s
     return true;
 }
 
+// Leads options to files that were installed with the program, where they name one of these and the
+// current folder has none.
+static void find_installed(Program *p) {
+    Options *o = &p->options;
+    const char **named[] = {&o->model_path, &o->text_path, &o->check.text_path, &o->prompt_file};
+    for (int i = 0; i < 4; i++)
+        if (*named[i] && installed_file(*named[i], p->installed[i], sizeof p->installed[i]))
+            *named[i] = p->installed[i];
+}
+
 // Opens the model, or takes what the options say in its place, and finds what is said of its RoPE.
 static bool load_model(Program *p, Error *err) {
     Options *o = &p->options;
@@ -116,6 +128,7 @@ static bool load_model(Program *p, Error *err) {
     p->job.model = &p->model;
     p->job.said = &p->said;
     p->job.form = (TableForm){.tsv = o->tsv, .json = o->json ? &p->json : NULL};
+    find_installed(p);
     if (!find_model(o, o->model_path, p->model_file, sizeof p->model_file, err)) return false;
     if (!find_model(o, o->check.like_path, p->like_file, sizeof p->like_file, err)) return false;
     if (o->check.like_path) o->check.like_path = p->like_file;
@@ -167,6 +180,18 @@ static void hint_at_length(const char *path, Error *err) {
     if (is_length) fail(err, "%s (did you mean --check -n %s?)", why.text, path);
 }
 
+static bool is_taught_to_chat(const Program *p) {
+    const ModelConfig *m = &p->model.config;
+    return chat_is_taught(p->job.tokenizer, m->eos_ids, m->n_eos);
+}
+
+// With nothing but a model, at a terminal, one that was taught to chat does so. Others write a text.
+static void settle_bare(Program *p) {
+    if (!p->options.is_bare) return;
+    if (is_taught_to_chat(p)) fprintf(stderr, "run: a chat (-m generate writes a text instead)\n");
+    else options_write_text(&p->options);
+}
+
 // The ids of the text that is measured, if one is given, or of the prompt.
 static bool read_ids(Program *p, bool prompted, Error *err) {
     const Options *o = &p->options;
@@ -184,6 +209,10 @@ static bool read_ids(Program *p, bool prompted, Error *err) {
         .vocab_size = p->model.config.vocab_size,
     };
     if (!measured && !prompted) return true;
+    const bool has_none = o->job == JOB_TEXT && !source.text && !source.path;
+    if (has_none && tokenizer_bos(job->tokenizer) < 0)
+        return fail(err, "there is no prompt (expected -i TEXT or -f FILE%s)",
+                    is_taught_to_chat(p) ? "; the model was taught to chat: -m chat" : "");
     job->ids = text_ids(&source, job->tokenizer, &job->n_ids, err);
     if (!job->ids && o->check.text_path) hint_at_length(o->check.text_path, err);
     if (measured || !job->ids) return job->ids;
@@ -204,11 +233,12 @@ static RunJob *const run_of_job[N_JOBS] = {JOB_ROWS(RUN_JOB)};
 // Does what a job needs, and then the job. False with the reason.
 static bool run_job(Program *p, Error *err) {
     const Options *o = &p->options;
-    const unsigned needs = job_facts[o->job].needs;
-    const bool prompted = needs & A_PROMPT;
     Job *job = &p->job;
     if (!load_model(p, err)) return false;
-    if (needs & A_TOKENIZER && !o->ids && !find_tokenizer(p, err)) return false;
+    if (job_facts[o->job].needs & A_TOKENIZER && !o->ids && !find_tokenizer(p, err)) return false;
+    settle_bare(p);
+    const unsigned needs = job_facts[o->job].needs;
+    const bool prompted = needs & A_PROMPT;
     if (!read_ids(p, prompted, err)) return false;
     if (o->sessions.short_heads &&
         !short_heads_parse(o->sessions.short_heads, o->sessions.short_window, &p->model,

@@ -131,7 +131,13 @@ static bool read_number(const Setting *setting, const char *text, double *x, Err
         end += letter == 'k' || letter == 'm';
     }
     if (good && !*end && *x >= low && *x <= high) return true;
-    const char *hint = !is_whole && strchr(text, ',') ? ", with a point before its decimals" : "";
+    char hint[100] = "";
+    if (!is_whole && strchr(text, ','))
+        snprintf(hint, sizeof hint, ", with a point before its decimals");
+    const bool is_factor = setting->key && strcmp(setting->key, "factor") == 0;
+    if (is_factor && good && !*end && *x > 0 && *x < 1)
+        snprintf(hint, sizeof hint,
+                 ", times longer than trained (1 / %.6g is %.6g: did you mean this?)", *x, 1 / *x);
     return fail(err, is_whole ? "a whole number from %.0f to %.0f" : "a number from %.7g to %.7g%s",
                 low, high, hint);
 }

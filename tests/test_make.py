@@ -163,7 +163,7 @@ def small_tree(name):
         os.makedirs(os.path.join(tree, os.path.dirname(path)), exist_ok=True)
         write(os.path.join(tree, path), text)
     copy_makefiles(tree)
-    for path in 'tools/generate/manpage.py', 'docs/manual.md':
+    for path in 'tools/generate/manpage.py', 'tools/generate/completion.py', 'docs/manual.md':
         os.makedirs(os.path.join(tree, os.path.dirname(path)), exist_ok=True)
         shutil.copy(os.path.join(ROOT, path), os.path.join(tree, path))
     return tree
@@ -289,6 +289,20 @@ def test_install():
                               stderr=subprocess.PIPE, universal_newlines=True, **where)
 
     check(run('rope-run --version').stdout == good('--version').out, 'the program runs')
+    elsewhere = in_work('elsewhere')
+    os.makedirs(elsewhere)
+    commands = re.findall(r'(?m)^(rope-run model\.bin .*?)(?:  +#.*)?$', page.partition('.SH OPTIONS')[0].partition('.SH FIRST')[2])
+    check(len(commands) >= 5, 'the man page begins with commands', page[:600])
+    for command in commands:
+        done = run(command + {'ppl': ' -n 64', 'passkey': ' -n 600 --trials 1', 'check': ' --budget 0'}.get(
+            re.search('--([a-z]+)', command).group(1), ''), cwd=elsewhere)
+        check(done.returncode != 2 and done.stdout and 'there is none here, so the installed one is read' in done.stderr,
+              'which run anywhere: ' + command, done.stderr)
+    done = run('rope-run none.bin --explain', cwd=elsewhere)
+    check(done.returncode == 2 and 'cannot open' in done.stderr, 'another name is that of a file', done.stderr)
+    tiny_model('elsewhere/model.bin')
+    done = run('rope-run model.bin --explain', cwd=elsewhere)
+    check(done.returncode == 0 and 'installed' not in done.stderr, 'and so is one that is here', done.stderr)
     check('\nusage: rope-run model.bin' in run('rope-run --help').stdout, 'and tells its name')
     told = run('rope-run-export --help').stdout
     check('rope-run-export SOURCE OUT.bin' in told and 'python3' not in told and './run' not in told, 'so does the '
@@ -326,6 +340,17 @@ def test_install():
           told)
 
 
+def test_other_folder():
+    """make says in a line where it builds."""
+    folder = in_work('another folder')
+    os.makedirs(folder)
+    for goal in [], ['install'], ['clean']:
+        done = make('-f', os.path.join(ROOT, 'Makefile'), *goal, folder=folder)
+        check(done.returncode == 2 and done.stderr.count('\n') == 1 and not done.stdout and
+              'in the folder of its sources: make -C ' + ROOT in done.stderr, 'make -f of another folder', done.stderr)
+    check(not os.listdir(folder), 'and leaves nothing', os.listdir(folder))
+
+
 def test_messages_name_what_is_there():
     """One function knows what the exporter is called, and the core, which is not installed. No message calls the
     program ./run."""
@@ -342,20 +367,22 @@ def test_install_places():
     """A name, folders and blanks of one's own; what was there before stays when all is taken away."""
     tree, stage = small_tree('a tree with blanks'), in_work('a stage with blanks')
     where = ('DESTDIR=' + stage, 'PREFIX=/opt/my programs', 'NAME=other', 'bindir=/opt/b in', 'mandir=/opt/m an',
-             'docdir=/opt/d oc')
+             'docdir=/opt/d oc', 'fishdir=/opt/f ish')
     os.makedirs(os.path.join(stage, 'opt/d oc'))
     own = write(os.path.join(stage, 'opt/d oc/mine'), '')
     made(tree, 'OPENMP=', 'CFLAGS=-O0')
     made(tree, 'install', *where, 'OPENMP=', 'CFLAGS=-O0')
     share = 'opt/my programs/share/other/'
     expected = ['opt/b in/other', 'opt/b in/other-export', 'opt/b in/other-probe', 'opt/m an/man1/other.1',
-                'opt/m an/man1/other-export.1', 'opt/m an/man1/other-probe.1', 'opt/d oc/mine'] + [
+                'opt/m an/man1/other-export.1', 'opt/m an/man1/other-probe.1', 'opt/d oc/mine', 'opt/f ish/other.fish',
+                share + '../bash-completion/completions/other', share + '../zsh/site-functions/_other'] + [
         share + name for name in ('model_export.py', 'export/part.py', 'export/rows.json', 'server_probe.py',
                               'probe/room.py', 'probe/asking/part.py', 'model.bin', 'tokenizer.bin', 'book.txt')] + [
         'opt/d oc/' + name for name in ('README.md', 'CHANGELOG.md', 'LICENSE', 'docs/lesson.md', 'docs/manual.md',
                                         'docs/figures/one.png')]
     found = files_below(stage)
-    check(found == sorted(expected), 'what is installed, and where', set(found) ^ set(expected))
+    expected = sorted(map(os.path.normpath, expected))
+    check(found == expected, 'what is installed, and where', set(found) ^ set(expected))
     check(output(os.path.join(stage, 'opt/b in/other')).startswith('2.0.0'), 'the program is')
     link = os.path.join(stage, 'opt/b in/other-export')
     check(os.path.realpath(link) == os.path.realpath(os.path.join(stage, share, 'model_export.py')) and

@@ -16,9 +16,11 @@ double processor_seconds(void) { return clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
 
 volatile sig_atomic_t interrupted;
 
+enum { ENDED = 1 << 16 };  // of `interrupted`: not by Ctrl-C alone
+
 static void on_interrupt(int signal_number) {
-    (void)signal_number;
-    interrupted = 1;
+    if (signal_number == SIGINT && interrupted < ENDED) interrupted++;
+    else interrupted |= ENDED;
 }
 
 // timeout(1) sends a signal to the program and to its group: what comes at once with the first one
@@ -27,10 +29,16 @@ static void on_interrupt_or_end(int signal_number) {
     static const double at_once = 0.5;  // seconds
     static volatile double first;
     if (!interrupted) first = now_seconds();
-    interrupted = 1;
+    on_interrupt(signal_number);
     if (now_seconds() - first < at_once) return;
     signal(signal_number, SIG_DFL);
     raise(signal_number);
+}
+
+bool resume_once(void) {
+    if (interrupted != 1) return false;
+    interrupted = 0;
+    return true;
 }
 
 void catch_interrupt(int flags) {

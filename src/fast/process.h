@@ -13,6 +13,10 @@ double processor_seconds(void);
 // True once Ctrl-C has been pressed, or SIGTERM came.
 extern volatile sig_atomic_t interrupted;
 
+// Takes back a single Ctrl-C, for who goes on with something else. False, and `interrupted` stays,
+// where it was pressed twice, SIGTERM came, or nothing did.
+bool resume_once(void);
+
 // Ctrl-C and SIGTERM set `interrupted`, a second one half a second later ends the program. Where
 // they are ignored they stay so. With flags 0, not SA_RESTART, they also end a waiting read.
 void catch_interrupt(int flags);

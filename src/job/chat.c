@@ -23,7 +23,7 @@ typedef struct {
     const char *closing;      // what replaces it in a later turn's prompt, NULL: itself
     bool spaced;              // " " comes before it there
     bool in_text;             // its tokens may be sought in texts: then a message can spell them
-    const char *begin, *between;  // what opens the first turn, and each other one
+    const char *begin, *between;  // what opens the first turn, and each other one, NULL: nothing
     const char *system, *user;    // a turn: the system prompt only where there is one
     const char *without;          // in its place without a system prompt, NULL: nothing
     // Text before an answer that begins with thoughts, and before one without thoughts. NULL: the
@@ -31,72 +31,41 @@ typedef struct {
     const char *thinks, *thinks_not;
 } Family;
 
-#define CHATML_SYSTEM "{<|im_start|>}system\n&{<|im_end|>}\n"
-#define CHATML_USER "{<|im_start|>}user\n${<|im_end|>}\n{<|im_start|>}assistant\n"
+// ChatML, in which most families write turns, and what two families share.
+#define CHATML_TURNS_OF(system_prompt, message)                                                    \
+    .told_by = "<|im_start|>", .end_of_turn = "<|im_end|>", .between = "\n",                       \
+    .system = "{<|im_start|>}system\n" system_prompt "{<|im_end|>}\n",                             \
+    .user = "{<|im_start|>}user\n" message "{<|im_end|>}\n{<|im_start|>}assistant\n"
+#define CHATML_TURNS CHATML_TURNS_OF("&", "$")
+#define DEEPSEEK_TURNS                                                                             \
+    .told_by = "<\uFF5CAssistant\uFF5C>", .in_text = true,                                         \
+    .end_of_turn = "<\uFF5Cend\u2581of\u2581sentence\uFF5C>",                                      \
+    .begin = "{<\uFF5Cbegin\u2581of\u2581sentence\uFF5C>}", .system = "&",                         \
+    .user = "{<\uFF5CUser\uFF5C>}${<\uFF5CAssistant\uFF5C>}"
 #define NO_THOUGHTS "<think>\n\n</think>\n\n"
 
-// docs/checkpoints.md says what is left out of the templates.
+// A row for each, which the model in its comment was published with. docs/checkpoints.md says what is
+// left out of the templates.
 static const Family chat_families[] = {
-    // Nemotron-3-Nano: ChatML whose system turn is always there.
-    {.told_by = "<|im_start|>",
-     .beside = "<SPECIAL_30>",
-     .in_text = true,
-     .end_of_turn = "<|im_end|>",
-     .begin = "",
-     .between = "\n",
-     .system = CHATML_SYSTEM,
-     .user = CHATML_USER,
-     .without = "{<|im_start|>}system\n{<|im_end|>}\n",
-     .thinks = "{<think>}\n",
+    // Nemotron-3-Nano, whose system turn is always there.
+    {CHATML_TURNS, .beside = "<SPECIAL_30>", .in_text = true,
+     .without = "{<|im_start|>}system\n{<|im_end|>}\n", .thinks = "{<think>}\n",
      .thinks_not = "{<think>}{</think>}"},
-    // LFM2.5-Instruct: ChatML after a BOS.
-    {.told_by = "<|im_start|>",
-     .beside = "<|startoftext|>",
-     .end_of_turn = "<|im_end|>",
-     .begin = "{}",
-     .between = "\n",
-     .system = CHATML_SYSTEM,
-     .user = CHATML_USER},
+    // LFM2.5-Instruct.
+    {CHATML_TURNS, .beside = "<|startoftext|>", .begin = "{}"},
     // Qwen3.5-4B.
-    {.told_by = "<|im_start|>",
-     .split = SPLIT_OF_QWEN35,
-     .end_of_turn = "<|im_end|>",
-     .begin = "",
-     .between = "\n",
-     .system = "{<|im_start|>}system\n(&){<|im_end|>}\n",
-     .user = "{<|im_start|>}user\n($){<|im_end|>}\n{<|im_start|>}assistant\n",
-     .thinks = "<think>\n",
+    {CHATML_TURNS_OF("(&)", "($)"), .split = SPLIT_OF_QWEN35, .thinks = "<think>\n",
      .thinks_not = NO_THOUGHTS},
-    // ChatML: SmolLM3-3B, which has Llama 3's tokens but does not use them.
-    {.told_by = "<|im_start|>",
-     .beside = "<|start_header_id|>",
-     .end_of_turn = "<|im_end|>",
-     .begin = "",
-     .between = "\n",
-     .system = CHATML_SYSTEM,
-     .user = CHATML_USER},
+    // SmolLM3-3B, which has Llama 3's tokens but does not use them.
+    {CHATML_TURNS, .beside = "<|start_header_id|>"},
     // Qwen3-0.6B.
-    {.told_by = "<|im_start|>",
-     .beside = "<think>",
-     .end_of_turn = "<|im_end|>",
-     .begin = "",
-     .between = "\n",
-     .system = CHATML_SYSTEM,
-     .user = CHATML_USER,
-     .thinks = "",
-     .thinks_not = NO_THOUGHTS},
-    // ChatML: Qwen2.5-7B-Instruct.
-    {.told_by = "<|im_start|>",
-     .end_of_turn = "<|im_end|>",
-     .begin = "",
-     .between = "\n",
-     .system = CHATML_SYSTEM,
-     .user = CHATML_USER},
+    {CHATML_TURNS, .beside = "<think>", .thinks = "", .thinks_not = NO_THOUGHTS},
+    // Qwen2.5-7B-Instruct.
+    {CHATML_TURNS},
     // Llama-3.1-8B-Instruct.
     {.told_by = "<|start_header_id|>",
      .end_of_turn = "<|eot_id|>",
      .begin = "{}",
-     .between = "",
      .system = "{<|start_header_id|>}system{<|end_header_id|>}\n\n(&){<|eot_id|>}",
      .user = "{<|start_header_id|>}user{<|end_header_id|>}\n\n($){<|eot_id|>}"
              "{<|start_header_id|>}assistant{<|end_header_id|>}\n\n"},
@@ -109,7 +78,6 @@ static const Family chat_families[] = {
               "OpenAI.\nKnowledge cutoff: 2024-06\n\nReasoning: medium\n\n"
               "# Valid channels: analysis, commentary, final. Channel must be included for every "
               "message.{<|end|>}",
-     .between = "",
      .system = "{<|start|>}developer{<|message|>}# Instructions\n\n&\n\n{<|end|>}",
      .user = "{<|start|>}user{<|message|>}${<|end|>}{<|start|>}assistant"},
     // Phi-3-mini-4k-instruct.
@@ -127,36 +95,19 @@ static const Family chat_families[] = {
      .system = "&\n\n",
      .user = "($){<end_of_turn>}\n{<start_of_turn>}model\n"},
     // DeepSeek-V3.2, and V3.1, whose tokenizer has tokens for searches that older ones have not.
-    {.told_by = "<\uFF5CAssistant\uFF5C>",
-     .beside = "<\uFF5Csearch\u2581begin\uFF5C>",
-     .in_text = true,
-     .end_of_turn = "<\uFF5Cend\u2581of\u2581sentence\uFF5C>",
-     .begin = "{<\uFF5Cbegin\u2581of\u2581sentence\uFF5C>}",
-     .between = "",
-     .system = "&",
-     .user = "{<\uFF5CUser\uFF5C>}${<\uFF5CAssistant\uFF5C>}",
-     .thinks = "{<think>}",
+    {DEEPSEEK_TURNS, .beside = "<\uFF5Csearch\u2581begin\uFF5C>", .thinks = "{<think>}",
      .thinks_not = "{</think>}"},
     // DeepSeek-V3, and what was distilled from R1.
-    {.told_by = "<\uFF5CAssistant\uFF5C>",
-     .in_text = true,
-     .end_of_turn = "<\uFF5Cend\u2581of\u2581sentence\uFF5C>",
-     .begin = "{<\uFF5Cbegin\u2581of\u2581sentence\uFF5C>}",
-     .between = "",
-     .system = "&",
-     .user = "{<\uFF5CUser\uFF5C>}${<\uFF5CAssistant\uFF5C>}"},
+    {DEEPSEEK_TURNS},
     // Kimi-K2-Instruct.
     {.told_by = "<|im_user|>",
      .end_of_turn = "<|im_end|>",
-     .begin = "",
-     .between = "",
      .system = "{<|im_system|>}system{<|im_middle|>}&{<|im_end|>}",
      .user = "{<|im_user|>}user{<|im_middle|>}${<|im_end|>}"
              "{<|im_assistant|>}assistant{<|im_middle|>}"},
     // granite-4.0-h-small.
     {.told_by = "<|start_of_role|>",
      .end_of_turn = "<|end_of_text|>",
-     .begin = "",
      .between = "\n",
      .system = "{<|start_of_role|>}system{<|end_of_role|>}&{<|end_of_text|>}\n",
      .user = "{<|start_of_role|>}user{<|end_of_role|>}${<|end_of_text|>}\n"
@@ -165,17 +116,15 @@ static const Family chat_families[] = {
     {.told_by = "<SPECIAL_11>",
      .in_text = true,
      .end_of_turn = "<SPECIAL_12>",
-     .begin = "",
      .between = "\n",
      .system = "{<SPECIAL_10>}System\n(&)\n\n",
-     .user = "{<SPECIAL_11>}User\n($)\n{<SPECIAL_11>}Assistant\n",
      .without = "{<SPECIAL_10>}System\n\n\n",
+     .user = "{<SPECIAL_11>}User\n($)\n{<SPECIAL_11>}Assistant\n",
      .thinks = "<think>\n",
      .thinks_not = "<think></think>"},
     // Mistral-Small-3.2-24B-Instruct-2506: Mistral's version 7 and later.
     {.told_by = "[SYSTEM_PROMPT]",
      .begin = "{}",
-     .between = "",
      .system = "{[SYSTEM_PROMPT]}&{[/SYSTEM_PROMPT]}",
      .user = "{[INST]}${[/INST]}"},
     // Mistral-7B-Instruct-v0.3 and Mistral-Nemo-Instruct-2407: versions 2 and 3.
@@ -295,6 +244,19 @@ int chat_end_of_turn(const Tokenizer *tokenizer) {
     return f->end_of_turn ? tokenizer_special(tokenizer, f->end_of_turn) : -1;
 }
 
+bool chat_is_taught(const Tokenizer *tokenizer, const int *eos_ids, int n_eos) {
+    const Family *f = chat_family(tokenizer);
+    const int end = chat_end_of_turn(tokenizer);
+    bool ends_texts = false;
+    for (int i = 0; i < n_eos; i++) {
+        size_t length = 1;
+        tokenizer_decode(tokenizer, -1, eos_ids[i], &length);
+        ends_texts = ends_texts || length == 0;  // a special token
+    }
+    if (f->guess) return false;
+    return end < 0 || !ends_texts || tokenizer_ends_text(tokenizer, end, eos_ids, n_eos);
+}
+
 // Puts what follows the last answer, given the token that ended it or -1.
 static bool close_answer(Turn *t, const Family *f, int before) {
     if (before < 0) return true;
@@ -321,7 +283,8 @@ int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_pr
     const char *mode = thinks ? f->thinks : f->thinks_not;
     const char *system = system_prompt[0] ? f->system : f->without;
     char template[768];
-    snprintf(template, sizeof template, "%s%s%s%s", first ? f->begin : f->between,
+    const char *opening = first ? f->begin : f->between;
+    snprintf(template, sizeof template, "%s%s%s%s", opening ? opening : "",
              first && system ? system : "", f->user, mode ? mode : "");
     Turn t = {.tokenizer = tokenizer, .err = err, .special = -1};
     t.text = alloc_array(strlen(system_prompt) + strlen(user) + sizeof template, 1, "a turn", err);

@@ -11,6 +11,12 @@ int chat_end_of_turn(const Tokenizer *tokenizer);
 // has one.
 const char *chat_guess(const Tokenizer *tokenizer);
 
+// Whether the model was taught to chat, as far as its files say: its tokenizer has the tokens of a
+// family's turns, and its end tokens (eos_ids) are not special ones that only end a text, as in base
+// models. Of families that end turns as texts end, and of models without end tokens, the former
+// decides.
+bool chat_is_taught(const Tokenizer *tokenizer, const int *eos_ids, int n_eos);
+
 // Whether the family's answers may begin with thoughts, and need not.
 bool chat_has_thoughts(const Tokenizer *tokenizer);
 

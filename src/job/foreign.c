@@ -34,6 +34,31 @@ bool exporter_script(char *path, size_t size) {
     return access(path, R_OK) == 0;
 }
 
+bool installed_file(const char *name, char *place, size_t size) {
+    static const char *const names[] = {"model.bin", "tokenizer.bin", "book.txt"};
+    static const char ending[] = "-export";
+    char own[PATH_MAX], link[PATH_MAX];
+    bool is_one = false;
+    for (int i = 0; i < 3; i++) is_one = is_one || strcmp(name, names[i]) == 0;
+    if (!is_one || access(name, F_OK) == 0) return false;
+    // The exporter beside the program is a link into that folder.
+    ssize_t n = readlink("/proc/self/exe", own, sizeof own - sizeof ending);
+    if (n <= 0) return false;
+    memcpy(own + n, ending, sizeof ending);
+    ssize_t length = readlink(own, link, sizeof link - 1);
+    if (length <= 0) return false;
+    link[length] = '\0';
+    *strrchr(own, '/') = '\0';
+    char *slash = strrchr(link, '/');
+    if (slash) *slash = '\0';
+    const bool is_whole = link[0] == '/';
+    int wanted = snprintf(place, size, "%s%s%s/%s", is_whole ? "" : own, is_whole ? "" : "/",
+                          slash ? link : ".", name);
+    if (wanted >= (int)size || access(place, R_OK) != 0) return false;
+    fprintf(stderr, "run: %s: there is none here, so the installed one is read: %s\n", name, place);
+    return true;
+}
+
 // The quote that a path needs on both sides in a command, if any.
 static const char *quote(const char *path) {
     static const char plain[] =

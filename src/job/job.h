@@ -146,6 +146,9 @@ bool foreign_source(const char *path, char *source, size_t size);
 // The command of the exporter. Beside a program that is installed as NAME it is NAME-export; else
 // it is that of the folder of the sources. `path` is room for it, of `size` bytes.
 const char *exporter_command(char *path, size_t size);
+// Where a file of the data that was installed with the program is, if it is called by its bare name and
+// the current folder has none: in `place` (size), and said on standard error. False: it is none.
+bool installed_file(const char *name, char *place, size_t size);
 // The path of the exporter itself, beside the program, as NAME-export or as model_export.py, in `path`
 // (size, PATH_MAX). False: it is not there.
 bool exporter_script(char *path, size_t size);

@@ -1,25 +1,8 @@
 // Writing text: a prompt is read, then tokens are sampled, printed and read one by one.
-#define _POSIX_C_SOURCE 200809L
-#include "job.h"
-
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "chat.h"
-#include "text_io.h"
-
-typedef struct {
-    const Job *job;
-    const TextOptions *o;
-    Session *session;
-    Sampler sampler;
-    int end_of_turn;                    // the token that ends a turn of a chat, -1: none
-    ChatAnswer answer;                  // of a chat: which of its tokens are shown
-    int prefill_tokens, decode_tokens;  // for the closing line
-    double prefill_seconds, decode_seconds;
-} Writing;
+#include "conversation.h"
 
 // ---- session ----
 
@@ -56,56 +39,7 @@ static void print_speed(const Writing *t) {
     fprintf(stderr, "decode %d tokens, %.2f tokens/s\n", decode, writing);
 }
 
-// ---- prompt ----
-
-// Reads a prompt in chunks. A dynamic method has the full length from the first one on. Ctrl-C ends
-// it after a chunk.
-static bool read_prompt(Writing *t, const int32_t *ids, int n, Error *err) {
-    double start = now_seconds();
-    int length = t->session->position + n;
-    bool ok = true;
-    int done = 0;
-    catch_interrupt(SA_RESTART);
-    while (ok && done < n && !interrupted) {
-        int count = n - done < PREFILL_CHUNK ? n - done : PREFILL_CHUNK;
-        bool is_last = done + count == n;
-        bool read = session_read(t->session, ids + done, count, length, is_last, err);
-        if (read) done += count;
-        ok = read || interrupted;
-    }
-    t->prefill_seconds += now_seconds() - start;
-    t->prefill_tokens += done;
-    return ok;
-}
-
-// ---- answer ----
-
-static bool is_end(const Writing *t, int token) {
-    const ModelConfig *c = &t->job->model->config;
-    if (token == t->end_of_turn) return true;
-    return tokenizer_ends_text(t->job->tokenizer, token, c->eos_ids, c->n_eos);
-}
-
-// Samples and prints tokens until an end token, the end of the context, Ctrl-C or an error of
-// standard output. *last is the last token sampled. If it ended the answer, the session has not
-// read it.
-static bool write_answer(Writing *t, TextOut *out, int32_t *last, Error *err) {
-    while (!interrupted && !ferror(stdout)) {
-        float *logits = session_logits(t->session, 0, 1, err);
-        if (!logits) return false;
-        *last = sampler_next(&t->sampler, logits);
-        if (is_end(t, *last) && !t->o->ignore_eos) return true;
-        bool is_chat = t->answer.tokenizer;
-        if (!is_chat || chat_shows(&t->answer, *last)) text_out_token(out, *last);
-        int position = t->session->position;
-        if (position >= t->job->length) return true;
-        double start = now_seconds();
-        if (!session_read(t->session, last, 1, position + 1, 1, err)) return interrupted;
-        t->decode_seconds += now_seconds() - start;
-        t->decode_tokens++;
-    }
-    return true;
-}
+// ---- a text ----
 
 static bool answer_prompt(Writing *t, Error *err) {
     const Job *job = t->job;
@@ -119,83 +53,16 @@ static bool answer_prompt(Writing *t, Error *err) {
     return true;
 }
 
-// ---- chat ----
-
-// The text that was given, or the next line of standard input. The caller frees it. NULL: no text.
-static char *given_or_read(const char *given, const char *label) {
-    return given ? strdup(given) : read_line(label);
-}
-
-// Reads what the user said and writes the answer. *last is the token that ended the answer before,
-// and becomes that of this one; -1: none. *full becomes true when the context has no room for more,
-// which is an error of the first message.
-static bool take_turn(Writing *t, bool first, const char *system_prompt, const char *said,
-                      int32_t *last, bool *full, Error *err) {
+// Says that a model answers in a chat, where a text that was to be answered may have been continued.
+static void name_chat(const Writing *t) {
     const Job *job = t->job;
-    Tokenizer *tokenizer = job->tokenizer;
-    TextOut out = {.tokenizer = tokenizer, .previous = -1};
-    size_t n;
-    bool thinks = t->o->thinking != THINKING_OFF;
-    int32_t *ids = chat_turn(tokenizer, first, system_prompt, said, thinks, *last, &n, err);
-    if (!ids) return false;
-    *full = n > (size_t)(job->length - t->session->position);
-    bool ok = *full ? !first || prompt_fits(n, job->length, err) : read_prompt(t, ids, (int)n, err);
-    free(ids);
-    if (!ok || *full || interrupted) return ok;
-    t->answer = chat_answer(tokenizer);
-    printf("Assistant: ");
-    ok = write_answer(t, &out, last, err);
-    putchar('\n');
-    *full = t->session->position >= job->length;
-    if (!is_end(t, *last)) *last = -1;
-    return ok;
-}
-
-// The system prompt: what was given, or typed at a terminal, or else that of the model's template. In
-// a pipe every line is a message. The caller frees it. NULL: standard input ended.
-static char *ask_system_prompt(const Writing *t) {
-    const char *given = t->o->system_prompt;
-    const char *usual = tokenizer_system_prompt(t->job->tokenizer);
-    if (given) return strdup(given);
-    if (input_is_typed()) {
-        if (usual[0]) fprintf(stderr, "The template's own system prompt: %s\n", usual);
-        char *typed = read_line(usual[0] ? "Enter another one (optional): "
-                                         : "Enter system prompt (optional): ");
-        if (!typed || typed[0] || !usual[0]) return typed;
-        free(typed);
-    } else if (usual[0]) {
-        fprintf(stderr, "run: system prompt, the template's own (-y '' leaves it out): %s\n",
-                usual);
-    }
-    return strdup(usual);
-}
-
-static bool hold_chat(Writing *t, Error *err) {
-    const TextOptions *o = t->o;
-    const char *guess = chat_guess(t->job->tokenizer);
-    if (guess)
-        fprintf(
-            stderr,
-            "run: warning: nothing in the tokenizer shows that the model was taught to chat: it "
-            "gets %s turns, and may continue them instead of answering\n",
-            guess);
-    t->end_of_turn = chat_end_of_turn(t->job->tokenizer);
-    int32_t last = -1;
-    bool full = false;
-    bool ok = true;
-    char *system_prompt = ask_system_prompt(t);
-    for (int turn = 0; ok && !full && !interrupted; turn++) {
-        char *said = given_or_read(turn == 0 ? o->prompt : NULL, "User: ");
-        if (!said) break;
-        ok = take_turn(t, turn == 0, system_prompt ? system_prompt : "", said, &last, &full, err);
-        free(said);
-    }
-    free(system_prompt);
-    if (ok && full)
-        fprintf(stderr,
-                "run: the context of %d positions is full: give -n more for a longer chat\n",
-                t->job->length);
-    return ok;
+    const ModelConfig *m = &job->model->config;
+    const bool is_asked = job->options->mode != MODE_UNSAID;
+    if (is_asked || interrupted || !chat_is_taught(job->tokenizer, m->eos_ids, m->n_eos)) return;
+    fprintf(stderr, "run: %s: -m chat has it answer\n",
+            t->decode_tokens > 0
+                ? "the text was continued as it is, by a model that was taught to chat"
+                : "the model, which was taught to chat, ended the text at once");
 }
 
 bool generate_text(Job *job, Error *err) {
@@ -210,10 +77,16 @@ bool generate_text(Job *job, Error *err) {
     if (!t.session) return false;
     print_plan(job, seed);
     if (!all->reading) print_advice(job, true, true);
+    if (o->sampling.temperature >= 4)  // llama.cpp has its threads at -t
+        fprintf(stderr,
+                "run: warning: at a temperature (-t) of %g all tokens are about as likely (threads "
+                "are --threads)\n",
+                o->sampling.temperature);
     int vocab_size = job->model->config.vocab_size;
     bool ok = sampler_init(&t.sampler, &o->sampling, vocab_size, seed, err);
     ok = ok && (all->job == JOB_CHAT ? hold_chat(&t, err) : answer_prompt(&t, err));
     say_read_anew(t.session);
+    if (ok && all->job == JOB_TEXT) name_chat(&t);
     if (ok) print_speed(&t);
     sampler_free(&t.sampler);
     session_free(t.session);

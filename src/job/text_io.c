@@ -124,6 +124,18 @@ static void warn_of_bytes(const char *path, const char *text, size_t length) {
             4 * nulls > length ? ", found UTF-16, as it seems" : "");
 }
 
+char *read_message(const char *path, Error *err) {
+    size_t length, n = 0;
+    char *text = read_text(path, &length, err);
+    if (!text) return NULL;
+    warn_of_bytes(path, text, length);
+    for (size_t i = 0; i < length; i++)
+        if (text[i]) text[n++] = text[i];
+    while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r')) n--;
+    text[n] = '\0';
+    return keep_if(n > 0 || fail(err, "%s: there is no text in it", name_of_file(path)), text);
+}
+
 // The share of ids that are parts of characters.
 static double share_in_parts(const Tokenizer *tokenizer, const int32_t *ids, size_t n) {
     size_t parts = 0;
@@ -183,17 +195,4 @@ bool input_is_piped(void) {
     struct pollfd waiting = {.fd = STDIN_FILENO, .events = POLLIN};
     const bool is_pipe = fstat(STDIN_FILENO, &input) == 0 && S_ISFIFO(input.st_mode);
     return is_pipe && poll(&waiting, 1, PATIENCE) == 1 && waiting.revents & POLLIN;
-}
-
-char *read_line(const char *label) {
-    char *line = NULL;
-    size_t capacity = 0;
-    bool for_people = input_is_typed();
-    fflush(stdout);
-    if (for_people) fprintf(stderr, "%s", label);
-    catch_interrupt(0);
-    ssize_t n = getline(&line, &capacity, stdin);
-    if (n > 0 && line[n - 1] == '\n') line[n - 1] = '\0';
-    if (n < 0 && for_people) fprintf(stderr, "\n");  // the terminal's own prompt begins a line
-    return keep_if(n >= 0, line);
 }

@@ -14,6 +14,10 @@ char *read_file(const char *path, size_t most, size_t *length, Error *err);
 // Reads a file of text, without the byte order mark that some editors write.
 char *read_text(const char *path, size_t *length, Error *err);
 
+// Reads a file of text as a message of a chat: without the newline at its end, and without NULs. Bytes
+// of no character are warned of. The caller frees it. NULL with the reason, also when it is empty.
+char *read_message(const char *path, Error *err);
+
 // True when two paths lead to one file, also by a link. False when one leads to none.
 bool is_same_file(const char *a, const char *b);
 
@@ -42,7 +46,3 @@ bool is_in_parts(const Tokenizer *tokenizer, const int32_t *ids, size_t n);
 bool input_is_typed(void);
 // Whether standard input is a pipe that has something to read.
 bool input_is_piped(void);
-
-// The next line of standard input, which the caller frees; NULL at the end or on Ctrl-C. A terminal
-// shows the label.
-char *read_line(const char *label);

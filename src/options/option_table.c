@@ -45,15 +45,15 @@ const Option option_table[] = {
                WHOLE, OF_OPTIONS(steps), 0, MOST},
      .is_common = true,
      .needs = A_LENGTH},
-    {.value = {"-i", "TEXT", "prompt", TEXT, OF_OPTIONS(text.prompt)},
+    {.value = {"-i", "TEXT", "prompt; in a chat the first message", TEXT, OF_OPTIONS(text.prompt)},
      .is_common = true,
      .not_with = "-f",
      .jobs = ON_CHAT,
      .needs = A_PROMPT},
-    {.value = {"-f", "FILE", "file with the prompt; - is standard input", TEXT,
-               OF_OPTIONS(prompt_file)},
+    {.value = {"-f", "FILE", "file with the prompt, or a chat's first message; - is standard input",
+               TEXT, OF_OPTIONS(prompt_file)},
      .is_common = true,
-     .jobs = ON_TASKS | ON_PROMPTS,
+     .jobs = ON_CHAT | ON_TASKS | ON_PROMPTS,
      .needs = A_PROMPT},
     {.value = {"-z", "FILE", "tokenizer [NAME.tokenizer.bin or tokenizer.bin beside the model]",
                TEXT, OF_OPTIONS(tokenizer_path)},
@@ -62,10 +62,12 @@ const Option option_table[] = {
     {.value = {"--no-import", NULL,
                "refuse a GGUF file or a checkpoint's folder, and say how to bring it in by hand",
                FLAG, OF_OPTIONS(no_import)}},
-    {.value = {"-m", "MODE",
-               "generate or chat; a chat writes turns as the model's family does, which it "
-               "recognizes by its special tokens; --tasks asks its questions so, too [generate]",
-               WORD, OF_OPTIONS(mode), 0, 1, modes},
+    {.value =
+         {"-m", "MODE",
+          "generate or chat; a chat writes turns as the model's family does, which it "
+          "recognizes by its special tokens; --tasks asks its questions so, too [generate; at a "
+          "terminal without -i and -f, chat if the model was taught to]",
+          WORD, OF_OPTIONS(mode), 0, 1, modes},
      .is_common = true,
      .jobs = ON_TASKS | ON_PROMPTS,
      .needs = SAMPLING},
@@ -236,10 +238,11 @@ const Option option_table[] = {
      .with = {"-n"},
      .unless = "MODEL",
      .jobs = ON_TASKS | ON_PROMPTS},
-    {.value = {"--answers", "FILE",
-               "the table of --tasks for lines of --prompts with what another program's model said; "
-               "- is standard input; needs no model",
-               TEXT, OF_OPTIONS(answers_path)},
+    {.value =
+         {"--answers", "FILE",
+          "the table of --tasks for lines of --prompts with what another program's model said; "
+          "- is standard input; needs no model",
+          TEXT, OF_OPTIONS(answers_path)},
      .job = JOB_ANSWERS,
      .not_with = "MODEL"},
     {.value = {"--min-accuracy", "A",
@@ -255,15 +258,17 @@ const Option option_table[] = {
                "scores and weights that the prompt's last query gives each key, by distance", PAIR,
                OF_OPTIONS(attn.head)},
      .job = JOB_ATTN},
-    {.value = {"--key", "[POSITION]",
-               "--attn takes the score of one key apart, less the mean key's: what each pair gives, "
-               "and what weight the key has if that pair alone gets another speed [the likeliest]",
-               TEXT, OF_OPTIONS(attn.key)},
+    {.value =
+         {"--key", "[POSITION]",
+          "--attn takes the score of one key apart, less the mean key's: what each pair gives, "
+          "and what weight the key has if that pair alone gets another speed [the likeliest]",
+          TEXT, OF_OPTIONS(attn.key)},
      .jobs = ON_ATTN},
-    {.value = {"--instead", "NAME",
-               "method whose speed that is, with its settings [yarn; none where the method in force "
-               "is not plain RoPE]",
-               TEXT, OF_OPTIONS(attn.instead_name)},
+    {.value =
+         {"--instead", "NAME",
+          "method whose speed that is, with its settings [yarn; none where the method in force "
+          "is not plain RoPE]",
+          TEXT, OF_OPTIONS(attn.instead_name)},
      .with = {"--key"},
      .about_rope = true,
      .jobs = ON_ATTN},
@@ -354,6 +359,7 @@ _Static_assert(sizeof(KvType) == sizeof(int), "a word is put in its place as an 
 
 const Options options_unsaid = {
     .steps = -1,
+    .mode = MODE_UNSAID,
     .text = {.sampling = {.temperature = 1, .top_p = 0.9}},
     .sessions = {.short_window = 128},
     .ppl = {.samples = 1},

@@ -78,7 +78,7 @@ typedef struct {
 
 // ---- all of it ----
 
-enum { MODE_GENERATE, MODE_CHAT };
+enum { MODE_UNSAID = -1, MODE_GENERATE, MODE_CHAT };
 enum { CACHE_LIST, CACHE_EMPTY };
 enum { MOST_OPTIONS = 96 };
 
@@ -93,7 +93,8 @@ typedef struct {
     bool ids;                             // it holds token ids
     int steps;                            // -1: not given; 0: the model's context
     int mode;                             // MODE_...
-    uint64_t seed;                        // 0: from the clock
+    bool is_bare;   // a text without a beginning, at a terminal: a model taught to chat chats
+    uint64_t seed;  // 0: from the clock
     // What is asked of each job.
     SessionOptions sessions;
     TextOptions text;
@@ -134,11 +135,18 @@ bool options_parse(int argc, char **argv, Options *options, Error *err);
 // and when options contradict each other, or one lacks another. An option that has no effect in the
 // job is warned of on standard error, and becomes what it is when it is not given.
 bool options_check(Options *options, Error *err);
+// Makes a chat that was begun without -m (is_bare) the text that was asked for, for a model that was
+// not taught to chat. Warns of what has an effect in chats alone.
+void options_write_text(Options *options);
 // Whether --rope is given, or, with a model, a setting that blocks of JSON have.
 bool options_say_block(const Options *options);
 // Prints --help: its first screen, or a topic. `program` is what it was called by, argv[0], and
 // `version` its title. False with the reason when there is no such topic.
 bool options_help(const char *program, const char *version, const char *topic, Error *err);
+
+// Fails for argv's word at `option`, which is no option, and the words after it (NULL ends them): with
+// what it is here if it is another program's, or with the nearest name ("": none). foreign_options.c
+bool fail_no_option(char **option, const char *nearest, Error *err);
 
 // ---- the table ----
 

@@ -2,6 +2,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../engines/engines.h"
 #include "options.h"
@@ -15,7 +16,7 @@ static const char *asked_by(const Options *o) {
     for (int i = 0; i < n_option_rows; i++) {
         if (o->said[i] && option_table[i].job) return option_table[i].value.option;
     }
-    return o->job == JOB_CHAT ? "-m chat" : NULL;
+    return o->job == JOB_CHAT && !o->is_bare ? "-m chat" : NULL;
 }
 
 static void warn_idle(const char *option, const char *how, const char *what) {
@@ -127,7 +128,7 @@ static bool check_one_job(const Options *o, Error *err) {
 
 // The job that the one asked for becomes by other options.
 static JobKind job_meant(const Options *o) {
-    if (o->job == JOB_TEXT && o->mode == MODE_CHAT) return JOB_CHAT;
+    if (o->job == JOB_TEXT && (o->mode == MODE_CHAT || o->is_bare)) return JOB_CHAT;
     if (o->job == JOB_CHECK && o->check.settings) return JOB_SETTINGS;
     return o->job == JOB_TASKS && o->prompts ? JOB_PROMPTS : o->job;
 }
@@ -245,12 +246,19 @@ static bool check_key(Options *o, Error *err) {
     a->by_pairs = is_given(o, "--key");
     a->position = -1;
     if (a->key && !setting_read(&position, a, "--key", a->key, err)) return false;
-    return !a->instead_name ||
-           one_method_parse("--instead", a->instead_name, &a->instead, err);
+    return !a->instead_name || one_method_parse("--instead", a->instead_name, &a->instead, err);
+}
+
+void options_write_text(Options *o) {
+    o->job = JOB_TEXT;
+    o->is_bare = false;
+    drop_idle(o);
 }
 
 bool options_check(Options *o, Error *err) {
     if (!check_one_job(o, err)) return false;
+    o->is_bare = o->job == JOB_TEXT && o->mode == MODE_UNSAID && !o->text.prompt &&
+                 !o->prompt_file && isatty(STDIN_FILENO);
     o->job = job_meant(o);
     if (!rows_are_named(err)) return false;
     if (!check_json(o, err) || !check_model_given(o, err) || !check_engines(o, err)) return false;

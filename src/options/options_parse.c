@@ -7,64 +7,6 @@
 #include "../base/names.h"
 #include "options.h"
 
-// What llama2.c's relatives, llama.cpp, Hugging Face and vLLM call an option, and what it is called
-// here.
-static const struct {
-    const char *theirs, *ours;
-} other_names[] = {
-    {"--temperature", "-t"},
-    {"--temp", "-t"},
-    {"-temp", "-t"},
-    {"--top-p", "-p"},
-    {"--top-k", "-k"},
-    {"--seed", "-s"},
-    {"--steps", "-n"},
-    {"--n-predict", "-n"},
-    {"--ctx-size", "-n"},
-    {"-c", "-n"},
-    {"--max-tokens", "-n"},
-    {"--max-new-tokens", "-n"},
-    {"--max-length", "-n"},
-    {"--max-model-len", "-n"},
-    {"--prompt", "-i"},
-    {"--file", "-f"},
-    {"--tokenizer", "-z"},
-    {"--chat", "-m chat"},
-    {"--conversation", "-m chat"},
-    {"--interactive", "-m chat"},
-    {"-cnv", "-m chat"},
-    {"--system-prompt", "-y"},
-    {"-sys", "-y"},
-    {"--perplexity", "--ppl"},
-    {"--cache-type-k", "--kv"},
-    {"-ctk", "--kv"},
-    {"--kv-cache-dtype", "--kv"},
-    {"--rope-scaling", "--rope"},
-    {"--rope-type", "--rope"},
-    {"--rope-scale", "--factor"},
-    {"--rope-freq-scale", "--factor"},
-    {"--rope-freq-base", "--theta"},
-    {"--rope-theta", "--theta"},
-    {"--yarn-orig-ctx", "--train-ctx"},
-    {"--yarn-attn-factor", "--attn-factor"},
-    {"--yarn-beta-fast", "--beta-fast"},
-    {"--yarn-beta-slow", "--beta-slow"},
-    {"--grp-attn-n", "--group"},
-    {"--grp-attn-w", "--near"},
-    {"--hf-overrides", "--rope-config"},
-};
-
-// What another program's option is called here, or NULL. Some write _ for -.
-static const char *our_name(const char *word) {
-    char name[32];
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
-    for (char *c = name; *c; c++)
-        if (*c == '_') *c = '-';
-    for (size_t i = 0; i < sizeof other_names / sizeof other_names[0]; i++)
-        if (strcasecmp(name, other_names[i].theirs) == 0) return other_names[i].ours;
-    return NULL;
-}
-
 // Options that were removed, in which version, and what does their work.
 static const struct {
     const char *name, *version, *instead;
@@ -78,11 +20,11 @@ static const struct {
     {"--reads", "6.0", "tools/search.py --reads K"},
 };
 
-static bool fail_no_option(const char *word, const char *nearest, Error *err) {
+// Fails for a word that is no option: one that was removed, -n20, another program's, or a typing error.
+static bool fail_unknown_option(char **option, const char *nearest, Error *err) {
     char apart[40], name[3];
-    const char *other;
+    const char *word = option[0], *other;
     snprintf(name, sizeof name, "%s", word);
-    if (our_name(word)) nearest = our_name(word);
     bool holds_value = word[1] != '-' && word[2] && strchr("0123456789.", word[2]);  // -n20
     if (holds_value && option_find(name, &other) >= 0) {
         snprintf(apart, sizeof apart, "%s %.30s", name, word + 2);
@@ -94,7 +36,7 @@ static bool fail_no_option(const char *word, const char *nearest, Error *err) {
             return fail(err, "%s was removed in version %s (%s)", removed_options[i].name,
                         removed_options[i].version, removed_options[i].instead);
     }
-    return fail_unknown(err, "there is no option", word, nearest, "see --help");
+    return fail_no_option(option, nearest, err);
 }
 
 static bool takes(const Setting *option, const char *argument) {
@@ -149,13 +91,18 @@ static void note_given(Options *o, int number) {
     if (row->about_rope) o->about_rope = name;
 }
 
-// llama.cpp takes the prompt after -p and the model after -m. False with the reason, and with a
-// hint where this may be meant.
+// llama.cpp takes the prompt after -p, the model after -m, and -1 for no limit and for a seed of the
+// clock. False with the reason, and with a hint where this may be meant.
 static bool hint_at_letters(const char *option, const char *text, Error *err) {
     bool is_prompt = strcmp(option, "-p") == 0 && text[strspn(text, "0123456789.,eE+-")];
     bool is_model = strcmp(option, "-m") == 0 && strchr(text, '.');
     if (is_prompt) return fail(err, "%s (a prompt follows -i)", err->text);
     if (is_model) return fail(err, "%s (a model file follows no option)", err->text);
+    bool is_none = strcmp(text, "-1") == 0 || strcmp(text, "-2") == 0;
+    if (is_none && strcmp(option, "-n") == 0)
+        return fail(err, "%s (0 is the model's context)", err->text);
+    if (is_none && strcmp(option, "-s") == 0)
+        return fail(err, "%s (0 is from the clock)", err->text);
     return false;
 }
 
@@ -163,7 +110,7 @@ static bool hint_at_letters(const char *option, const char *text, Error *err) {
 static bool read_option(char **argv, int *at, Options *o, Error *err) {
     const char *nearest, *word = argv[*at], *next = argv[*at + 1];
     int number = option_find(word, &nearest);
-    if (number < 0) return fail_no_option(word, nearest, err);
+    if (number < 0) return fail_unknown_option(argv + *at, nearest, err);
 
     const Setting *option = option_value(number);
     const char *equals = strncmp(word, "--", 2) == 0 ? strchr(word, '=') : NULL;

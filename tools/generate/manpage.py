@@ -12,8 +12,9 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 OPTIONS, ROPE_SETTINGS = 'src/options/option_table.c', 'src/rope_settings.c'
 OF_THE_SOURCES = 'In a browser', 'Building', 'Tested'  # sections about what is not installed
 INSTALLED = r'(model\.bin|tokenizer\.bin|book\.txt|docs/.*|README\.md|CHANGELOG\.md|LICENSE)'
-FILES = ('model.bin and tokenizer.bin, a small Llama that was trained on 512 positions, and book.txt, a story. The '
-         'commands of this page that read these run in this folder.')
+FILES = 'model.bin and tokenizer.bin, a small Llama that was trained on 512 positions, and book.txt, a story.'
+WHERE = ('The commands of this page read model.bin, tokenizer.bin and book.txt. Where the current folder has no file '
+         'of such a name, the one in `%s` is read, and standard error says so.')
 DOCUMENTS = 'README.md, CHANGELOG.md and LICENSE. The documents that this page names are in docs.'
 BOLD, ITALIC, ROMAN = '\\fB', '\\fI', '\\fR'
 
@@ -146,7 +147,9 @@ def page(markdown, name, version, data, documents):
                 escaped(name + '-export'), escaped('checkpoint model.bin'), '.br', '.B ' + escaped(name + '-probe'),
                 escaped('URL model.bin'), '.SH DESCRIPTION')
     title = ''
-    for part in sections(markdown):
+    for i, part in enumerate(sections(markdown)):
+        if i == 1:
+            yield from ('.PP', inline(WHERE % data))
         if part.startswith('## '):
             if title == '## Options':
                 yield '.SS All options'
