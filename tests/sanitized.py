@@ -25,7 +25,7 @@ JOBS = {
     'generate': (['-n', 'N', '-i', 'Once upon a time', '-s', 1, '--ignore-eos'], ''),
     'chat': (['-m', 'chat', '-n', 'N', '-y', 'Be brief.', '-s', 1], 'Hello!\nWho are you?\n'),
     'check': (['--check', 'TEXT', '-n', 'N', '--budget', 2], ''),
-    'check-all': (['--check', 'TEXT', '-n', 'N', '--budget', 3, '--max-cache', 0, '--whole',
+    'check-all': (['--check', 'TEXT', '-n', 'N', '--budget', 3, '--max-cache', 0, '--effort', 2,
                    '--like', 'MODEL', '--rope', 'none'], ''),
     'check-settings': (['--check', '-n', 'N', '--settings'], ''),
     'check-settings-far': (['--check', '-n', 1 << 30, '--settings', '--rope', 'streaming'], ''),

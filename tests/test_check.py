@@ -17,7 +17,7 @@ from common import (EXPORT, FIELDS, ROOT, SHARED, case, check, compiled, config,
 
 MODEL, SIBLING = (os.path.join(ROOT, name) for name in ('model.bin', 'model-8k.bin'))
 TOKENIZER = os.path.join(ROOT, 'tokenizer.bin')
-COLUMNS = ['check', 'length', 'value', 'se', 'limit', 'verdict', 'budget']
+COLUMNS = ['check', 'length', 'value', 'se', 'limit', 'verdict', 'tokens']
 YES, NO, TROUBLE, UNDECIDED = range(4)
 
 
@@ -26,16 +26,13 @@ def verdict_of(result):
     _, header, rows = table(result.out)
     check(header == COLUMNS, 'the columns of --check', header)
     last = result.out.splitlines()[-1]
-    words = {YES: r'# holds to \d+: read whole( to \d+, through a window beyond)?(; \S.*)?', NO: r'# fails at \d+: \S.*',
+    words = {YES: r'# holds to \d+(, \S.*)?(; \S.*)?', NO: r'# fails at \d+: \S.*',
              UNDECIDED: r'# undecided at \d+: \S.*'}.get(result.status, 'no such status')
     check(re.fullmatch(words, last), 'the last line of --check', (result.status, last))
-    for row in rows:
-        check((row['verdict'] in ('undecided',)) >= (row['budget'] != '-'), 'a budget for what is undecided', row)
     return result.status, last[2:], {(r['check'], int(r['length'])): r['verdict'] for r in rows}
 
-
 def judge(model, *options):
-    return verdict_of(run(model, '--check', '-z', TOKENIZER, '--budget', 600, *options, timeout=600))
+    return verdict_of(run(model, '--check', '-z', TOKENIZER, *options, timeout=600))
 
 
 def judge_settings(model, *options, n=512):
@@ -58,7 +55,7 @@ def changed(source, name, **fields):
 
 def passes(what, n, found):
     status, last, rows = found
-    check(status == YES and last.split()[2].strip(':') == str(n) and set(rows.values()) <= {'ok', 'unknown', 'beyond'},
+    check(status == YES and re.match(r'holds to %d\b' % n, last) and set(rows.values()) <= {'ok', 'unknown', 'beyond', 'differs'},
           '%s passes' % what, found)
 
 
@@ -73,12 +70,12 @@ def test_good_models():
     test_tables.py wipes."""
     result = run(SIBLING, '--check', '-n', 1024)
     passes('model-8k.bin', 1024, verdict_of(result))
-    timed = [line.split(':') for line in result.err.splitlines() if re.fullmatch(r'run: .*: [\d.]+ of 60 s', line)]
+    timed = [re.fullmatch(r'run: (.*): (\d+) tokens, [\d.]+ s', line) for line in result.err.splitlines()]
     rows = ['%s %s' % (r['check'], r['length']) for r in table(result.out)[2] if (
         r['check'] not in ('reach', 'context', 'method', 'factor'))]
-    check([name.strip() for _, name, _ in timed] == rows and len(rows) > 5, 'a line a step', (timed, rows))
-    seconds = [float(time.split()[0]) for _, _, time in timed]
-    check(seconds == sorted(seconds), 'the time that has gone by', seconds)
+    check([line[1] for line in timed if line] == rows and len(rows) > 5, 'a line a step', (result.err, rows))
+    tokens = [int(line[2]) for line in timed if line]
+    check(tokens == sorted(tokens) and tokens[0] > 0, 'the tokens that were read', tokens)
 
 
 @takes_long
@@ -112,7 +109,7 @@ def story(words):
 def test_a_short_file():
     """After a FILE that is shorter than -n comes the story, and plain English after that."""
     text = write(in_work('page.txt'), story(1100))
-    found = verdict_of(run(SIBLING, '--check', text, '-n', '2k', '--budget', 600))
+    found = verdict_of(run(SIBLING, '--check', text, '-n', '2k'))
     check(found[0] == YES, 'a page of text for 2,048 positions', found)
 
 
@@ -120,70 +117,57 @@ def test_a_short_file():
 @takes_long
 def test_one_text_two_readings():
     """Where nothing but positions is compared, what does not change them has a ratio of 1 and no error."""
-    for options in ('--rope', 'dynamic-yarn', '-n', 1024),:
-        rows = table(run(MODEL, '--check', *options).out)[2]
-        short = [(r['value'], r['se'], r['verdict']) for r in rows if r['check'] == 'short-texts']
-        check(short == [('1', '0', 'ok')], 'short texts with %s' % (options,), short)
+    rows = table(run(MODEL, '--check', '--rope', 'dynamic-yarn', '-n', 1024).out)[2]
+    cost = [(r['value'], r['se'], r['verdict']) for r in rows if r['check'] == 'cost']
+    check(cost == [('1', '0', 'ok')], 'what dynamic-yarn costs within the trained length', cost)
+
+def ids_of(path):
+    """All tokens of a short text, by --ppl with as many positions as there are."""
+    for n in range(200, 60, -1):
+        result = run(MODEL, '--ppl', path, '-n', n, '--samples', 1, '--per-token', '--tsv', '--rope', 'none')
+        if result.status == 0:
+            return [int(r['token']) for r in table(result.out)[2]]
+    raise AssertionError('a text of 60 to 90 tokens')
 
 
 def test_values():
-    """Where a text is too short to hide facts in it, perplexity is that of --ppl: of its second half, relative to the
-    same tokens after as many before them alone."""
-    text = write(in_work('stretch.txt'), story(400))
+    """A rung is what --ppl says of the last tokens after all of the text, beside the same after half of it."""
+    path = write(in_work('stretch.txt'), story(48))
+    ids = ids_of(path)
+    check(64 <= len(ids) < 80, 'a text for one sample', len(ids))
 
-    def per_token(path, n, *more):
-        rows = table(good(MODEL, '--ppl', path, '-n', n, '--samples', 1, '--per-token', '--tsv', '--rope', 'none', *more).out)[2]
-        return [(int(r['token']), float(r['nll'])) for r in rows]
-    whole = per_token(text, 64)
-    tokens = [token for token, _ in whole]  # of positions 1 to 63
-    differences = []
-    for start in 48, 32:
-        part = write(in_work('part.ids'), ' '.join(map(str, [1] + tokens[start - 32:start + 15])))
-        alone = per_token(part, 48, '--ids')[31:]
-        assert [token for token, _ in alone] == tokens[start - 1:start + 15]
-        differences += [whole[start - 1 + i][1] - nll for i, (_, nll) in enumerate(alone)]
-    ratio = math.exp(statistics.mean(differences))
-    rows = {(r['check'], r['length']): r for r in
-            table(run(MODEL, '--check', text, '-n', 64, '--rope', 'none', '--budget', 600).out)[2]}
+    def nll(n):
+        part = write(in_work('part.ids'), ' '.join(map(str, [1] + ids[len(ids) - n + 1:])))
+        rows = table(good(MODEL, '--ppl', part, '--ids', '-n', n, '--samples', 1, '--per-token', '--tsv', '--rope', 'none').out)[2]
+        return [float(r['nll']) for r in rows][-16:]
+    ratio = math.exp(statistics.mean(a - b for a, b in zip(nll(64), nll(32))))
+    rows = {(r['check'], r['length']): r for r in table(run(MODEL, '--check', path, '-n', 64, '--rope', 'none').out)[2]}
     check(abs(float(rows['perplexity', '64']['value']) / ratio - 1) < 2e-3, 'perplexity', (rows, ratio))
 
-
-def alike(a, b, tolerance):
-    """Whether two cells are the same, or numbers that are nearly so."""
-    return a == b or '-' not in (a, b) and math.isclose(float(a), float(b), rel_tol=tolerance)
-
-
-@takes_long
-def test_more_time_decides_more():
-    """Whatever the budget and the machine's speed: what is decided is decided alike, by the same numbers to 1 %: a row
-    may be judged before all of its stretches are read."""
+def test_one_verdict():
+    """Whatever the machine's speed and the budget: what is decided is decided alike, by the same numbers, after the same
+    tokens. A budget that was not enough is answered with one that is larger, and does for what is told."""
     program = made_up_clock()
-    long, short = (3, 8, 20, 45, 110), (3, 12, 40)
-    for model, budgets, options in ((MODEL, long, ('--rope', 'none', '-n', 2048)),
-                                    (MODEL, long, ('--rope', 'yarn', '-n', 4096)), (SIBLING, long, ('-n', 4096)),
-                                    (MODEL, long, ('--rope', 'ntk', '-n', 8192)),
-                                    (MODEL, short, ('--rope', 'none', '-n', 768)),
-                                    (MODEL, short, ('--rope', 'none', '-n', 1024)),
-                                    (MODEL, short, ('--rope', 'linear', '--factor', 1.5, '-n', 768))):
-        decided, answers = {}, []
-        for budget in budgets:
+    for model, options in ((MODEL, ('--rope', 'none', '-n', 768)), (SIBLING, ('-n', 1024))):
+        whole = table(run(model, '--check', *options).out)[2]
+        named = []
+        for budget in 0.5, 4, 9:
             result = run(0.001, 1e9, 1, model, '--check', '--budget', budget, *options, program=program, timeout=600)
-            answers.append(result.status)
-            for row in table(result.out)[2]:
-                if row['verdict'] == 'undecided':
-                    continue
-                what = row.pop('check'), row.pop('length')
-                first = decided.setdefault(what, row)
-                # Where a short text finds too few keys to compare with, any number of them may have been asked.
-                same = row['verdict'] == 'unknown' or alike(first['value'], row['value'], 0.01)
-                check(first['verdict'] == row['verdict'] and same, '%s at %s is decided once' % what, (first, row))
-        known = [status for status in answers if status != UNDECIDED]
-        check(known and len(set(known)) == 1 and answers[-len(known):] == known, 'one answer', (options, answers))
-
+            rows = table(result.out)[2]
+            decided = [r for r in rows if r['verdict'] != 'undecided']
+            check(all(r in whole for r in decided), 'what is decided within %s s' % budget, (decided, whole))
+            said = re.match(r'# undecided at \d+: --budget ([\d.]+)', result.out.splitlines()[-1])
+            check((result.status == UNDECIDED) == bool(said), 'a budget is named', result.out)
+            if said:
+                named.append(float(said[1]))
+                check(named[-1] >= 2 * budget, 'a larger budget', (budget, said[0]))
+        check(named, 'some budget is too small', options)
+        result = run(0.001, 1e9, 1, model, '--check', '--budget', 100 * named[-1], *options, program=program, timeout=600)
+        check(table(result.out)[2] == whole, 'what a large budget decides', result.out)
 
 @takes_long
 def test_same_for_any_seed_and_threads():
-    results = [re.sub('run: .*', '', run(SIBLING, '--check', '-n', 1024, '--budget', 600, *options).out)
+    results = [re.sub('run: .*', '', run(SIBLING, '--check', '-n', 1024, *options).out)
                for options in (('-s', 7, '--threads', 1), ('-s', 8, '--threads', 2))]
     check(len(set(results)) == 1, 'the same table', results)
 
@@ -192,7 +176,8 @@ def test_same_for_any_seed_and_threads():
 def test_none_past_the_context():
     found = judge(changed(MODEL, 'claims.bin', seq_len=2048, train_ctx=2048))
     fails('a file that claims what it was not trained for', found, 'perplexity')
-    check(re.match(r'fails at (1024|2048): ', found[1]) and re.search('; holds to (512|1024)$', found[1]),
+    check(re.match(r'fails at (1024|2048): after (1024|2048) tokens the same words are 1\.\d\d \+- 0\.\d\d times as hard as '
+                   r'after (512|1024) \(at most 1\.10\); holds to (512|1024)$', found[1]),
           'and how far it holds', found[1])
 
 
@@ -337,7 +322,7 @@ def test_between_lengths():
 def test_reach():
     """Settings that are made for fewer positions pass where reading shows that they hold, and only there."""
     status, last, rows = judge(MODEL, '-n', 768, '--rope', 'none')
-    check(status == YES and rows[('reach', 768)] == 'beyond' and last == 'holds to 768: read whole', 'none at 768', last)
+    check(status == YES and rows[('reach', 768)] == 'beyond' and last.startswith('holds to 768'), 'none at 768', last)
     status, last, rows = verdict_of(run(0.001, 1e9, 1, MODEL, '--check', '-n', 768, '--rope', 'none', '--budget', 0.05,
                                         program=made_up_clock()))
     check(status == UNDECIDED and rows[('reach', 768)] == 'undecided', 'too little time is no failure', (last, rows))
@@ -347,13 +332,21 @@ def test_reach():
 @takes_long
 def test_words():
     """The last line says what is wanted, which limit binds, of what a ratio is, and speaks of -n."""
-    def last(model, *options):
-        return judge(model, *options)[1]
-    base = last(changed(MODEL, 'base.bin', theta=1000.0))
+    base = judge(changed(MODEL, 'base.bin', theta=1000.0))[1]
     check(re.fullmatch(r'fails at 512: with a theta of 8000 it reads short texts better: as it is, their perplexity is \S+ '
                        r'(?:\+- \S+|\(\S+ to \S+\)) times as high \(at most 1\.05\)', base), 'which theta', base)
-    check(last(SIBLING, '--theta', 13000, '-n', 1024) == 'fails at 1024: theta 13000 (the model has 10000)', 'a theta')
 
+
+def test_what_differs_from_the_file():
+    """What is asked for and is not the file's is read, and said: the text judges it."""
+    for options, said in ((('--theta', 10001), 'theta 10001 (the model has 10000)'),
+                          (('--factor', 8), 'factor 8 (the model has 16)')):
+        status, last, rows = judge(SIBLING, '-n', 512, *options)
+        check(status == YES and last.endswith('; ' + said) and 'differs' in rows.values(), said, (last, rows))
+    claims = changed(SIBLING, 'half.bin', factor=8.0)
+    status, last, rows = judge(claims, '-n', 512)
+    check(status == YES and rows['context', 512] == 'differs' and last.endswith('; context 8192 (4096 at most, by its factor)'),
+          'a file that claims more than its factor gives', last)
 
 def test_factors():
     fails('a factor too small', judge_settings(MODEL, '--rope', 'yarn', '--factor', 2, '-n', 2048), 'reach')
@@ -379,10 +372,9 @@ def test_another_factor():
 
 def test_linear_untuned():
     found = judge(changed(MODEL, 'linear.bin', rope_method=1, factor=16.0, seq_len=8192), '-n', 1024)
-    fails('linear untuned', found, 'short-texts')
-    words = (r'fails at 512: the perplexity of short texts is \d\.\d+ (?:\+- \d\.\d\d|\(\S+ to \S+\)) times that by plain RoPE '
-             r'\(at most 1\.25\)')
-    check(re.fullmatch(words, found[1]), 'it holds to nothing', found)
+    fails('linear untuned', found, 'cost')
+    check(re.fullmatch(r'fails at 512: texts of 512 tokens are \d\.\d+ (?:\+- \d\.\d\d|\(\S+ to \S+\)) times as hard as with '
+                       r'plain RoPE \(at most 1\.50\)', found[1]), 'it holds to nothing', found)
 
 
 @takes_long
@@ -391,14 +383,6 @@ def test_stale_keys():
     fails('stale keys', found, 'step-by-step')
     check(found[1].startswith('fails at 1024: read step by step, as in generation, ') and found[2].get(('step-by-step', 1024)) == 'fail',
           'shorter texts are read step by step, too', found)
-
-
-@takes_long
-def test_what_fails_at_any_length():
-    """Nothing is said to hold where a shorter text would fail for the same reason."""
-    found = judge(SIBLING, '--theta', 13000, '-n', 1024)
-    fails('another base', found, 'theta')
-    check(found[1] == 'fails at 1024: theta 13000 (the model has 10000)', 'and nothing holds', found[1])
 
 
 @takes_long
@@ -418,30 +402,14 @@ def test_a_method_that_is_lost():
     fails('model-8k.bin without its method', lost)
 
 
-@takes_long
-def test_sliding_layers():
-    """Layers that turn by settings of their own keep their window. What is read through one says what a whole text says."""
-    data, flags = read(MODEL), bytes([4, 4, 1, 4, 4, 1])
-    fields = dict(version=5, sliding_window=128, layer_table=1, sliding_rope=1, sliding_theta=10000.0,
-                  sliding_train_ctx=512, sliding_truncate=1)
-    head = bytearray(data[:256] + bytes(256))
-    for field, offset, kind, _ in FIELDS:
-        if field in fields:
-            struct.pack_into('<' + kind, head, offset, fields[field])
-    path = write(in_work('sliding.bin'), bytes(head) + flags + bytes(64 - len(flags)) + data[256:])
-    rows = through_window(path, 8192, 150, '-z', TOKENIZER, '--rope', 'yarn')[1]
-    windows = {length: float(r['value']) for (name, length), r in rows.items() if name == 'window'}
-    check(len(windows) > 0 and all(abs(value - 1) < 0.06 for value in windows.values()), 'a window and whole texts', rows)
-
-
 def test_full_layers_that_do_not_turn():
     """Where all that turns has a window, no length is too long for the angles: no row asks, and nothing warns."""
     if lacks('models/layers-nope.bin'):
         return
     model = os.path.join(ROOT, 'models/layers-nope.bin')
-    result = run(model, '--check', '-n', 4096, '-z', TOKENIZER, '--budget', 600, timeout=600)
+    result = run(model, '--check', '-n', 4096, '-z', TOKENIZER, timeout=600)
     last = result.out.splitlines()[-1]
-    check(result.status == 0 and last.startswith('# holds to 4096: read whole') and 'reach\t' not in result.out, 'NoPE holds', last)
+    check(result.status == 0 and last.startswith('# holds to 4096') and 'reach\t' not in result.out, 'NoPE holds', last)
     for method, told in (('none', False), ('yarn', True), ('streaming', False)):
         result = run(model, '--ppl', os.path.join(ROOT, 'book.txt'), '-n', 512, '-z', TOKENIZER, '--rope', method)
         check(('rope %s: no effect' % method in result.err) == told and 'times the trained' not in result.err,
@@ -525,8 +493,8 @@ def test_longrope_temperature():
         write_model(in_work('lists.bin'), c, random_weights(c, 1))
         return in_work('lists.bin')
     write_tokenizer(in_work('bytes.tokenizer.bin'))
-    # Where the block gives another, keys decide (CoPE as lists has 1); settings alone do not hold.
-    for attention, verdict, *more in ((0.0, 'ok'), (1.1547, 'ok'), (1.0, 'unknown'), (1.5, 'unknown'),
+    # Where the block gives another, the text decides (CoPE as lists has 1); settings alone do not hold.
+    for attention, verdict, *more in ((0.0, 'ok'), (1.1547, 'ok'), (1.0, 'differs'), (1.5, 'differs'),
                                       (1.0, 'fail', '--settings'), (1.1547, 'ok', '--settings')):
         result = run(lists(attention_factor=attention), '--check', '-z', in_work('bytes.tokenizer.bin'), *more)
         row = next(r for r in table(result.out)[2] if r['check'] == 'temperature')
@@ -540,7 +508,7 @@ def test_no_keys():
         return
     status, last, rows = judge(os.path.join(ROOT, 'models/none.bin'), '-n', 512)
     check(status == YES and rows['passkeys', 512] == 'unknown' and last == (
-        'holds to 512: read whole; keys were not judged: it does not find them in a short text'), 'no keys', last)
+        'holds to 512; keys were not judged: it does not find them in a short text'), 'no keys', last)
 
 
 def test_too_few_positions():
@@ -548,95 +516,27 @@ def test_too_few_positions():
 
 
 def test_budget():
-    """What no longer fits is said, with the budget that it takes."""
+    """What the budget ends is said, with one that should do; what is open is no failure, and not worded as one."""
     result = run(SIBLING, '--check', '-n', 8192, '--budget', 0.3, timeout=300)
     status, last, rows = verdict_of(result)
-    left = [r for r in table(result.out)[2] if r['verdict'] == 'undecided']
-    # On a fast machine all that was begun may be decided.
-    check(all(re.fullmatch(r'\d[\d.]*', r['budget']) for r in left), 'what was left out', result.out)
-    check(status == UNDECIDED and re.match(r'undecided at 8192: --budget \d', last), 'what all takes', last)
+    said = re.match(r'undecided at 8192: --budget (\d+\.?\d*)', last)
+    check(status == UNDECIDED and said and float(said[1]) > 0.6, 'what all takes', last)
+    check('fails' not in last and 'Wrongly' not in last and 'better' not in last, 'open rows', last)
 
 
-@takes_long
-def test_whole():
-    whole = ('--check', '-n', 1024, '--rope', 'yarn', '--budget', 300, '--whole')
-    status, last, rows = verdict_of(run(MODEL, *whole, timeout=400))
-    check(status == YES and last == 'holds to 1024: read whole' and 'ok' in (rows['keys', 1024], rows.get(('passkeys', 1024))),
-          '--whole when all was read', (last, rows))
-
-
-def test_costs():
-    """--budget 0 says what each length takes, and judges nothing."""
-    result = run(SIBLING, '--check', '-n', 131072, '--budget', 0)
-    _, header, rows = table(result.out)
-    check(result.status == 0 and header == ['length', 'window_seconds', 'whole_seconds', 'megabytes']
-          and [int(r['length']) for r in rows] == [512 << i for i in range(9)], 'the table of costs', result.out)
-    for column in header[1:]:
-        values = [float(r[column]) for r in rows]
-        check(0 < values[0] and values == sorted(values), column + ' rises with the length', values)
-    ids = write(in_work('ids.txt'), '5 ' * 2048)
-    said = 'run: 2048 positions, %s MB of memory' % rows[2]['megabytes']
-    check(said in good(SIBLING, '--ppl', ids, '--ids', '-n', 2048).err, 'the memory of a session', said)
-
-
+def test_effort():
+    """A row that the usual number of texts does not decide asks for more of them, and a text that is too short for
+    another one."""
+    one_line(run(MODEL, '--check', '--effort', 0), TROUBLE, 'no effort', '--effort')
+    page = write(in_work('page.txt'), story(500))
+    status, last, rows = verdict_of(run(MODEL, '--check', page, '-n', 1024, '--rope', 'yarn', '--factor', 1.3, '--effort', 0.25))
+    check(status != YES or 'undecided' not in rows.values(), 'an open row is no yes', (last, rows))
+    if status == UNDECIDED:
+        check(re.match(r'undecided at 1024: (--effort \S+|--check FILE with another text); (base|perplexity) at \d+ not decided: \S+ \+- '
+                       r'\S+ so far, at most 1\.\d+', last), 'what is open', last)
 
 def made_up_clock():
     return compiled('tests/test_check.c', 'same', '-Wl,--wrap=now_seconds,--wrap=transformer_forward')
-
-
-def through_window(model, n, budget, *options, per_token='0.001:100'):
-    """The result and rows on a clock by which a whole text of that length takes too long."""
-    result = run(per_token, 1e9, 1, model, '--check', '-n', n, '--budget', budget, *options, program=made_up_clock(), timeout=600)
-    return result, {(r['check'], int(r['length'])): r for r in table(result.out)[2]}
-
-
-@takes_long
-def test_through_a_window():
-    """What whole texts are too long for is read through a window, once that has come to what whole texts say at three
-    lengths. It says what a whole text says, and no more where keys are not found."""
-    result, rows = through_window(SIBLING, 8192, 150)
-    last = result.out.splitlines()[-1]
-    windows = [float(row['value']) for (name, _), row in rows.items() if name == 'window']
-    check(len(windows) == 3 and all(abs(value - 1) < 0.06 for value in windows), 'held against whole texts', rows)
-    whole = table(run(SIBLING, '--check', '-n', 8192, '--budget', 600, timeout=600).out)[2]
-    found = next(float(row['value']) for row in whole if row['check'] == 'perplexity')
-    check(abs(math.log(float(rows['perplexity-window', 8192]['value']) / found)) < 0.2, 'as a whole text says', (rows, found))
-    check(result.status == UNDECIDED and re.match(r'# undecided at 8192: --budget \d+.*; holds to 2048$', last), 'its words',
-          last)
-
-
-def test_a_busy_moment():
-    """While the speed is measured the machine is a hundred times slower, or stops for some seconds later on."""
-    program = made_up_clock()
-    for slower, times in ('0.02:4', 100), ('0:3', 300), ('8:9', 15):
-        result = run(0.003, slower, times, MODEL, '--check', '-n', 2048, '--rope', 'none', '--budget', 120,
-                     program=program, timeout=600)
-        check(result.status == NO and result.out.splitlines()[-1].startswith('# fails at 2048'),
-              'decided although the machine was %d times slower from %s s on' % (times, slower), result.out[-300:])
-
-
-@takes_long
-def test_slow_clocks():
-    """On machines made up in test_check.c, from one that reads 20,000 tokens a second to one that reads one, steady
-    ones and ones that become slower: the budget is kept to a tenth."""
-    program = made_up_clock()
-    seen = set()
-    for per_token, n, budget in ((5e-5, 1024, 1), (0.0015, 4096, 60), (0.01, 8192, 60),
-                                 (0.0035, 131072, 60), (0.1, 131072, 60), (0.3, 131072, 60), (1, 131072, 60),
-                                 (0.1, 131072, 5)):
-        for slower_from, times in (1e9, 1), (budget / 3, 3), (0.9 * budget, 4), (budget / 10, 0.3):
-            what = '%g s a token, %g times from %g s on, budget %g' % (per_token, times, slower_from, budget)
-            result = run(per_token, slower_from, times, MODEL, '--check', '-n', n, '--rope', 'yarn', '--budget', budget,
-                         program=program, timeout=600)
-            took = float(result.err.splitlines()[-1].split()[1])
-            last = result.out.splitlines()[-1]
-            undecided_first = result.err.startswith('run: --budget')
-            check(took <= 1.1 * budget and (last.startswith(('# holds to', '# fails at', '# undecided at'))
-                                            or undecided_first), what, (took, last, result.err[-200:]))
-            rows = [] if undecided_first else table(result.out)[2]
-            seen |= {(r['check'], r['verdict']) for r in rows}
-    check({(name, verdict) for name in ('short-perplexity', 'keys', 'passkeys')
-           for verdict in ('ok', 'undecided')} <= seen, 'all kinds of rows fit or are left out', seen)
 
 
 @takes_long

@@ -504,7 +504,7 @@ def test_warnings():
 
 
 def test_warnings_of_another_method():
-    """Wherever a model runs with a method for which --check has a row that fails."""
+    """Wherever a model runs with a method for which --check has a row that differs."""
     ids = write(in_work('tuned.txt'), ' '.join(map(str, random_ids(60, 40, 2))))
     for own, dynamic in (('yarn', 0), ('yarn', 1), ('linear', 0), ('none', 0)):
         m = alphabet(train_ctx=32, seq_len=32, method=own, rope_dynamic=dynamic, factor=float(own != 'none'))
@@ -512,7 +512,7 @@ def test_warnings_of_another_method():
         for rope in (None, 'none', 'linear', 'yarn', 'dynamic-yarn', 'yarn+dca', 'dca', block):
             options = ('--rope-config', block) if rope == block else ('--rope', rope) if rope else ()
             rows = [r for r in table(run(m, '--check', '-n', 32, *options).out)[2] if r['check'] == 'method']
-            bad = [r['verdict'] for r in rows] == ['fail']
+            bad = [r['verdict'] for r in rows] == ['differs']
             for job in (('-t', 0, '-i', 'x', '-n', 9), ('--ppl', ids, '--ids', '-n', 32),
                         ('--passkey', '-n', 400, '--trials', 1)):
                 err = good(m, *job, *options).err
@@ -529,7 +529,7 @@ def test_warnings_of_another_method():
 TEXT_ONLY = {'-t': 1, '-p': 0.5, '-k': 3, '--min-p': 0.1, '-m': 'generate', '-y': 'x', '--ignore-eos': None}
 SESSION_RUNS = {'--activations': 'f32', '--plain': None}
 SESSION = {'--kv': 'q8', **SESSION_RUNS}
-NEEDS = {'--ids': None, '--per-token': None, '--samples': 2, '--stepwise': None, '--budget': 5, '--whole': None,
+NEEDS = {'--ids': None, '--per-token': None, '--samples': 2, '--stepwise': None, '--budget': 5, '--effort': 2,
          '--trials': 2, '--min-accuracy': 0.9, '--plot': None}
 
 
@@ -611,7 +611,7 @@ def test_options_without_effect():
     without = {'--piece': 'without --spread', '-y': 'without -m chat', '--tsv': 'on a text',
                '--stale-keys': 'without --ppl or --check or --next', '--plot': 'without --explain'}
     for names, needed in (('--per-token --samples', '--ppl'), ('--ids --stepwise', '--ppl or --next'),
-                          ('--budget --whole', '--check'),
+                          ('--budget --effort', '--check'),
                           ('--trials', '--passkey or --tasks'), ('--min-accuracy', '--passkey or --tasks or --answers')):
         without.update({name: 'without ' + needed for name in names.split()})
     for job, idle, other in (
@@ -624,7 +624,7 @@ def test_options_without_effect():
             (('--explain', '-n', 30), {**TEXT_ONLY, **SESSION_RUNS, '-f': 'none.txt', '--spread': 999, '--threads': 1,
                                        '-z': 'none.bin', '--samples': 3}, {}),
             (('--attn', '0.0', '-i', 'abc'), {**TEXT_ONLY, '-s': 2, '--per-token': None}, {}),
-            (('--rope-json',), {**TEXT_ONLY, **SESSION, '--piece': 3, '--whole': None}, {}),
+            (('--rope-json',), {**TEXT_ONLY, **SESSION, '--piece': 3, '--effort': 2}, {}),
             (('--engines',), {**TEXT_ONLY, **SESSION, '-i': 'a'}, {}),
             (('-m', 'chat', '-y', ''), {'--samples': 3, '--trials': 3}, {}),
             (('-t', 0, '-n', 30), {**NEEDS, '-y': 'x', '--stale-keys': None, '--piece': 3, '--tsv': None}, without)):

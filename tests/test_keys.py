@@ -157,16 +157,6 @@ def test_search():
     one_line(none, 2, 'no key tokens', '0 key tokens', 'too few', who='search')
 
 
-def test_key_words():
-    """The words that --check asks for are in the story where they are said to be."""
-    with open(os.path.join(ROOT, 'src', 'check', 'key_words.inc')) as file:
-        rows = re.findall(r'\{(\d+), "(\w+)"\},', file.read())
-    with open(os.path.join(ROOT, 'book.txt')) as file:
-        story = file.read()
-    check(len(rows) >= 12 and all(story[int(at):].startswith(word) for at, word in rows), 'words and places', rows)
-    check(all(int(a) + len(word) <= int(b) for (a, word), (b, _) in zip(rows, rows[1:])), 'in order', rows)
-
-
 def test_what_is_refused():
     shipped = os.path.join(ROOT, 'model.bin')
     book = '--ppl', os.path.join(ROOT, 'book.txt')

@@ -10,7 +10,7 @@
 
 enum {
     CACHE_STRETCHES = 4,  // which are read where no limit is asked for
-    CACHE_TOKENS = 64,    // of a stretch, whose probabilities are compared
+    CACHE_TOKENS = LOGIT_ROWS,  // of a stretch, whose probabilities are compared
     CACHE_SAMPLE = 16,    // tokens of a sample
 };
 
@@ -33,11 +33,11 @@ static bool asks_for(const Check *c, int kv) {
     return row_names[kv] && (!row_names[in_force] || kv == (int)in_force);
 }
 
-static double cache_seconds(const Check *c, const Row *row) {
+static int cache_tokens(const Check *c, int length) {
     int readings = 1;
-    (void)row;
+    if (!wants_cache(c, length)) return 0;
     for (int kv = 0; kv < N_KV_TYPES; kv++) readings += asks_for(c, kv);
-    return readings * stretch_seconds(c);
+    return readings * CACHE_STRETCHES * c->window;
 }
 
 // ln of the probabilities that logits (n) stand for, in their place.
@@ -72,19 +72,17 @@ static bool read_by(Check *c, const Row *row, int kv, const int32_t *text, Cache
     config.kv = kv;
     config.floats = true;  // rounding of activations would change as much as q8 does
     Session *s = session_new(c->job->model, &config, err);
+    c->tokens += n;
     bool ok = s && session_read(s, text, n - CACHE_TOKENS, n, 0, err);
-    for (int at = 0, count; ok && at < CACHE_TOKENS; at += count) {
-        count = CACHE_TOKENS - at < config.chunk ? CACHE_TOKENS - at : config.chunk;
-        ok = session_read(s, text + n - CACHE_TOKENS + at, count, n, count, err);
-        for (int i = 0; ok && i < count; i++) {
-            float *logits = session_logits(s, i, 1, err);
-            ok = logits;
-            if (!ok) break;
-            float *expected = r->expected + (at + i) * vocab_size;
-            to_log_probabilities(logits, r->room, (int)vocab_size);
-            if (r->is_known) r->changes[at + i] = divergence(expected, logits, (int)vocab_size);
-            else memcpy(expected, logits, vocab_size * sizeof *logits);
-        }
+    ok = ok && session_read(s, text + n - CACHE_TOKENS, CACHE_TOKENS, n, CACHE_TOKENS, err);
+    for (int i = 0; ok && i < CACHE_TOKENS; i++) {
+        float *logits = session_logits(s, i, 1, err);
+        float *expected = r->expected + i * vocab_size;
+        ok = logits;
+        if (!ok) break;
+        to_log_probabilities(logits, r->room, (int)vocab_size);
+        if (r->is_known) r->changes[i] = divergence(expected, logits, (int)vocab_size);
+        else memcpy(expected, logits, vocab_size * sizeof *logits);
     }
     session_free(s);
     return ok;
@@ -171,9 +169,7 @@ static bool has_limit(const Row *row) { return row->limit > 0; }
 const RowType cache_row = {
     .name = "cache",
     .is_wanted = wants_cache,
-    .first = CACHE_STRETCHES,
-    .seconds = cache_seconds,
-    .usual = 3,
+    .tokens = cache_tokens,
     .read = read_cache,
     .judge = judge_cache,
     .describe = describe_cache,

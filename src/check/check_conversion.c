@@ -16,7 +16,8 @@ enum {
     MISTAKE_TOKENS = 128,  // of a text that is read with each mistake, at most
     MISTAKE_SAMPLE = 4,    // tokens of a sample: a mistake changes much
 };
-static const double MISTAKE_LOSS = 1.02;  // the reference's perplexity, in shares of that with one
+// The reference's perplexity, in shares of that with one.
+static const Limits mistake_limits = {1.02, 1.02};
 
 // What is changed.
 enum {
@@ -280,15 +281,13 @@ static int mistake_tokens(const Check *c) {
 static bool is_open_mistake(const Check *c, const Row *row, int mistake) {
     Row one = {.samples = row->others[mistake], .verdict = OPEN};
     if (!mistake_applies(mistake, c->job->model, &c->references[c->reference_is])) return false;
-    if (one.samples.n > 0) judge_ratio(&one, MISTAKE_LOSS);
+    if (one.samples.n > 0) judge_ratio(&one, mistake_limits);
     return one.verdict == OPEN;
 }
 
-// Of a text that is read in place, and again with each mistake that is open.
-static double mistakes_seconds(const Check *c, const Row *row) {
-    int readings = 1;
-    for (int m = 0; m < N_MISTAKES; m++) readings += is_open_mistake(c, row, m);
-    return readings * seconds_from_to(c, 0, mistake_tokens(c));
+static int mistakes_tokens(const Check *c, int length) {
+    (void)length;
+    return N_MISTAKES * mistake_tokens(c);
 }
 
 // -ln p of the second half of a text by the model with a mistake.
@@ -298,7 +297,7 @@ static bool score_mistake(Check *c, int mistake, Span span, double *nll, Error *
     bool ok = mistake_make(mistake, c->job->model, plan, &other, err);
     SessionConfig config = timed_config(c, &other.plan, span.to);
     Session *s = ok ? session_new(&other.model, &config, err) : NULL;
-    ok = s && score_span(s, span, nll, err);
+    ok = s && score_anew(c, s, span, nll, err);
     session_free(s);
     arena_close(&other.room);
     layers_free(other.model.layers);
@@ -314,8 +313,7 @@ static bool read_mistakes(Check *c, Row *row, Error *err) {
     int32_t text[MISTAKE_TOKENS];
     const Span read = {text, n / 2, n, n};
     take_text(c, start_of(c, row->units), n, text);
-    session_rewind(c->reference, 0);
-    bool ok = score_span(c->reference, read, right, err);
+    bool ok = score_anew(c, c->reference, read, right, err);
     for (int m = 0; ok && m < N_MISTAKES; m++) {
         is_read[m] = is_open_mistake(c, row, m);
         ok = !is_read[m] || score_mistake(c, m, read, wrong[m], err);
@@ -344,11 +342,9 @@ bool mistake_tells(const Check *c, const Row *mistake) {
 // A mistake that neither harms nor helps tells nothing.
 const RowType conversion_row = {
     .name = "conversion",
-    .first = 6,
-    .seconds = mistakes_seconds,
-    .usual = 1,
+    .tokens = mistakes_tokens,
     .read = read_mistakes,
-    .limit = MISTAKE_LOSS,
+    .limits = {1.02, 1.02},
     .n_others = N_MISTAKES,
     .ends_unknown = true,
     .describe = describe_mistake,

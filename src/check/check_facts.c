@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check_long.h"
+#include "check_facts.h"
 
 enum {
     FACTS_APART = 96,  // tokens from one hidden fact to the next, at least
@@ -61,7 +61,7 @@ int32_t *encode_words(const Check *c, const char *text, size_t *n, Error *err) {
 
 // Puts the fact into the text at *n, if it fits below `end`.
 static bool hide(Check *c, int fact, int *n, int end, Error *err) {
-    LongReading *r = c->long_reading;
+    Keys *r = c->keys;
     const char *words = fact_words(fact);
     char sentence[256];
     size_t count;
@@ -71,7 +71,6 @@ static bool hide(Check *c, int fact, int *n, int end, Error *err) {
     if (!ids) return false;
     if (*n + (int)count <= end) {
         r->hidden[r->n_hidden++] = (Hidden){fact, *n, *n + (int)count};
-        memset(r->is_key + *n, 1, count);
         memcpy(r->text + *n, ids, count * sizeof *ids);
         *n += (int)count;
     }
@@ -88,7 +87,7 @@ static bool ends_sentence(const Check *c, int32_t id) {
 // Hides facts between two lengths: FACTS_A_DOUBLING, or fewer where there is no room for these.
 bool hide_between(Check *c, int low, int high, int *n, size_t *taken, Error *err) {
     enum { MOST_AFTER = 48 };  // tokens up to the end of a sentence
-    LongReading *r = c->long_reading;
+    Keys *r = c->keys;
     const int room = (high - low) / FACTS_APART;
     const int count = room < FACTS_A_DOUBLING ? room : FACTS_A_DOUBLING;
     for (int k = 0; k < count && r->n_hidden < MOST_HIDDEN; k++) {

@@ -6,16 +6,57 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check_long.h"
+#include "check_facts.h"
 
 enum {
     FIRST_FACTS = 4,     // of the text
     MOST_PASSKEYS = 40,  // texts with one key each
     FIRST_PASSKEYS = 2,  // keys in the first tokens
+    SHORT_TOKENS = 1024,   // tokens of a short text, at most
 };
 // Of the facts that short texts give back, those that a long one gives back, at least.
 static const double ENOUGH_FACTS = 0.5;
 static const ShareTest single_keys = {.healthy = 0.9, .broken = 0.5, .wrong = 0.01};
+
+// Tokens of a short text: within the trained context, and half of the length.
+static int short_tokens(const Check *c) {
+    const int trained = c->references[FILES_OWN].rope.train_ctx;
+    const int n = c->job->length;
+    const int within = trained >= SHORTEST && trained < n ? trained : n;
+    return within / 2 < SHORT_TOKENS ? within / 2 : SHORT_TOKENS;
+}
+
+// A table of learned positions may end with the length: then nothing is asked after it.
+static int room_for_questions(const Check *c) {
+    Error ignored;
+    const bool reaches = model_reaches(c->job->model, c->job->length + FACT_TOKENS, &ignored);
+    return reaches ? FACT_TOKENS : 0;
+}
+
+bool keys_prepare(Check *c, Error *err) {
+    const int length = c->job->length;
+    Keys *r = c->keys = alloc_array(1, sizeof *r, "a text", err);
+    if (!r) return false;
+    r->text = alloc_array((uint64_t)length, sizeof *r->text, "a text", err);
+    if (!r->text) return false;
+    size_t taken = c->n_ids - c->n_given;
+    int n = 0;
+    if (has_bos(c)) r->text[n++] = tokenizer_bos(c->job->tokenizer);
+    if (c->n_given < (size_t)length) taken = 0;
+    for (int i = 0; i < c->n_lengths; i++)
+        if (!hide_between(c, i > 0 ? c->lengths[i - 1] : 0, c->lengths[i], &n, &taken, err))
+            return false;
+    return true;
+}
+
+void keys_free(Check *c) {
+    Keys *r = c->keys;
+    if (!r) return;
+    session_free(r->passkeys);
+    passkeys_close(r->asking);
+    free(r->text);
+    free(r);
+}
 
 // ---- keys: each of the hidden facts is asked for on a branch of the cache ----
 
@@ -53,7 +94,7 @@ static bool ask_fact(Check *c, Session *s, int fact, bool *found, Error *err) {
 // Asks for the facts of a text of that length that the session has read: those from a quarter of it
 // on, which count, and the first ones.
 static bool ask_all(Check *c, Session *s, int length, Row *row, Error *err) {
-    const LongReading *r = c->long_reading;
+    const Keys *r = c->keys;
     if (room_for_questions(c) == 0) return true;
     session_keep(s);
     for (int k = 0; k < r->n_hidden && r->hidden[k].to <= length; k++) {
@@ -68,9 +109,10 @@ static bool ask_all(Check *c, Session *s, int length, Row *row, Error *err) {
 
 // Asks for the facts that count in short texts with a few of them each.
 static bool ask_in_short(Check *c, const Row *row, Samples *found, Error *err) {
-    const LongReading *r = c->long_reading;
-    const int n = c->half + FACT_TOKENS;
-    int32_t text[MOST_HALF + FACT_TOKENS];
+    const Keys *r = c->keys;
+    const int half = short_tokens(c);
+    const int n = half + FACT_TOKENS;
+    int32_t text[SHORT_TOKENS + FACT_TOKENS];
     Session *s = open_timed(c, &c->references[c->reference_is], n + FACT_TOKENS, err);
     bool ok = s;
     for (int k = 0; ok && k < r->n_hidden && r->hidden[k].to <= row->length;) {
@@ -82,14 +124,14 @@ static bool ask_in_short(Check *c, const Row *row, Samples *found, Error *err) {
         for (; count < FACTS_A_DOUBLING && k < r->n_hidden && r->hidden[k].to <= row->length; k++) {
             const Hidden *h = &r->hidden[k];
             if (h->from < row->length / 4) continue;
-            const int place = (int)((count + 0.3) * c->half / FACTS_A_DOUBLING);
+            const int place = (int)((count + 0.3) * half / FACTS_A_DOUBLING);
             while (used < place) text[used++] = c->ids[taken++];
             if (used + h->to - h->from > n) continue;
             memcpy(text + used, r->text + h->from, (size_t)(h->to - h->from) * sizeof *text);
             used += h->to - h->from;
             facts_here[count++] = h->fact;
         }
-        while (used < c->half) text[used++] = c->ids[taken++];
+        while (used < half) text[used++] = c->ids[taken++];
         session_rewind(s, 0);
         ok = session_read(s, text, used, used, 0, err);
         session_keep(s);
@@ -103,19 +145,17 @@ static bool ask_in_short(Check *c, const Row *row, Samples *found, Error *err) {
     return ok;
 }
 
-double facts_in_short(const Row *keys) { return keys->others[FOUND_SHORT].mean; }
-
 static bool finds_enough(const Row *row, const Samples *in_short) {
     return n_right(&row->others[FOUND_LONG]) >= ENOUGH_FACTS * n_right(in_short);
 }
 
-static double keys_seconds(const Check *c, const Row *row) {
-    const int from = read_before(c, c->long_reading->whole, row->length);
-    return seconds_from_to(c, from, row->length) + question_seconds(c, row->length);
+static int keys_tokens(const Check *c, int length) {
+    (void)c;
+    return length;
 }
 
 // What is missed in the long text is asked for in short ones, too.
-bool ask_and_compare(Check *c, Session *s, Row *row, Error *err) {
+static bool ask_and_compare(Check *c, Session *s, Row *row, Error *err) {
     if (!ask_all(c, s, row->length, row, err)) return false;
     const Samples all_found = {row->others[FOUND_LONG].n, 1, 0};
     if (finds_enough(row, &all_found)) row->others[FOUND_SHORT] = all_found;
@@ -124,13 +164,19 @@ bool ask_and_compare(Check *c, Session *s, Row *row, Error *err) {
 }
 
 static bool read_keys(Check *c, Row *row, Error *err) {
-    Session *s = whole_session(c, row);
-    if (!s) return true;
-    return read_up_to(c, s, row->length, row->length, err) && ask_and_compare(c, s, row, err);
+    Keys *r = c->keys;
+    Session *s = NULL;
+    r->plan = c->job->plans[0];
+    if (!open_long(c, &s, &r->plan, row->length + room_for_questions(c), row)) return true;
+    c->tokens += row->length;
+    const bool ok = session_read(s, r->text, row->length, row->length, 0, err) &&
+                    ask_and_compare(c, s, row, err);
+    session_free(s);
+    return ok;
 }
 
 // Only enough of them decide. Where too few are found, single keys do.
-void judge_keys(const Check *c, Row *row) {
+static void judge_keys(const Check *c, Row *row) {
     const Samples *in_short = &row->others[FOUND_SHORT];
     (void)c;
     row->samples = row->others[FOUND_LONG];
@@ -141,20 +187,17 @@ void judge_keys(const Check *c, Row *row) {
     row->verdict = are_enough && finds_enough(row, in_short) ? OK : UNABLE;
 }
 
-void describe_keys(const Check *c, const Row *row, char *out, size_t size) {
+static void describe_keys(const Check *c, const Row *row, char *out, size_t size) {
     (void)c;
-    snprintf(out, size, "%.0f of %d keys found, and %.0f of %d in short texts%s",
+    snprintf(out, size, "%.0f of %d keys found, and %.0f of %d in short texts",
              n_right(&row->others[FOUND_LONG]), row->others[FOUND_LONG].n,
-             n_right(&row->others[FOUND_SHORT]), row->others[FOUND_SHORT].n, row->type->how);
+             n_right(&row->others[FOUND_SHORT]), row->others[FOUND_SHORT].n);
 }
 
 const RowType keys_row = {
     .name = "keys",
-    .how = ", read whole",
-    .first = 1,
     .units = 1,
-    .seconds = keys_seconds,
-    .usual = 1,
+    .tokens = keys_tokens,
     .read = read_keys,
     .judge = judge_keys,
     .describe = describe_keys,
@@ -169,21 +212,17 @@ static bool keys_were_enough(const Check *c, int length) {
 
 static bool wants_passkeys(const Check *c, int length) { return !keys_were_enough(c, length); }
 
-static double passkeys_seconds(const Check *c, const Row *row) {
-    return seconds_from_to(c, 0, row->length) * (row->units > 0 ? 0.6 : 1);
-}
-
 // Opens the trials of a length, or of a short text, whose prompts share what is before the key.
 static bool open_passkeys(Check *c, Row *row, int length, Error *err) {
-    LongReading *r = c->long_reading;
-    if (r->keys && r->passkey_length == length) return true;
+    Keys *r = c->keys;
+    if (r->asking && r->passkey_length == length) return true;
     session_free(r->passkeys);
-    passkeys_close(r->keys);
+    passkeys_close(r->asking);
     r->passkeys = NULL;
     r->plan = c->job->plans[0];
-    r->keys = passkeys_open(c->job, length, err);
+    r->asking = passkeys_open(c->job, length, err);
     r->passkey_length = length;
-    if (!r->keys) return false;
+    if (!r->asking) return false;
     const RopePlan *plan = length == row->length ? &r->plan : &c->references[c->reference_is];
     open_long(c, &r->passkeys, plan, length, row);
     return true;
@@ -193,11 +232,12 @@ static bool open_passkeys(Check *c, Row *row, int length, Error *err) {
 static bool ask_passkey(Check *c, Row *row, int length, int depth, Samples *found, Error *err) {
     bool is_found;
     if (!open_passkeys(c, row, length, err)) return false;
-    if (!passkeys_fit(c->long_reading->keys)) row->verdict = UNABLE;
+    if (!passkeys_fit(c->keys->asking)) row->verdict = UNABLE;
     if (row->verdict == UNABLE || row->lacks) return true;
-    if (!passkeys_ask(c->long_reading->keys, c->long_reading->passkeys, found->n, depth, &is_found,
+    if (!passkeys_ask(c->keys->asking, c->keys->passkeys, found->n, depth, &is_found,
                       err))
         return false;
+    c->tokens += length;
     add_sample(found, is_found);
     return true;
 }
@@ -207,7 +247,7 @@ static bool ask_passkey(Check *c, Row *row, int length, int depth, Samples *foun
 static bool read_passkeys(Check *c, Row *row, Error *err) {
     Samples *found = &row->others[FOUND_LONG];
     if (decide_share(found, &single_keys) == FAIL)
-        return ask_passkey(c, row, c->before, 2, &row->others[FOUND_SHORT], err);
+        return ask_passkey(c, row, short_tokens(c), 2, &row->others[FOUND_SHORT], err);
     return ask_passkey(c, row, row->length, 3 - found->n / 4 % 3, found, err);
 }
 
@@ -230,20 +270,16 @@ static void judge_passkeys(const Check *c, Row *row) {
 static void describe_passkeys(const Check *c, const Row *row, char *out, size_t size) {
     const Samples *found = &row->others[FOUND_LONG];
     const Samples *in_short = &row->others[FOUND_SHORT];
-    snprintf(out, size, "%.0f of %d keys found, read whole", n_right(found), found->n);
+    snprintf(out, size, "%.0f of %d keys found", n_right(found), found->n);
     if (in_short->n > 0)
         add_words(out, size, ", and %.0f of %d in texts of %d", n_right(in_short), in_short->n,
-                  c->before);
+                  short_tokens(c));
 }
 
 const RowType passkeys_row = {
     .name = "passkeys",
-    .how = ", read whole",
     .is_wanted = wants_passkeys,
-    .first = 14,
     .units = MOST_PASSKEYS,
-    .seconds = passkeys_seconds,
-    .usual = 8,
     .read = read_passkeys,
     .judge = judge_passkeys,
     .ends_unknown = true,
@@ -255,7 +291,7 @@ const RowType passkeys_row = {
 
 static bool wants_first_keys(const Check *c, int length) {
     const Row *row = find_row(c, &keys_row, length);
-    if (!row || !is_long(c, length)) return false;
+    if (!row || length < 2 * short_tokens(c)) return false;
     const Samples *first = &row->others[FOUND_FIRST];
     return first->n > 0 && 2 * n_right(first) < first->n;
 }
@@ -282,12 +318,8 @@ static void add_first_keys(const Check *c, const Row *row, char *out, size_t siz
 
 const RowType first_keys_row = {
     .name = "first-keys",
-    .how = ", read whole",
     .is_wanted = wants_first_keys,
-    .first = FIRST_PASSKEYS,
     .units = FIRST_PASSKEYS,
-    .seconds = passkeys_seconds,
-    .usual = FIRST_PASSKEYS,
     .read = read_first_keys,
     .judge = judge_first_keys,
     .describe = describe_passkeys,

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double LIKE_LOSS = 1.05;  // perplexity, in shares of that of the other model
 enum {
     LIKE_SAMPLE = 64,  // tokens of a sample, at least
     MOST_TIMES = 4,    // as many tokens as ours may the other's stretch have
@@ -180,9 +179,8 @@ static bool read_like(Check *c, Row *row, Error *err) {
     config.sliding = &like->plan.sliding;
     if (!like->session) like->session = session_new(&like->model, &config, err);
     if (!like->session) return false;
-    session_rewind(like->session, 0);
     const Span span = {theirs.ids, theirs.from, theirs.n, theirs.n};
-    ok = score_span(like->session, span, theirs.nll, err);
+    ok = score_anew(c, like->session, span, theirs.nll, err);
     if (ok) add_by_bytes(&row->samples, &ours, &theirs);
     return ok;
 }
@@ -202,11 +200,8 @@ static void describe_like(const Check *c, const Row *row, char *out, size_t size
 const RowType like_row = {
     .name = "like",
     .is_wanted = wants_like,
-    .first = 12,
-    .seconds = beside_seconds,
-    .usual = 3,
     .read = read_like,
-    .limit = LIKE_LOSS,
+    .limits = {1.04, 1.06},
     .describe = describe_like,
     .is_about_model = true,
     .is_required = true,

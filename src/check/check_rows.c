@@ -13,7 +13,6 @@ enum { PIECES = 8 };  // of a stretch that jumps
 // freedom as a normal value of SURE, with 2.3e-4 of its cases beyond.
 static const double SURE_OF_FEW[LEAST_SAMPLES] = {INFINITY, INFINITY, 1368.31, 46.34, 16.73, 10.50,
                                                   8.10,     6.88,     6.15,    5.68,  5.35,  5.10};
-static const double MARGIN = 1.1;  // what is begun may take so many times what it should
 
 const Row *find_row(const Check *c, const RowType *type, int length) {
     for (int i = 0; i < c->n_rows; i++)
@@ -61,18 +60,23 @@ Verdict decide_share(const Samples *s, const ShareTest *test) {
     return found >= enough ? OK : found <= -enough ? FAIL : OPEN;
 }
 
-void judge_ratio(Row *row, double limit) {
+void judge_ratio(Row *row, Limits limits) {
     const Samples *s = &row->samples;
+    const double middle = (log(limits.healthy) + log(limits.broken)) / 2;
+    const double far = (log(limits.broken) - log(limits.healthy)) / 2;
     const double error = standard_error(s);
     row->value = exp(s->mean);
     row->error = row->value * error;
-    row->limit = limit;
-    row->verdict = s->n < 2 ? OPEN : decide_at(sure_of(s->n), s->mean, error, log(limit));
+    row->limit = exp(middle);
+    if (s->n < 2) return;
+    const double away = fmax(sure_of(s->n) * error - far, 0);
+    if (s->mean + away <= middle) row->verdict = OK;
+    else if (s->mean - away >= middle) row->verdict = FAIL;
 }
 
 // Judges the row by the one of n other readings that says most against the model: it fails, or it is
 // open where others pass, or its ratio is the highest one.
-static void judge_others(Row *row, int n, double limit) {
+static void judge_others(Row *row, int n, Limits limits) {
     static const int badness[] = {[OK] = 0, [OPEN] = 1, [FAIL] = 2};
     Row worst = *row;
     int worst_is = -1;
@@ -82,7 +86,7 @@ static void judge_others(Row *row, int n, double limit) {
         one.other = i;
         one.verdict = OPEN;
         if (one.samples.n == 0) continue;
-        judge_ratio(&one, limit);
+        judge_ratio(&one, limits);
         bool is_worse = worst_is < badness[one.verdict] ||
                         (worst_is == badness[one.verdict] && one.value > worst.value);
         if (!is_worse) continue;
@@ -96,67 +100,21 @@ static void judge_others(Row *row, int n, double limit) {
 
 int most_units(const Check *c, const Row *row) {
     const RowType *type = row->type;
-    if (type->most) return type->most(c, row);
-    return type->units ? type->units : c->n_stretches;
-}
-
-double unit_seconds(const Check *c, const Row *row) {
-    return row->type->seconds ? row->type->seconds(c, row) : 0;
+    const int there = type->most ? type->most(c, row) : type->units ? MOST : c->n_stretches;
+    const double asked = type->units ? ceil(type->units * c->effort) : MOST;
+    return asked < there ? (int)asked : there;
 }
 
 void judge_row(const Check *c, Row *row) {
     const RowType *type = row->type;
     if (type->judge) type->judge(c, row);
-    else if (type->n_others) judge_others(row, type->n_others, type->limit);
-    else judge_ratio(row, type->limit);
+    else if (type->n_others) judge_others(row, type->n_others, type->limits);
+    else judge_ratio(row, type->limits);
 }
 
 // ---- time ----
 
 double spent(const Check *c) { return now_seconds() - c->start; }
-
-bool fits(const Check *c, double seconds) {
-    return !c->late && seconds * (c->is_hopeful ? 0.5 : MARGIN) <= c->budget - spent(c);
-}
-
-// The sum of per_token (1 + deep p) over the positions p.
-double seconds_from_to(const Check *c, double from, double to) {
-    return (to - from) * c->per_token * (1 + c->deep * (from + to) / 2);
-}
-
-double logits_seconds(const Check *c, int tokens) { return tokens * c->per_token * c->logits; }
-
-double stretch_seconds(const Check *c) {
-    return seconds_from_to(c, 0, c->window) + logits_seconds(c, c->window / 2);
-}
-
-double reference_seconds(const Check *c, const Row *row) {
-    bool is_read = row->units < c->n_stretches && c->scores[row->units];
-    return is_read ? 0 : stretch_seconds(c);
-}
-
-double beside_seconds(const Check *c, const Row *row) {
-    return stretch_seconds(c) + reference_seconds(c, row);
-}
-
-double changed_pace(double pace, double took, double expected) {
-    if (expected <= 0) return pace;  // nothing was read
-    const double ratio = took / expected;
-    return pace * (ratio > 1 ? ratio : (1 + ratio) / 2);
-}
-
-// Errors shrink with the root of the units. The value moves, too: half an error nearer to the limit
-// is to be expected. What is no further than that from its limit takes all units.
-double seconds_to_decide(const Check *c, const Row *row) {
-    const double most = most_units(c, row);
-    const double unit = row->units > 0 ? row->seconds / row->units : unit_seconds(c, row);
-    const double distance = fabs(row->value - row->limit) - row->error / 2;
-    double units = row->type->usual;
-    if (row->units > 0 && row->samples.n > 1)
-        units = distance > 0 ? row->units * pow(SURE * row->error / distance, 2) : most;
-    units = fmin(fmax(units, row->units + 1), most);
-    return fmax(units - row->units, 0) * unit;
-}
 
 // ---- plans and sessions, which give up when the budget ends ----
 
@@ -175,17 +133,21 @@ RopePlan spread_plan(const Check *c, const Row *row) {
     return plan;
 }
 
+bool follows_length(const Check *c) {
+    const RopeConfig *rope = &c->job->plans->rope;
+    return rope->dynamic || rope_methods[rope->method].flags & ROPE_USES_LISTS;
+}
+
 // A session asks this before each chunk. The end of the budget ends the reading, and so does Ctrl-C.
 static bool go_on(void *whose) {
     Check *c = whose;
-    table_progress(&c->table, c->doing, fmin(spent(c) / c->budget, 1));
-    if (interrupted || spent(c) + c->chunk * c->per_token > c->budget) c->late = true;
+    table_progress(&c->table, c->doing, c->planned > 0 ? fmin(c->tokens / c->planned, 1) : 0);
+    if (interrupted || spent(c) > c->budget) c->late = true;
     return !c->late;
 }
 
 SessionConfig timed_config(Check *c, const RopePlan *plan, int context) {
     SessionConfig config = session_config(c->job, plan, context);
-    config.chunk = c->chunk;
     config.go_on = go_on;
     config.whose = c;
     return config;
@@ -196,18 +158,31 @@ Session *open_timed(Check *c, const RopePlan *plan, int context, Error *err) {
     return session_new(c->job->model, &config, err);
 }
 
+Session *open_long(Check *c, Session **s, const RopePlan *plan, int length, Row *row) {
+    Error memory;
+    if (!*s) *s = open_timed(c, plan, length, &memory);
+    if (!*s) row->lacks = LACKS_MEMORY;
+    return *s;
+}
+
 // ---- stretches of text ----
 
 bool has_bos(const Check *c) { return tokenizer_bos(c->job->tokenizer) >= 0; }
 
 void take_text(const Check *c, size_t start, int n, int32_t *text) {
+    const int32_t *given = c->ids + (c->n_ids - c->n_given);
     text[0] = tokenizer_bos(c->job->tokenizer);
-    memcpy(text + has_bos(c), c->ids + start, (size_t)(n - has_bos(c)) * sizeof *text);
+    memcpy(text + has_bos(c), given + start, (size_t)(n - has_bos(c)) * sizeof *text);
 }
 
-// The i-th of n places in an order in which each beginning is spread over the whole: 0, n/2, n/4,
-// 3n/4, ... (van der Corput's, 1935).
-static int spread_order(int i, int n) {
+void take_before(const Check *c, size_t end, int n, int32_t *text) {
+    const int32_t *after = c->ids + (c->n_ids - c->n_given) + end;
+    const int count = n - has_bos(c);
+    text[0] = tokenizer_bos(c->job->tokenizer);
+    memcpy(text + has_bos(c), after - count, (size_t)count * sizeof *text);
+}
+
+int spread_order(int i, int n) {
     int size = 1;
     while (size < n) size *= 2;
     for (int number = 0;; number++) {
@@ -229,11 +204,16 @@ size_t start_of(const Check *c, int u) {
     return n == 1 ? 0 : (size_t)((double)last * spread_order(u, n) / (n - 1));
 }
 
+bool score_anew(Check *c, Session *s, Span span, double *nll, Error *err) {
+    session_rewind(s, 0);
+    c->tokens += span.to;
+    return score_span(s, span, nll, err);
+}
+
 bool score_stretch(Check *c, Session *s, int u, double *nll, Error *err) {
     int32_t text[MOST_WINDOW];
     take_text(c, start_of(c, u), c->window, text);
-    session_rewind(s, 0);
-    return score_span(s, (Span){text, c->window / 2, c->window, c->window}, nll, err);
+    return score_anew(c, s, (Span){text, c->window / 2, c->window, c->window}, nll, err);
 }
 
 const double *reference_scores(Check *c, int u, Error *err) {

@@ -12,6 +12,7 @@ enum { FAILED_BYTES = 400 };
 typedef struct {
     char failed[FAILED_BYTES];  // what the first row that fails says; empty: none does
     const char *row;            // its name
+    char other[FAILED_BYTES];   // what differs from the file, and is judged by reading; empty: nothing
     bool at_any_length;         // one fails that would fail at any length
     // The positions that the settings are made for, and whether the length is past them. That alone
     // fails nothing that reading shows to hold.
@@ -37,18 +38,15 @@ enum {
     SHORTEST = 16,        // positions that a check needs
     MOST_WINDOW = 512,    // tokens of a stretch of text
     MOST_STRETCHES = 48,  // of a text that are read, spread over all of it
-    MOST_HALF = 1024,     // tokens of a stretch of a long text, and before it
-    WINDOW_TIMES = 4,     // as long as whole texts may be what is read through a window,
-    CALIBRATED = 3,       // which was held against whole texts at so many lengths
     CACHE_WINDOW = 256,   // tokens of a stretch, at least, for the row about the cache
-    MAX_LENGTHS = 32,
-    MAX_ROWS = 8 * MAX_LENGTHS,
+    MAX_LENGTHS = 40,     // rungs of the ladder
+    MAX_ROWS = 4 * MAX_LENGTHS,
     MOST_OTHERS = 12,    // readings that a row tells apart
     LEAST_SAMPLES = 12,  // that decide at SURE; fewer ones are judged by Student's t
-    MOST_HIDDEN = 4 * MAX_LENGTHS,
 };
 // What a row lacks.
-static const char LACKS_MEMORY[] = "more memory", LACKS_TEXT[] = "another text";
+static const char LACKS_MEMORY[] = "more memory", LACKS_TEXT[] = "another text",
+                  LACKS_EFFORT[] = "more effort";
 static const double SURE = 3.5;  // standard errors between a value and its limit that decide
 
 // A sample is a mean over some neighboring tokens, which depend on each other.
@@ -57,72 +55,73 @@ typedef struct {
     double mean, squares;  // of all samples; sum of squared differences from it
 } Samples;
 
-// OPEN: not decided. UNABLE: the model cannot do this in a short text either.
+// OPEN: not decided. UNABLE: it says nothing about the model.
 typedef enum { FAIL, OK, UNABLE, OPEN } Verdict;
+
+// A ratio of perplexities: up to the first a model is healthy, and from the second on it is broken. Between
+// them either may be said; the limit is the middle.
+typedef struct {
+    double healthy, broken;
+} Limits;
 
 typedef struct RowType RowType;
 
 typedef struct {
     const RowType *type;
     int length;       // positions
+    int beside;       // the length that it is compared with, where there is one
     int units;        // stretches, texts or keys that were read
     Samples samples;  // of all units
-    // One for each other reading of which the row judges the one that says most; for keys
-    // found [FOUND_LONG] in texts of the length and [FOUND_SHORT] in short ones.
+    // One for each other reading of which the row judges the one that says most.
     Samples others[MOST_OTHERS];
     int other;                   // the one of them that the value is of
     double value, error, limit;  // error: one standard error of the value
-    double seconds;              // that its units took
+    double tokens;               // that its units read
     Verdict verdict;
-    const char *lacks;  // what it needs to be decided; NULL: time
+    const char *lacks;  // what it needs to be decided; NULL: nothing but its turn
     bool printed;
 } Row;
 
-typedef struct Likeness Likeness;        // see check_like.c
-typedef struct LongReading LongReading;  // see check_long.h
+typedef struct Likeness Likeness;  // see check_like.c
+typedef struct Keys Keys;          // see check_keys.c
+typedef struct Ladder Ladder;      // see check_ladder.c
 
 enum { PLAIN_ROPE, FILES_OWN, SMALLER_BASE, LARGER_BASE, N_REFERENCES };  // plans for short texts
 
 // A check.
 //
-// 1. A row's verdict follows from the model, the settings, the length and the text alone. Its units
-//    are read in a fixed order, and it is decided at the first unit at which it can be. Time only
-//    decides how many units are read, and how long the texts are that are read whole.
+// 1. A row's verdict follows from the model, the settings, the length, the text and the effort alone.
+//    Its units are read in a fixed order, and it is decided at the first unit at which it can be. The
+//    effort bounds their number, in no unit of time, so that all machines say the same. A budget of
+//    seconds only ends the reading, and what is then open is undecided.
 // 2. What is decided is final: no unit is read afterwards.
 // 3. The verdict on the model is `no` as soon as one row fails, and `yes` when all that it needs
-//    are ok. So more time turns `undecided` into yes or no, and nothing else into anything.
+//    are ok.
 // 4. ids, lengths, the window and the stretches are fixed before the first row, the reference by
 //    the first row.
 // 5. scores[u] is NULL until stretch u is first needed, and does not change then.
-// 6. per_token, per_step, deep and chunk change with every reading. They steer time and nothing that
-//    is printed as a value.
 typedef struct {
     const Job *job;
     Table table;
-    // Time, in seconds.
-    double start, budget;  // from the first token on; INFINITY: as long as it takes
-    double per_token;      // at the beginning of a text, the slowest of late
-    double per_step;       // of one token by itself
-    double deep;           // by how much more for each token before it
-    double logits;         // by how much more where its logits are asked for
-    int chunk;             // tokens between two looks at the clock
+    // Work and time.
+    double effort;         // how many times as many units as usual a row may read
+    double tokens;         // that were read,
+    double planned;        // and that are usually enough
+    double start, budget;  // seconds; INFINITY: as long as it takes
     bool late;             // a reading was given up
-    bool is_hopeful;       // what takes up to twice the time that is left is begun, too
     char doing[40];        // what progress is shown of
     // Texts.
-    int lengths[MAX_LENGTHS], n_lengths;  // rising, to -n; the first one is a short text
-    int half;                             // tokens of a scored stretch of a long text
-    int before;                           // it, which the reference reads alone
-    int32_t *ids;                         // (n_ids) of the text, without BOS
-    size_t n_ids, n_given;  // n_given: as given; after them come the story and plain English
-    bool is_strange;        // the tokenizer was not made for the text
-    int window;             // tokens of a stretch, within the trained context
-    int n_stretches;        // that the text has
+    int lengths[MAX_LENGTHS], n_lengths;  // the rungs, rising, to -n
+    int32_t *ids;                         // (n_ids) without BOS: plain English, story, text as given
+    size_t n_ids, n_given;                // the last n_given of them are what is read
+    bool is_strange;                      // the tokenizer was not made for the text
+    int window;                           // tokens of a stretch, within the trained context
+    int n_stretches;                      // that the text has
     RopePlan references[N_REFERENCES];
     Session *reference;  // by the plan that reads short texts best
     int reference_is;    // PLAIN_ROPE or FILES_OWN
-    Session *tried;      // by the job's plan, for a stretch; NULL: not opened yet
-    LongReading *long_reading;
+    Ladder *ladder;
+    Keys *keys;
     const char *like_path;  // of another model; NULL: there is none
     Likeness *like;
     // (window / 2) -ln p of the second half of each stretch by the reference; NULL: not read yet.
@@ -131,38 +130,34 @@ typedef struct {
     Row rows[MAX_ROWS];
     int n_rows;
     SettingsFound settings;  // of -n
-    bool whole;              // see CheckOptions
-    double max_cache;        // likewise
+    double max_cache;        // see CheckOptions
+    double most_cost;        // likewise
 } Check;
 
 // Prints a row's line under a name. For rows that print more than one.
 typedef void PrintRow(Check *check, const Row *row, const char *name);
 
-// A kind of row: what it needs, costs, reads and judges, and what it found in words.
+// A kind of row: what it needs, reads and judges, and what it found in words.
 struct RowType {
     const char *name;  // as printed
-    const char *how;   // its text was read, for words; NULL: in place
     // Whether the check asks for it at this length; NULL: always.
     bool (*is_wanted)(const Check *check, int length);
-    int first;  // units that are read before the other rows have had their turn
-    int units;  // that are read at most; 0: as many as the text has stretches
-    int (*most)(const Check *check, const Row *row);  // in their place; NULL: these
-    // Seconds that its next unit should take; NULL: none, another row has read what it needs.
-    double (*seconds)(const Check *check, const Row *row);
-    int usual;  // units that decide most rows
+    int units;  // that are read at most, times the effort; 0: as many as the text has stretches
+    int (*most)(const Check *check, const Row *row);  // that there are; NULL: as many as are asked for
+    int (*tokens)(const Check *check, int length);    // of the units that decide most rows
     // Reads the row's next unit and adds its samples. False with the reason, or when it was too
     // late. What lacks memory sets `lacks` and returns true.
     bool (*read)(Check *check, Row *row, Error *err);
     // NULL: by the ratio of two perplexities, of the row or the worst of its n_others.
     void (*judge)(const Check *check, Row *row);
-    double limit;  // of that ratio
+    Limits limits;  // of that ratio
     int n_others;
     bool ends_unknown;  // open with all units read, it says nothing about the model
+    // In words, what failed.
     void (*describe)(const Check *check, const Row *row, char *out, size_t size);
     void (*print)(Check *check, const Row *row, PrintRow *line);  // its lines; NULL: the usual one
     bool is_required;     // a length does not hold while it is open
     bool is_about_model;  // it fails at any length, and nothing is said to hold
-    bool is_about_time;   // its units show how fast the model reads
     // Its limit is one that may not be exceeded, or (false) that is only told.
     bool (*has_limit)(const Row *row);
     void (*add_worth)(const Check *check, const Row *row, char *out, size_t size);  // to a yes
@@ -191,30 +186,15 @@ typedef struct {
 Verdict decide_share(const Samples *samples, const ShareTest *test);
 // How many samples are right.
 double n_right(const Samples *samples);
-// Judges a row by the ratio of two perplexities, whose logarithm its samples have.
-void judge_ratio(Row *row, double limit);
+// Judges a row by the ratio of two perplexities, whose logarithm its samples have. What is surely below
+// `broken` or above `healthy` is what it is nearer to.
+void judge_ratio(Row *row, Limits limits);
 
-// Seconds since the first token was read.
+// Seconds since the check began.
 double spent(const Check *check);
-// Whether what should take so many seconds may be begun.
-bool fits(const Check *check, double seconds);
-// Seconds that tokens [from, to) of a text should take, the row's next stretch by the reference
-// (which reads it once for all rows), and a stretch beside that.
-double seconds_from_to(const Check *check, double from, double to);
-double stretch_seconds(const Check *check);
-// Seconds that the logits of so many tokens should take besides.
-double logits_seconds(const Check *check, int tokens);
-double reference_seconds(const Check *check, const Row *row);
-double beside_seconds(const Check *check, const Row *row);
-// Seconds that an open row should take until it is decided, by what is known of it.
-double seconds_to_decide(const Check *check, const Row *row);
-// When something takes longer than expected, later estimates grow as much. When it takes less, they
-// shrink by half of it.
-double changed_pace(double pace, double took, double expected);
 
-// By a row's type: the units that it may read, the seconds that its next one should take, and its verdict.
+// By a row's type: the units that it may read, and its verdict.
 int most_units(const Check *check, const Row *row);
-double unit_seconds(const Check *check, const Row *row);
 void judge_row(const Check *check, Row *row);
 // Whether a text in place is read by the reference's own settings.
 bool is_reference(const Check *check);
@@ -222,16 +202,28 @@ bool is_reference(const Check *check);
 // The plan that is checked for a stretch, its pieces spread over the row's positions where these are
 // more.
 RopePlan spread_plan(const Check *check, const Row *row);
-// A session for a plan, which asks for the time before each chunk. NULL with the reason.
+// A session for a plan, which is given up when the budget ends. NULL with the reason.
 SessionConfig timed_config(Check *check, const RopePlan *plan, int context);
 Session *open_timed(Check *check, const RopePlan *plan, int context, Error *err);
+// Opens it if it is not open. Without memory for it the row lacks that, and it returns NULL.
+Session *open_long(Check *check, Session **session, const RopePlan *plan, int length, Row *row);
+// Whether the angles of a text follow its length.
+bool follows_length(const Check *check);
 
 bool has_bos(const Check *check);
-// Copies n tokens that begin with the text's id number `start`, after BOS in the first one's place,
-// if there is one.
+// Copies n tokens that begin with the given text's id number `start`, after BOS in the first one's
+// place, if there is one.
 void take_text(const Check *check, size_t start, int n, int32_t *text);
+// Copies n tokens, BOS among them, that end before the given text's id number `end`. What the text
+// lacks before that is the story, and plain English.
+void take_before(const Check *check, size_t end, int n, int32_t *text);
+// The i-th of n places in an order in which each beginning is spread over the whole: 0, n/2, n/4,
+// 3n/4, ... (van der Corput's, 1935).
+int spread_order(int i, int n);
 // The first id of stretch number u, which are spread over all of the text.
 size_t start_of(const Check *check, int u);
+// nll of the span, whose tokens are counted, by a session that begins anew. False with the reason.
+bool score_anew(Check *check, Session *s, Span span, double *nll, Error *err);
 // -ln p of the second half of stretch u, by a session for `window` tokens.
 bool score_stretch(Check *check, Session *s, int u, double *nll, Error *err);
 // The same by the reference, which reads each stretch once. NULL when it is too late.
@@ -249,7 +241,7 @@ void describe_ratio(const Row *row, char *out, size_t size);
 // ---- the rows, each in its own file ----
 
 // check_short.c
-extern const RowType short_perplexity_row, short_texts_row, base_row, steps_row;
+extern const RowType short_perplexity_row, base_row, steps_row;
 // Whether so high a perplexity of a short text suggests that the model was wrongly converted.
 bool is_suspicious(const Check *check, const Row *short_perplexity);
 extern const RowType cache_row;       // check_cache.c
@@ -263,40 +255,34 @@ extern const RowType like_row;
 Likeness *like_open(const Job *job, const char *path, Error *err);
 void like_close(Likeness *like);
 
-extern const RowType keys_row, passkeys_row, first_keys_row;              // check_keys.c
-extern const RowType key_words_row;                                       // check_key_words.c
-extern const RowType window_row, window_perplexity_row, window_keys_row;  // check_window.c
-
-// check_whole.c
-extern const RowType perplexity_row;
-// Lays the text out for all lengths, with keys in it. False with the reason.
-bool long_prepare(Check *check, Error *err);
-void long_free(Check *check);
-// Bytes of the session that reads a text of `length` tokens whole.
+// check_ladder.c
+extern const RowType perplexity_row, cost_row;
+// The lengths of the rungs, and where texts end. False with the reason.
+void choose_rungs(Check *check);
+bool ladder_prepare(Check *check, Error *err);
+void ladder_free(Check *check);
+// Bytes of the session that reads a text of `length` tokens.
 double whole_bytes(const Check *check, int length);
-// Seconds that it takes to read and judge a text of that length whole, from what has been read of it
-// on; and through a window, with what calibrates it.
-double whole_seconds(const Check *check, int length);
-double window_seconds(const Check *check, int length);  // check_window.c
-// Reads towards a length, and judges nothing yet. False with the reason.
-bool long_advance(Check *check, int length, Error *err);
-// Whether each length is read anew, since the method follows it.
-bool follows_length(const Check *check);
+// The end of text number u of the ladder, as take_before takes it, and how many such texts there are.
+size_t sample_end(const Check *check, int u);
+int n_samples(const Check *check);
+// The tokens of a text of that length that are scored: its last ones.
+int scored_of(int length);
+
+// check_keys.c
+extern const RowType keys_row, passkeys_row, first_keys_row;
+bool keys_prepare(Check *check, Error *err);
+void keys_free(Check *check);
 
 // ---- check_start.c: what a check begins with ----
 
-// Chooses the lengths, lays out the text, and measures how fast the model reads. False with the reason.
+// Chooses the lengths and lays out the text. False with the reason.
 bool check_prepare(Check *check, Error *err);
-// Measures how fast the model reads: one token, to have the weights in memory, another one, then
-// pieces that double. check->late: the budget ended meanwhile.
-bool measure_speed(Check *check, Error *err);
 
 // ---- check_verdict.c: the last line ----
 
 // What is known of a length: OK when all that it needs is.
 Verdict verdict_at(const Check *check, int length);
-// The budget for what should take so many seconds more, rounded up to two digits.
-double budget_for(const Check *check, double seconds);
 // Says what came out for -n in a last line, and with --json as the reason of the status. Returns the
 // answer.
 Answer say_verdict(Check *check);

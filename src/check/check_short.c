@@ -15,17 +15,14 @@ enum {
 };
 static const double KNOWS_NOTHING = 0.1;  // perplexity of a short text in shares of the vocabulary
 static const double SUSPICIOUS = 0.25;    // in shares of that
-static const double MOST_LOSS = 1.25;  // by the settings, in shares of the reference's perplexity
-static const double BASE_LOSS = 1.05;  // the reference's, in shares of that with another theta
 // of -ln p(token) when it is read by itself and not in a prompt, on average
 static const double MOST_CHANGE = 0.16;
 
 // ---- short-perplexity: does the model know the text at all? ----
 
-static double short_seconds(const Check *c, const Row *row) {
-    bool has_own = c->references[FILES_OWN].rope.method != ROPE_NONE;
-    (void)row;
-    return FIRST_STRETCHES * stretch_seconds(c) * (has_own ? 2 : 1);
+static int known_tokens(const Check *c, int length) {
+    const bool has_own = c->references[FILES_OWN].rope.method != ROPE_NONE;
+    return FIRST_STRETCHES * length * (has_own ? 2 : 1);
 }
 
 // Keeps what the reference has read of the first n stretches.
@@ -72,7 +69,8 @@ static bool read_short(Check *c, Row *row, Error *err) {
 }
 
 static void judge_short(const Check *c, Row *row) {
-    judge_ratio(row, c->job->model->config.vocab_size * KNOWS_NOTHING);
+    const double limit = c->job->model->config.vocab_size * KNOWS_NOTHING;
+    judge_ratio(row, (Limits){limit, limit});
     row->verdict = row->value <= row->limit ? OK : FAIL;
 }
 
@@ -90,58 +88,12 @@ static void describe_short(const Check *c, const Row *row, char *out, size_t siz
 
 const RowType short_perplexity_row = {
     .name = "short-perplexity",
-    .first = 1,
     .units = 1,
-    .seconds = short_seconds,
-    .usual = 1,
+    .tokens = known_tokens,
     .read = read_short,
     .judge = judge_short,
     .describe = describe_short,
     .is_about_model = true,
-    .is_about_time = true,
-    .is_required = true,
-};
-
-// ---- short-texts: what the settings cost within the trained context ----
-
-static double tried_seconds(const Check *c, const Row *row) {
-    return is_reference(c) ? reference_seconds(c, row) : beside_seconds(c, row);
-}
-
-// A stretch beside the reference's reading of the same tokens, which is not read twice.
-static bool read_tried(Check *c, Row *row, Error *err) {
-    double scores[MOST_WINDOW];
-    const double *reference = reference_scores(c, row->units, err);
-    const double *tried = reference;
-    if (!is_reference(c)) {
-        if (!c->tried) c->tried = open_timed(c, c->job->plans, c->window, err);
-        tried = scores;
-        if (!c->tried || !reference || !score_stretch(c, c->tried, row->units, scores, err))
-            return false;
-    }
-    if (reference)
-        add_differences(&row->samples, tried, reference, c->window - c->window / 2, SHORT_SAMPLE);
-    return reference;
-}
-
-static void describe_tried(const Check *c, const Row *row, char *out, size_t size) {
-    char ratio[60];
-    describe_ratio(row, ratio, sizeof ratio);
-    snprintf(out, size, "the perplexity of short texts is %s times that by %s (at most %.2f)",
-             ratio, c->reference_is == PLAIN_ROPE ? "plain RoPE" : "the model's own settings",
-             row->limit);
-}
-
-const RowType short_texts_row = {
-    .name = "short-texts",
-    .first = 12,
-    .seconds = tried_seconds,
-    .usual = 3,
-    .read = read_tried,
-    .limit = MOST_LOSS,
-    .describe = describe_tried,
-    .is_about_model = true,
-    .is_about_time = true,
     .is_required = true,
 };
 
@@ -152,15 +104,7 @@ static bool wants_base(const Check *c, int length) {
     return model_encoding(c->job->model) == ENCODING_ROPE;
 }
 
-// What lies near its limit after two stretches is left to long texts.
-static int most_bases(const Check *c, const Row *row) {
-    (void)row;
-    return c->n_stretches < 2 ? 1 : 2;
-}
-
-static double bases_seconds(const Check *c, const Row *row) {
-    return 2 * stretch_seconds(c) + reference_seconds(c, row);
-}
+static int bases_tokens(const Check *c, int length) { return wants_base(c, length) ? 6 * length : 0; }
 
 // The reference beside readings with other bases. Both are read alike often.
 static bool read_bases(Check *c, Row *row, Error *err) {
@@ -190,17 +134,12 @@ static void describe_base(const Check *c, const Row *row, char *out, size_t size
 const RowType base_row = {
     .name = "base",
     .is_wanted = wants_base,
-    .first = 2,
-    .most = most_bases,
-    .seconds = bases_seconds,
-    .usual = 2,
+    .tokens = bases_tokens,
     .read = read_bases,
-    .limit = BASE_LOSS,
+    .limits = {1.025, 1.075},
     .n_others = 2,
     .describe = describe_base,
     .is_about_model = true,
-    .is_about_time = true,
-    .ends_unknown = true,
     .is_required = true,
 };
 
@@ -212,9 +151,9 @@ static bool wants_steps(const Check *c, int length) {
     return follows_length(c);
 }
 
-static double steps_seconds(const Check *c, const Row *row) {
-    (void)row;
-    return 2 * stretch_seconds(c) + TAIL * c->per_step;
+static int steps_tokens(const Check *c, int length) {
+    (void)length;
+    return wants_steps(c, length) ? 6 * c->window : 0;
 }
 
 // How much -ln p of the last tokens changes when a text is read as generation reads it and not as a
@@ -230,6 +169,7 @@ static bool read_steps(Check *c, Row *row, Error *err) {
     int32_t text[MOST_WINDOW];
     Session *s = open_timed(c, &plan, n, err);
     take_text(c, start_of(c, row->units), n, text);
+    c->tokens += 2 * n;
     bool ok = s && score_span(s, (Span){text, n - tail, n, n}, prompt, err);
     if (ok) session_rewind(s, 0);
     for (int at = 0, count; ok && at < end; at += count) {
@@ -263,9 +203,7 @@ static void describe_steps(const Check *c, const Row *row, char *out, size_t siz
 const RowType steps_row = {
     .name = "step-by-step",
     .is_wanted = wants_steps,
-    .first = 6,
-    .seconds = steps_seconds,
-    .usual = 3,
+    .tokens = steps_tokens,
     .read = read_steps,
     .judge = judge_steps,
     .describe = describe_steps,

@@ -6,14 +6,8 @@
 
 #include "check_rows.h"
 
-// A budget that is named, in shares of what was estimated.
-static const double BUDGET_MARGIN = 1.2;
-
-double budget_for(const Check *c, double seconds) {
-    double most = fmax(spent(c) + seconds * BUDGET_MARGIN, 0.1);
-    double unit = pow(10, floor(log10(most)) - 1);
-    return ceil(most / unit) * unit;
-}
+// An effort is named that is at most so many times as large.
+static const double MOST_TIMES = 64;
 
 // ---- what a length needs ----
 
@@ -31,39 +25,22 @@ static Verdict verdict_of(const Check *c, const RowType *type, int length) {
     return row ? row->verdict : OPEN;
 }
 
-// Whether single keys are found, or those of the text are. A model that finds none in short texts is
-// judged by the rest.
-static Verdict verdict_of_keys(const Check *c, const RowType *type, int length) {
-    if (verdict_of(c, type, length) == OK) return OK;
-    const Verdict single = verdict_of(c, &passkeys_row, length);
-    return single == UNABLE ? OK : single;
-}
-
-// By whole texts, or where the length was not read whole, through a window.
-static Verdict verdict_of_text(const Check *c, int length) {
-    const bool is_short = length == c->lengths[0];  // other rows tell how it is read
-    const Verdict whole = is_short ? OK : verdict_of(c, &perplexity_row, length);
-    const Verdict keys = verdict_of_keys(c, &keys_row, length);
-    if (whole == FAIL || keys == FAIL) return FAIL;
-    if (whole == OK && keys == OK) return OK;
-    if (find_row(c, &perplexity_row, length) || c->whole) return OPEN;
-    const Verdict windowed = verdict_of(c, &window_perplexity_row, length);
-    if (windowed != OK) return windowed == FAIL ? FAIL : OPEN;
-    return verdict_of(c, &window_keys_row, length) == OK ? OK : OPEN;
-}
-
+// What fails at a length fails at all longer ones. A length holds once its rows are ok, those of all
+// rungs below it, and those about short texts.
 Verdict verdict_at(const Check *c, int length) {
     const SettingsFound settings = settings_at(c, length);
-    Verdict verdict = verdict_of_text(c, length);
+    bool is_read = false;
+    bool is_open = c->late && length == c->job->length;
     if (settings.failed[0]) return FAIL;
     for (int i = 0; i < c->n_rows; i++) {
         const Row *row = &c->rows[i];
-        const bool is_needed = row->type->is_about_model || row->length == length;
-        if ((is_needed || row->length <= length) && row->verdict == FAIL) return FAIL;
-        if (!is_needed || !row->type->is_required) continue;
-        if (row->verdict == OPEN && verdict == OK) verdict = OPEN;
+        const RowType *type = row->type;
+        if (row->length > length && !type->is_about_model) continue;
+        if (row->verdict == FAIL) return FAIL;
+        is_open |= row->verdict == OPEN && type->is_required;
+        is_read |= type == &perplexity_row && row->length == length;
     }
-    return verdict;
+    return is_open || !is_read ? OPEN : OK;
 }
 
 // ---- no ----
@@ -89,10 +66,6 @@ static int longest_held(const Check *c, int limit) {
     return longest;
 }
 
-static void describe_found(const Check *c, const Row *row, char *out, size_t size) {
-    row->type->describe(c, row, out, size);
-}
-
 // A row of settings is why, where one failed, and what was read is what came of it.
 static Answer say_failure(Check *c) {
     const SettingsFound *s = &c->settings;
@@ -101,7 +74,7 @@ static Answer say_failure(Check *c) {
     const int held = longest_held(c, length);
     char found[FAILED_BYTES] = "";
     char holds[40] = "";
-    if (row) describe_found(c, row, found, sizeof found);
+    if (row) row->type->describe(c, row, found, sizeof found);
     if (held > 0) snprintf(holds, sizeof holds, "; holds to %d", held);
     if (s->failed[0])
         table_verdict(&c->table, s->row, "fails at %d: %s%s%s%s", length, s->failed,
@@ -113,16 +86,6 @@ static Answer say_failure(Check *c) {
 
 // ---- undecided ----
 
-// Seconds that all open rows should still take.
-static double seconds_left(const Check *c) {
-    const int n = c->job->length;
-    const Row *text = find_row(c, &perplexity_row, n);
-    double seconds = text ? 0 : whole_seconds(c, n);
-    for (int i = 0; i < c->n_rows; i++)
-        if (!is_settled(&c->rows[i])) seconds += seconds_to_decide(c, &c->rows[i]);
-    return seconds;
-}
-
 // The first open row that lacks something, or (time) that was begun.
 static const Row *open_row(const Check *c, bool lacks) {
     for (int i = 0; i < c->n_rows; i++) {
@@ -131,6 +94,33 @@ static const Row *open_row(const Check *c, bool lacks) {
         if (is_open && (lacks ? row->lacks != NULL : row->units > 0)) return row;
     }
     return NULL;
+}
+
+// Two digits of a number, rounded up.
+static double rounded_up(double number) {
+    const double unit = pow(10, floor(log10(number)) - 1);
+    return ceil(number / unit) * unit;
+}
+
+// A budget that should do, from the pace so far: never less than twice what was not enough.
+static double enough_seconds(const Check *c) {
+    const double times = c->tokens > 0 ? c->planned / c->tokens : 0;
+    return rounded_up(fmax(2 * fmax(c->budget, spent(c)), 1.2 * times * spent(c)));
+}
+
+// An effort that should do: errors shrink with the root of the units.
+static double enough_effort(const Check *c, const Row *row) {
+    const double distance = fabs(log(row->value / row->limit));
+    const double times = pow(SURE * row->error / row->value / fmax(distance, 1e-6), 2);
+    return rounded_up(c->effort * fmin(fmax(times, 2), MOST_TIMES));
+}
+
+// What is known so far of a row that is open, which neither passed nor failed.
+static void describe_open(const Row *row, char *out, size_t size) {
+    char ratio[60];
+    describe_ratio(row, ratio, sizeof ratio);
+    snprintf(out, size, "%s at %d not decided: %s so far, at most %.2f", row->type->name, row->length,
+             ratio, row->limit);
 }
 
 // What would decide it, and what is known of it. More time is of no use where a text is read up.
@@ -145,14 +135,17 @@ static Answer say_undecided(Check *c) {
     if (row && strcmp(row->lacks, LACKS_MEMORY) == 0) {
         code = "memory";
         snprintf(needs, sizeof needs, "%.0f MB of memory", whole_bytes(c, row->length) / 1e6);
+    } else if (row && strcmp(row->lacks, LACKS_EFFORT) == 0) {
+        code = "effort";
+        snprintf(needs, sizeof needs, "--effort %.10g", enough_effort(c, row));
     } else if (row) {
         code = "text";
         snprintf(needs, sizeof needs, "--check FILE with another text");
     } else {
-        snprintf(needs, sizeof needs, "--budget %.10g", budget_for(c, seconds_left(c)));
+        snprintf(needs, sizeof needs, "--budget %.10g", enough_seconds(c));
         row = open_row(c, false);
     }
-    if (row && row->units > 0) describe_found(c, row, found, sizeof found);
+    if (row && row->units > 0) describe_open(row, found, sizeof found);
     if (held > 0) snprintf(holds, sizeof holds, "; holds to %d", held);
     table_verdict(&c->table, code, "undecided at %d: %s%s%s%s", n, needs, found[0] ? "; " : "",
                   found, holds);
@@ -160,13 +153,6 @@ static Answer say_undecided(Check *c) {
 }
 
 // ---- the last line ----
-
-static int longest_whole(const Check *c) {
-    int longest = 0;
-    for (int i = 0; i < c->n_lengths; i++)
-        if (verdict_of(c, &perplexity_row, c->lengths[i]) == OK) longest = c->lengths[i];
-    return longest;
-}
 
 Answer say_verdict(Check *c) {
     const int n = c->job->length;
@@ -187,20 +173,19 @@ Answer say_verdict(Check *c) {
     }
     if (verdict == FAIL) return say_failure(c);
     if (verdict != OK) return say_undecided(c);
-    if (verdict_of(c, &passkeys_row, n) == UNABLE)
+    const char *code = "whole";
+    for (int i = 0; i < c->n_rows; i++)
+        if (c->rows[i].type->add_worth)
+            c->rows[i].type->add_worth(c, &c->rows[i], worth, sizeof worth);
+    if (verdict_of(c, &passkeys_row, n) == UNABLE) {
+        code = "unjudged";
         add_words(worth, sizeof worth,
                   "; keys were not judged: it does not find them in a short text");
-    for (int i = 0; i < c->n_rows; i++) {
-        const Row *row = &c->rows[i];
-        if (row->length == n && row->type->add_worth)
-            row->type->add_worth(c, row, worth, sizeof worth);
+    } else if (verdict_of(c, &first_keys_row, n) == UNABLE) {
+        code = "whole-but-first";
     }
-    if (find_row(c, &perplexity_row, n))
-        table_verdict(&c->table, "whole", "holds to %d: read whole%s", n, worth);
-    else
-        table_verdict(&c->table, "window",
-                      "holds to %d: read whole to %d, through a window beyond%s", n,
-                      longest_whole(c), worth);
+    if (c->settings.other[0]) add_words(worth, sizeof worth, "; %s", c->settings.other);
+    table_verdict(&c->table, code, "holds to %d%s", n, worth);
     return YES;
 }
 

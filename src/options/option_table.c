@@ -198,21 +198,25 @@ const Option option_table[] = {
                "within 5 %",
                TEXT, OF_OPTIONS(check.like_path)},
      .jobs = ON_CHECK},
-    {.value =
-         {"--budget", "SECONDS",
-          "time limit of --check; unfinished checks are named; 0: estimate the cost and stop [60]",
-          NUMBER, OF_OPTIONS(check.budget), 0, 1e6},
+    {.value = {"--effort", "TIMES",
+               "--check reads so many times as much text as usual, at most, to decide a row [1]",
+               NUMBER, OF_OPTIONS(check.effort), 0.25, 1000},
+     .jobs = ON_CHECK},
+    {.value = {"--budget", "SECONDS",
+               "--check ends after this time, and what is not decided by then is named; 0: it goes "
+               "on [0]",
+               NUMBER, OF_OPTIONS(check.budget), 0, 1e6},
+     .jobs = ON_CHECK},
+    {.value = {"--cost", "TIMES",
+               "--check lets settings make texts within the model's own reach so many times as "
+               "hard, at most [1.25]",
+               NUMBER, OF_OPTIONS(check.cost), 1, 100},
      .jobs = ON_CHECK},
     {.value =
          {"--max-cache", "NATS",
           "--check also requires that --kv q8 or q4 changes the next token's distribution by no "
           "more than this, on average; 0: report only",
           NUMBER, OF_OPTIONS(check.max_cache), 0, 100},
-     .jobs = ON_CHECK},
-    {.value =
-         {"--whole", NULL,
-          "--check passes only if it has read a text of N positions whole, not through a window",
-          FLAG, OF_OPTIONS(check.whole)},
      .jobs = ON_CHECK},
     {.value = {"--settings", NULL,
                "--check judges the settings alone, without reading a text; needs no tokenizer",
@@ -365,7 +369,7 @@ const Options options_unsaid = {
     .ppl = {.samples = 1},
     .keys = {.trim = 512, .step = 128, .gain = 2, .loss = 2},
     .tasks = {.trials = 10, .effective = 0.85},
-    .check = {.budget = 60, .max_cache = -1},
+    .check = {.effort = 1, .cost = 1.25, .max_cache = -1},
 };
 
 #define FACTS(kind, run, length, needs)                                                            \

@@ -58,8 +58,9 @@ typedef struct {
 typedef struct {
     const char *text_path;  // of job->ids; NULL: the story that is compiled in is read
     const char *like_path;  // of another model, which it is to read as well as; NULL: none
-    double budget;          // seconds that it may take; 0: only what all costs is printed
-    bool whole;             // it holds only when texts were read whole
+    double effort;          // how many times as much as usual is read, at most, to decide a row
+    double budget;          // seconds that it may take; 0: any number
+    double cost;            // how many times as hard settings may make texts within the own reach
     // nats for each token that the rounding of the cache changes, at most; -1: that is not asked
     double max_cache;
     bool settings;  // only these are judged: that takes neither weights nor a tokenizer
