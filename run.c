@@ -140,7 +140,7 @@ static bool load_model(Program *p, Error *err) {
     }
     const int encoding = model_encoding(&p->model);
     if (o->about_rope && encoding != ENCODING_ROPE)
-        return fail(err, "%s is for models with RoPE, and %s knows positions by its encoding '%s'",
+        return fail(err, "%s is for models with RoPE, and the position encoding of %s is '%s'",
                     o->about_rope, o->model_path, encoding_names[encoding]);
     if (o->rope_config && !said_by_config(o->rope_config, &p->model, is_read, &p->said, err))
         return false;

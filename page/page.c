@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../src/measure/measure.h"
+#include "../src/check/check.h"
+#include "../src/show/show.h"
 
 // A page without a model. NULL: no memory.
 FOR_PAGE Page *page_new(void) {

@@ -143,13 +143,15 @@ static bool read_number(const Setting *setting, const char *text, double *x, Err
 }
 
 static bool read_word(const Setting *setting, const char *text, double *x, Error *err) {
-    char words[sizeof err->text] = "";
+    char words[sizeof err->text] = "expected ";
+    const char *nearest = "";
     for (*x = 0; *x <= setting->high; ++*x) {
         const char *word = setting->words[(int)*x];
         if (strcasecmp(text, word) == 0) return true;
-        add_name(words, sizeof words, ", ", word);
+        nearest = nearer_name(text, word, nearest);
+        add_name(words, sizeof words, *x > 0 ? ", " : "", word);
     }
-    return fail(err, "known (expected %s)", words);
+    return fail_near(err, "known", nearest, words);
 }
 
 static bool read_seed(const char *text, uint64_t *seed, Error *err) {
@@ -215,12 +217,13 @@ bool settings_is_flag(const char *key) {
 }
 
 bool settings_read_setting(RopeSettings *s, const char *key, const char *value, Error *err) {
-    char names[sizeof err->text] = "";
-    const char *nearest = "";
+    char names[sizeof err->text] = "expected ";
+    const char *nearest = "", *between = "";
     for (int i = 0; i < N_ROPE_SETTINGS; i++) {
         if (!rope_settings[i].option) continue;
         const char *name = rope_settings[i].option + 2;
-        add_name(names, sizeof names, ", ", name);
+        add_name(names, sizeof names, between, name);
+        between = ", ";
         nearest = nearer_name(key, name, nearest);
         if (strcmp(key, name) != 0) continue;
         s->said |= 1u << i;
@@ -318,7 +321,7 @@ static bool check_lists(const RopeConfig *c, Error *err) {
         if (!positive(c->short_factors[i]) || !positive(c->long_factors[i]))
             return fail(err, "longrope's factors must be numbers above 0");
     if (!c->unscaled_positions) return true;
-    if (c->map) return fail(err, "unscaled_positions and a distance map exclude one another");
+    if (c->map) return fail(err, "unscaled_positions and a distance map cannot be combined");
     return settings_has_one_list(c) || fail(err, "unscaled_positions need one list of factors for "
                                                  "all lengths, short and long the same");
 }
@@ -333,8 +336,10 @@ static bool check_map(const RopeConfig *c, Error *err) {
     if (flags & ROPE_MAP_LOCAL && c->local > c->near)
         return fail(err, "local is %d (expected 1 to %d, the distance near)", c->local, c->near);
     if (flags & ROPE_MAP_WINDOW && c->window < 1)
-        return fail(err, "the window is %d (expected at least 1; %d sinks, trained context %d)",
-                    c->window, c->sinks, c->train_ctx);
+        return fail(err,
+                    "%d sinks leave no window within the trained context of %d (expected at most "
+                    "%d)",
+                    c->sinks, c->train_ctx, c->train_ctx - 1);
     if (c->sinks > 0 && c->window == 0)
         return fail(
             err,

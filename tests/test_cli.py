@@ -572,7 +572,7 @@ def test_a_job_is_a_row():
     check(said('--show-ids', '-i', 'ab').out == '1 %d %d %d ' % tuple(map(token, ' ab')), 'a new job has its prompt',
           said('--show-ids', '-i', 'ab').out)
     one_line(said('--show-ids', '-i', 'ab', '-n', 2), 2, 'which must fit', '4 tokens', '2 positions')
-    one_line(said('--show-ids', '--next', 3), 2, 'it is one of the jobs', '--show-ids and --next exclude one another')
+    one_line(said('--show-ids', '--next', 3), 2, 'it is one of the jobs', '--show-ids and --next cannot be combined')
     check('--kv has no effect with --show-ids' in said('--show-ids', '--kv', 'f32').err, 'it runs no model')
     check(not said('--show-ids', '-z', m.replace('.bin', '.tokenizer.bin')).err, 'it has a tokenizer')
     check('-i has no effect' in said('--explain', '-i', 'a').err, 'and other jobs are as they were')
@@ -588,9 +588,9 @@ def test_two_jobs():
     for one, other in zip(names, names[1:] + names[:1]):
         result = run(m, one, *asking[one], other, *asking[other])
         if {one, other} == {'--passkey', '--tasks'}:
-            check('exclude' not in result.err, '--passkey and --tasks are one job', result)
+            check('combined' not in result.err, '--passkey and --tasks are one job', result)
             continue
-        one_line(result, 2, '%s and %s' % (one, other), one, other, 'exclude one another')
+        one_line(result, 2, '%s and %s' % (one, other), one, other, 'cannot be combined')
     one_line(run(m, '--ppl', 'x', '--next', 3, '--rope', 'none,yarn'), 2, 'with a list', '--ppl and --next')
     for options in (['--explain', '--rope', 'none,yarn'], ['--explain', '--reading', 'hf5,vllm']):
         one_line(run(m, *options), 2, 'a list for ' + options[0], 'lists are for --ppl, --passkey, --tasks, --next')
@@ -640,7 +640,7 @@ def test_options_without_effect():
     result = good(m, '--explain', '--rope', 'yarn', '--near', 9, '--group', 4, '-n', 128)
     check(re.findall('warning: (.*) has no effect on rope yarn', result.err) == ['--near', '--group'],
           'a warning for each setting', result)
-    one_line(run(m, '-i', 'x', '-f', path), 2, '-i and -f in a text', 'exclude')
+    one_line(run(m, '-i', 'x', '-f', path), 2, '-i and -f in a text', 'cannot be combined')
 
 
 def test_one_after_another():

@@ -278,7 +278,7 @@ def test_refused():
             ('its value', "'0.5'", [model, '--rope', 'yarn:factor=0.5']),
             ('lists that are not there', 'longrope needs', [model, '--rope', 'longrope']),
             ('a long name', 'too long', [model, '--rope', 'yarn' + ':factor=2' * 40]),
-            ('RoPE without RoPE', "encoding 'alibi'", [alibi, '--rope', 'yarn']),
+            ('RoPE without RoPE', "is 'alibi'", [alibi, '--rope', 'yarn']),
             ('a long prompt', 'the prompt has 9 tokens', [model, '-i', 'hello', '-n', '5']),
             ('NaN', 'NaN or infinity came out of layer 0', [broken, '-n', '9'])):
         result = run(*arguments, program=CORE)

@@ -37,7 +37,7 @@ def linear(factor, length, theta):
 # that stand for what a fragment leaves out.
 STILL = 'no RoPE'
 BESIDE = '%s beside text_config is not used: its place is in it'
-UNSEEN = "nobody looked at model_type %s, so it is read as a Llama's: %d of %d elements of a head turn, theta %s"
+UNSEEN = "unknown model_type %s, read as a Llama's: %d of %d elements of a head turn, theta %s"
 NO_THETA = '%s has no rope_theta, nor is there one beside it: 10000, the default of its class, counts'
 FOR_VLLM = '%s is not used: vLLM before 0.30 alone reads it'
 LIST_AS_BLOCK = 'a list, expected one object of settings for all layers'
@@ -81,11 +81,11 @@ ROWS = {
                              says=[UNSEEN % ('3', 128, 128, '1000000')]),
     # families without RoPE, by what their configs say
     'absolute.json': dict(means=STILL, engines=NOBODY, says=[
-        'nobody looked at model_type newest_encoder: position_embedding_type absolute is read as no RoPE']),
+        'unknown model_type newest_encoder: position_embedding_type absolute is read as no RoPE']),
     'alibi.json': dict(means=STILL, engines=NOBODY, says=[
-        'nobody looked at model_type newest_falcon: alibi true is read as no RoPE']),
+        'unknown model_type newest_falcon: alibi true is read as no RoPE']),
     'share-of-nothing.json': dict(means=STILL, engines=NOBODY, says=[
-        'nobody looked at model_type newest_bert: rotary_emb_fraction 0.0 is read as no RoPE']),
+        'unknown model_type newest_bert: rotary_emb_fraction 0.0 is read as no RoPE']),
     'block-of-mamba.json': dict(means=STILL, says=['rope_scaling is not used, since no layer turns',
                                                    'model_type mamba2 is explained, and not run yet']),
     'turns-by-type.json': dict(head=64, means=plain(512, 1e4), engines=NOBODY,
@@ -327,7 +327,7 @@ def test_exporter():
             continue
         if reason:
             continue
-        said = [text for text in row.get('says', []) if 'nobody looked' not in text]
+        said = [text for text in row.get('says', []) if 'unknown model_type' not in text]
         check(all(any(each in line for line in warnings) for each in said), 'the exporter says it: ' + name, warnings)
         model = read_again(path, values)
         found = (model.rope_method, model.theta, model.train_ctx, model.factor or 1.0,

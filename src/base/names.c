@@ -2,6 +2,7 @@
 #include "names.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 static bool same_letter(char a, char b) {
@@ -50,7 +51,13 @@ const char *nearer_name(const char *word, const char *known, const char *best) {
 
 bool fail_unknown(Error *err, const char *what, const char *word, const char *nearest,
                   const char *expected) {
+    char found[160];
+    snprintf(found, sizeof found, "%s '%.100s'", what, word);
+    return fail_near(err, found, nearest, expected);
+}
+
+bool fail_near(Error *err, const char *found, const char *nearest, const char *expected) {
     const char *before = nearest[0] ? "did you mean " : "";
     const char *after = nearest[0] ? "? " : "";
-    return fail(err, "%s '%.100s' (%s%s%s%s)", what, word, before, nearest, after, expected);
+    return fail(err, "%s (%s%s%s%s)", found, before, nearest, after, expected);
 }

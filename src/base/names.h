@@ -14,3 +14,5 @@ const char *nearer_name(const char *word, const char *known, const char *best);
 // "".
 bool fail_unknown(Error *err, const char *what, const char *word, const char *nearest,
                   const char *expected);
+// The same of what is found, in words: "FOUND (did you mean nearest? expected)".
+bool fail_near(Error *err, const char *found, const char *nearest, const char *expected);

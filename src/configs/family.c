@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../base/names.h"
 #include "family_table.h"
 
 enum {
@@ -83,6 +84,13 @@ const RopeFamily *family_named(const char *model_type) {
     for (const RopeFamily *f = families; f < families + N_FAMILIES; f++)
         if (strcmp(model_type, f->model_type) == 0) return f;
     return NULL;
+}
+
+const char *family_near(const char *model_type) {
+    const char *nearest = "";
+    for (const RopeFamily *f = families; f < families + N_FAMILIES; f++)
+        if (f->flags & FAMILY_RUNS) nearest = nearer_name(model_type, f->model_type, nearest);
+    return nearest;
 }
 
 bool has_word(const char *words, const char *word) {

@@ -106,6 +106,8 @@ const RopeFamily *family_any(const Json *text);
 const RopeFamily *config_family(const Json *config);
 // The family of a model_type. NULL: unknown.
 const RopeFamily *family_named(const char *model_type);
+// The model_type of a family that runs, which a misspelled one may mean. "": none is near.
+const char *family_near(const char *model_type);
 // The first family that has all of some flags.
 const RopeFamily *family_with(FamilyWords flags);
 // The family, of those that this program runs, that is nearest to a model with these features. It

@@ -71,7 +71,9 @@ RopePlan published_sliding(const Publication *p) {
 static const char *why_ours_alone(const RopeConfig *c) {
     const RopeMethod *m = &rope_methods[c->method];
     if (c->map && !publishes_chunks(c))
-        return "distance maps have no key in other programs (without +MAP the frequencies have)";
+        return c->method == ROPE_NONE && !c->dynamic
+                   ? "other programs have no distance maps"
+                   : "other programs have no distance maps (without +MAP it can be written)";
     if (c->method > ROPE_PROPORTIONAL) return "no other program has this method";
     if (c->temperature_floor > 0 && c->temperature_beta != 0)
         return "only Inkling's class has a temperature with a floor, without RoPE";

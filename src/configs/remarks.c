@@ -267,14 +267,14 @@ void config_remark_any(Config *c) {
     const char *key = still ? config_name_in(c, c->config, still->name, &room) : NULL;
     const Json *why = key ? json_member(c->config, key) : NULL;
     if (still && strcmp(still->name, "rope_theta") == 0)
-        config_unread(c, "nobody looked at model_type %s: a rope_theta of null is read as no RoPE",
+        config_unread(c, "unknown model_type %s: a rope_theta of null is read as no RoPE",
                       name.text);
     else if (still)
-        config_unread(c, "nobody looked at model_type %s: %s %s is read as no RoPE", name.text, key,
+        config_unread(c, "unknown model_type %s: %s %s is read as no RoPE", name.text, key,
                       config_word(why).text);
     else
         config_unread(c,
-                      "nobody looked at model_type %s, so it is read as %s: %d of %d elements of a "
+                      "unknown model_type %s, read as %s: %d of %d elements of a "
                       "head turn, theta %.12g%s, %d positions",
                       name.text, config_is_of(c, FAMILY_LATENT) ? "DeepSeek's" : "a Llama's",
                       r->method == ROPE_PROPORTIONAL ? 2 * r->turning : r->rotary_dim,

@@ -140,10 +140,9 @@ bool plan_rope(const Model *m, const RopeSettings *given, int context, RopePlan 
     bool about_rope = given->name[0] || given->said & ~SAID_WITHOUT_ROPE;
     int encoding = model_encoding(m);
     if (encoding != ENCODING_ROPE && about_rope)
-        return fail(
-            err,
-            "--rope is for models with RoPE, and this one knows positions by its encoding '%s'",
-            encoding_names[encoding]);
+        return fail(err,
+                    "--rope is for models with RoPE, and the position encoding of this one is '%s'",
+                    encoding_names[encoding]);
     return settings_resolve(given, &m->rope, model_window(m), context, plan, err) &&
            (!own->layers.sliding_rope ||
             settings_resolve_sliding(given, &none, &own->layers.sliding, own->attention.window,

@@ -93,7 +93,8 @@ static bool read_name(const char *text, int n, Reading *out, Error *err) {
     *out = (Reading){.release = 1e9, .transformers = 1e9};
     snprintf(out->engine, sizeof out->engine, "%.*s", n, text);
     snprintf(expected, sizeof expected,
-             "one of %s, with @RELEASE or :max_len=N after it, or vllm:transformers=RELEASE", all);
+             "expected %s, with @RELEASE or :max_len=N after it, or vllm:transformers=RELEASE",
+             all);
     const char *name = out->engine, *after = name + strcspn(name, "@:");
     size_t length = (size_t)(after - name);
     for (; out->row < N_ENGINES; out->row++) {

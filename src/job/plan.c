@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/names.h"
 #include "../configs/write.h"
 #include "../decoder/rope_layers.h"
 #include "../fast/kv_cache.h"
@@ -163,8 +164,12 @@ static bool print_keys_of(const Job *job, const char *model_type, Error *err) {
     Publication publication = publication_of(job, job->plans);
     RopeFile said = *job->said;
     const RopeFamily *family = family_named(model_type);
-    if (!family || !(family->flags & FAMILY_RUNS))
-        return fail(err, "--rope-json: '%.60s' is no family that is run", model_type);
+    if (!family)
+        return fail_unknown(err, "--rope-json: there is no family", model_type,
+                            family_near(model_type),
+                            "expected a model_type, such as llama or qwen3");
+    if (!(family->flags & FAMILY_RUNS))
+        return fail(err, "--rope-json: models of '%.60s' do not run here", model_type);
     said.model_type = family->model_type;
     publication.said = &said;
     char *keys = publish_keys(&publication, err);

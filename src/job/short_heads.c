@@ -21,9 +21,11 @@ static bool mark(const char *item, const Model *m, ShortHeads *s, uint8_t *marks
         head = -2;
     }
     if (head == -2)
-        return fail(err, "--short-heads: '%.40s' is no kv head (expected LAYER.KVHEAD, such as 3.1, or "
-                         "LAYER)",
-                    item);
+        return fail(
+            err,
+            "--short-heads: '%.40s' is not a kv head (expected LAYER.KVHEAD, such as 3.1, or "
+            "LAYER)",
+            item);
     if (layer >= m->config.n_layers)
         return fail(err, "--short-heads: %s: the model has layers 0 to %d", item,
                     m->config.n_layers - 1);

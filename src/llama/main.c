@@ -5,7 +5,7 @@
 static bool plan_llama(Plain *p, const RopeSettings *given, RopePlan *plan, Error *err) {
     const RopeConfig *own = &p->model->rope;
     if (own->unscaled_positions || own->temperature_unturned || own->mscale_in_scores)
-        return fail(err, "the model is no Llama alone: its header has %s (./core runs it)",
+        return fail(err, "the model is not a plain Llama: its header has %s (./core runs it)",
                     own->unscaled_positions     ? "unscaled_positions"
                     : own->temperature_unturned ? "temperature_unturned"
                                                 : "mscale_in_scores");

@@ -160,7 +160,7 @@ int tiny_program(int argc, char **argv, const Definition *by) {
     }
     bool ok = argc > 1 || fail(&err, "a model is needed (%s %s)", by->name, usage);
     for (int i = 2; ok && i < argc;) ok = read_option(&a, argv, &i, &err);
-    if (ok && a.ppl && a.passkey) ok = fail(&err, "--ppl and --passkey exclude one another");
+    if (ok && a.ppl && a.passkey) ok = fail(&err, "--ppl and --passkey cannot be combined");
     ok = ok && (!a.rope || settings_read(&a.settings, a.rope, &err));
     ok = ok && open_text(&t, &a, &err);
     if (ok && a.ppl) ok = tiny_perplexity(&t, a.ppl, &err);

@@ -11,8 +11,8 @@
 // What queries do not see, though they could.
 static void note_hidden(Table *t, const SessionOptions *o) {
     if (o->short_heads) table_note(t, "short_heads", "%.200s", o->short_heads);
-    if (o->short_heads) table_note(t, "short_window", "%d", o->short_window);
-    if (o->best_keys) table_note(t, "best_keys", "%d", o->best_keys);
+    if (o->short_heads) table_note_number(t, "short_window", "%d", o->short_window);
+    if (o->best_keys) table_note_number(t, "best_keys", "%d", o->best_keys);
 }
 
 void print_heading(const Job *job, Table *t, const char *what) {

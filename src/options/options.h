@@ -169,7 +169,7 @@ typedef struct {
     Partner idle;    // with this one or without it, it has none
     // What else one of these names gives: other options, "MODEL", or an option with its optional
     // value ("--check FILE"). NULL: nothing.
-    const char *not_with;  // they exclude one another
+    const char *not_with;  // which it cannot be combined with
     const char *with[2];   // it needs these beside it,
     const char *unless;    // but not where this is given; NULL: always
     bool about_rope;       // it needs a model with RoPE

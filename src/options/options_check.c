@@ -103,7 +103,7 @@ static bool check_pairs(const Options *o, Error *err) {
         const char *name = row->value.option, *first = row->with[0], *second = row->with[1];
         if (!o->said[i]) continue;
         if (row->not_with && is_given(o, row->not_with))
-            return fail(err, "%s and %s exclude one another", name, in_words(row->not_with));
+            return fail(err, "%s and %s cannot be combined", name, in_words(row->not_with));
         if (!first || (row->unless && is_given(o, row->unless))) continue;
         if (is_given(o, first) && (!second || is_given(o, second))) continue;
         if (!row->unless) return fail(err, "%s needs %s with it", name, first);
@@ -119,8 +119,8 @@ static bool check_one_job(const Options *o, Error *err) {
         const Option *row = &option_table[i];
         if (!o->said[i] || !row->job) continue;
         if (first && first->job != row->job)
-            return fail(err, "%s and %s exclude one another (one of them expected)",
-                        first->value.option, row->value.option);
+            return fail(err, "%s and %s cannot be combined", first->value.option,
+                        row->value.option);
         first = row;
     }
     return true;
