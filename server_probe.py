@@ -25,13 +25,14 @@ settings, plain RoPE, another scale, and so on. The second hides numbers in text
     --words              send text, even if the server takes token ids
     --text FILE          take prompts, or the texts of --tasks, from this file [book.txt; filler]
 
-    --tasks LIST         passkey, multikey, multivalue, variables, updates, hops, or all
+    --tasks LIST         {tasks}, or all
     --from N             the shortest text [an eighth of -n]
     --trials K           questions at each length and depth [2]
     --min-accuracy A     status 1 when the accuracy of a task at a length is below A [0.5, and 3 if the shortest is]
     --effective SHARE    the effective length is the longest up to which SHARE of the score in texts of up to 1,024
                          tokens is kept; texts of 512 and 1,024 tokens are asked, too [0.85]
     --chat               ask in the chat form
+    --answer-tokens N    tokens that an answer may take, where a model thinks first and uses up fewer [2k]
     --jobs K             requests at a time [1]
 
     --wait SECONDS       wait this long for a server that is starting [0]
@@ -56,6 +57,7 @@ import json
 import os
 import re
 import sys
+from textwrap import fill
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 
@@ -66,10 +68,12 @@ from probe.no_model.against import compare
 from probe.no_model.cut import ask_cut
 from probe.no_model.effective import USUAL
 from probe.no_model.tasks import ask_tasks
+from probe.no_model.trials import task_names
 from probe.reading.reading import probe
 from probe.report import Report
 
 MOST = 1 << 27
+ANSWER_TOKENS = 2048
 
 
 class Parser(argparse.ArgumentParser):
@@ -116,7 +120,8 @@ def make_parser():
     for name, low, high, usual in (('-n', 16, MOST, 0), ('--prompts', 1, 4096, 0), ('--top', 2, 1000, 20),
                                    ('--from', 16, MOST, 0), ('--trials', 1, 10000, 2), ('--jobs', 1, 256, 1),
                                    ('--retries', 0, 100, 2), ('--timeout', 1, 86400, 600),
-                                   ('--wait', 0, 86400, 0), ('--budget', 0, 86400, 60)):
+                                   ('--wait', 0, 86400, 0), ('--budget', 0, 86400, 60),
+                                   ('--answer-tokens', 16, MOST, ANSWER_TOKENS)):
         p.add_argument(name, type=whole(low, high), default=usual, dest={'--from': 'from_'}.get(name))
     p.add_argument('--min-accuracy', type=share)
     p.add_argument('--effective', type=share, default=USUAL)
@@ -149,6 +154,13 @@ def read_options(arguments):
     return options
 
 
+def help_text():
+    """The tasks are those that run asks."""
+    names = fill(', '.join(task_names() or ['those of ./run --tasks']), width=90,
+                 subsequent_indent=' ' * 25)
+    return __doc__.replace('python3 server_probe.py', PROBE).replace('{tasks}', names)
+
+
 def compare_two(server, options, out):
     other = options.other and Server(options.other, options.key, options.proxy, options.timeout)
     return compare(server, other, options, out)
@@ -164,7 +176,7 @@ def job_of(options):
 
 def main(arguments):
     if '-h' in arguments or '--help' in arguments:
-        print(__doc__.replace('python3 server_probe.py', PROBE), end='')
+        print(help_text(), end='')
         return 0
     out = None
     try:

@@ -273,6 +273,12 @@ class Fake(http.server.ThreadingHTTPServer):
                 'usage': {'prompt_tokens': self.counted(text, min(counted, self.limit or counted))}}
 
 
+    def ollama_chat(self, body):
+        said = self.chat(body)
+        return {'message': said['choices'][0]['message'], 'done_reason': 'stop',
+                'prompt_eval_count': said['usage']['prompt_tokens']}
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = 'HTTP/1.0'
 
@@ -314,7 +320,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if server.is_dead or self.faulty(server.fault) or self.faulty_now(server.fault or ''):
             return None
         ways = {'/v1/completions': server.completions, '/generate': server.generate, '/api/generate': server.ollama,
-                '/v1/chat/completions': server.chat}
+                '/v1/chat/completions': server.chat, '/api/chat': server.ollama_chat}
         if self.path.startswith('/api') and not server.form.startswith('ollama'):
             return self.reply(404, {'error': 'no such path'})
         try:

@@ -129,7 +129,7 @@ def reads(told, words, what):
 
 def refused(told, *words):
     """Status 2, one line that says why, and nothing that looks like a verdict."""
-    why = [line for line in told.err.splitlines() if 'do not part' not in line and 'left out' not in line]
+    why = [line for line in told.err.splitlines() if 'these prompts cannot tell' not in line and 'left out' not in line]
     check(told.status == 2 and len(why) == 1 and all(word in why[0] for word in words) and not told.out,
           'refused: %s' % (words,), told)
 
@@ -146,6 +146,7 @@ def ours_of(n, prompts):
         greedy, model, rope_config, text, keep = False, MODEL, None, None, None
     Options.n, Options.prompts = n, prompts
     found = reading.Ours(Options, ours.Work())
+    found.read_text(Options)
     return found.model, found.ids, found.prompts
 
 

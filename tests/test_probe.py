@@ -151,10 +151,10 @@ def test_dynamic():
     with Fake('llama', hidden) as server:
         told = probe(server.url, MODEL, *SMALL, '--rope-config', config)
         reads(told, 'hf5', 'short prompts')
-        check('do not part: ' in told.err and 'longer -n' in told.err, 'what they do not part', told)
+        check('these prompts cannot tell ' in told.err and 'longer -n' in told.err, 'what they do not part', told)
         told = probe(server.url, MODEL, '-n', 260, '--prompts', 4, '--rope-config', config)
         reads(told, 'hf5', 'prompts past the trained context')
-        check('do not part: hf5' not in told.err, 'they part', told)
+        check('cannot tell hf5' not in told.err, 'they part', told)
 
 
 def test_undecided():

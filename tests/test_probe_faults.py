@@ -234,7 +234,7 @@ def test_json():
         check(asked(server, MODEL, *SMALL, '--expect', 'hf5')['reason'] == 'as-expected', 'as expected')
         check(asked(server, MODEL, *SMALL, '--expect', 'exllamav2')['reason'] == 'another-reading', 'another reading')
         check(asked(server, MODEL, '-n', 64, '--prompts', 1)['reason'] == 'tied', 'tied')
-        check(asked(server, MODEL, *SMALL, '--expect', 'nobody')['reason'] == 'settings', 'no engine')
+        check(asked(server, MODEL, *SMALL, '--expect', 'nobody')['reason'] == 'usage', 'no engine')
         check(asked(server, in_work('none.bin'), *SMALL)['reason'] == 'file', 'no file')
         check(asked(server, MODEL, '--prompts', 'x')['reason'] == 'usage', 'usage')
     for more, arguments, reason in (

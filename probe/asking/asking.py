@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from argparse import Namespace
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ..common import Problem, Unreachable, on_one_line, with_commas
 from .forms import APIS, FORMS, SIGNS, Form, Question, Reply, Token, completions
@@ -15,6 +15,7 @@ from .web import BUSY, PASSING, Answer, Server
 LEAST = -100   # log-probabilities below it mark tokens that a sampler has removed
 ROUNDED = 1e-3  # a log-probability may be so far above 0, and the sum of probabilities above 1
 REFUSED = 401, 403
+LITTLE = 'Hello.'  # a text of so few tokens that every server counts fewer of it than of what it is asked
 
 Way = Tuple[Form, Callable[..., Dict[str, Any]], int, bool, bool]  # form, body, top, as text, sampled
 Found = Tuple[Any, Optional[int]]  # what ask() gives
@@ -79,6 +80,14 @@ def forms_to_try(server: Server, api: Optional[str]) -> List[Form]:
     return FORMS
 
 
+def say_nothing(counts: Sequence[Optional[int]], count: Callable[[str], Optional[int]]) -> bool:
+    """Whether a server's counts of prompts of several lengths are none: they are missing, zero, or always the same.
+    count: what it counts of a text. Where it counts fewer of a few letters, the prompts were cut to as many tokens."""
+    if not all(counted is not None and counted > 0 for counted in counts):
+        return True
+    return len(set(counts)) == 1 and count(LITTLE) in (None, counts[0])
+
+
 def quoted(spelled):
     return on_one_line(repr(spelled.decode('utf-8', 'replace')), 40)
 
@@ -101,8 +110,9 @@ class Interview:
     Ids of a larger vocabulary than the server's have killed servers. So the first question is a short text, `trial`,
     and ids, of which `highest` is the largest, are sent only where the server counts its tokens as we do."""
 
-    def __init__(self, server: Server, vocabulary: Vocabulary, options: Namespace, trial: Prompt, highest: int) -> None:
-        self.server, self.vocabulary, self.trial, self.highest = server, vocabulary, trial, highest
+    def __init__(self, server: Server, vocabulary: Optional[Vocabulary], options: Namespace) -> None:
+        self.server, self.vocabulary = server, vocabulary
+        self.trial, self.highest = Prompt([]), 0  # see begin()
         self.top, self.greedy, self.words, self.retries = options.top, options.greedy, options.words, options.retries
         self.model = model_of(server, options.served)
         self.forms = forms_to_try(server, options.api)
@@ -112,6 +122,16 @@ class Interview:
         self.failed: Optional[str] = None  # what a status of 500 and above said where log-probabilities were asked for
         self.silent = False  # a token came, and no log-probabilities with it
         self.counts_new: Optional[bool] = None  # whether counts leave out what its cache has; None: not looked at
+
+    def begin(self, trial: Prompt, highest: int) -> None:
+        self.trial, self.highest = trial, highest
+        self.find_way()
+
+    def count_of(self, text: str) -> Optional[int]:
+        """What the server counts of a text, None where it does not say."""
+        form, body, top, _, sampled = self.way
+        found = self.ask_by((form, body, top, True, sampled), Prompt([], text), may_fail=True)
+        return found[1] if found else None
 
     def counts_what_is_new(self) -> bool:
         """Whether the server counts only the tokens that its cache did not have, as ollama does since June 2026: then
@@ -135,15 +155,13 @@ class Interview:
         return found[1] if found else None
 
     def ask(self, prompt: Prompt) -> Found:
-        """{id: log-probability}, or with --greedy the set of ids that the token may be; and the count of tokens."""
-        if self.way is None:
-            self.find_way()
+        """{id: log-probability}, or with --greedy the set of ids that the token may be; and the count of tokens. After
+        begin()."""
+        self.told = self.status = None
         found = self.ask_by(self.way, prompt)
         if found:
             return found
-        if self.silent:
-            raise Problem(self.why_silent(), 'no-logprobs')
-        raise Refusal(prompt.length, self.told, self.status)
+        raise Refusal(prompt.length, self.told or 'its answer has no log-probabilities', self.status)
 
     def find_way(self) -> None:
         """The first way in which the short text is answered; then the same with its ids, where they are safe."""
@@ -162,8 +180,6 @@ class Interview:
             with_ids = form, body, top, False, sampled
             if self.ask_by(with_ids, self.trial, may_fail=True):
                 self.way = with_ids
-        self.told = self.status = None
-        self.silent = False
 
     def is_safe(self, counted: Optional[int]) -> bool:
         """Whether ids may be sent: the short text has as many tokens there as here, but for BOS, and the server has so

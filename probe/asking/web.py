@@ -19,6 +19,7 @@ from ..common import Problem, Unreachable, on_one_line
 MOST_BYTES = 4 << 20  # of an answer: a thousand times what one token with its neighbours takes
 BUSY = 429, 502, 503, 504  # statuses that another try may change
 PASSING = BUSY + (500,)  # 500 may also say that a server has not what was asked for
+ANSWERS = 'choices', 'response', 'details', 'meta_info', 'data'  # keys of what servers answer, by their forms
 LONGEST_PAUSE = 8  # seconds between two tries
 
 
@@ -30,6 +31,14 @@ class Answer:
 
     def told(self) -> str:
         return 'status %d: %s' % (self.status, self.words or 'no words')
+
+
+class Failure(Answer):
+    """An answer of status 200 that is none: an error in its object, or nothing that can be read. status: what it should
+    have had."""
+
+    def told(self) -> str:
+        return self.words
 
 
 class NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -159,11 +168,14 @@ class Server:
         except RecursionError:
             raise Problem('%s%s: the answer is nested too deep' % (self.root, path))
         except ValueError as error:
+            if data.startswith((b'data:', b'event:')):
+                raise Problem('%s%s: the answer is a stream of events, which nobody asked for (found %s)' % (
+                    self.root, path, on_one_line(data[:80].decode('utf-8', 'replace'))))
             raise Problem('%s%s: the answer is no JSON that can be used: %s (found %s)' % (
                 self.root, path, on_one_line(error, 80), on_one_line(data[:80].decode('utf-8', 'replace'))))
         if not isinstance(found, dict):
             raise Problem('%s%s: an object expected (found %s)' % (self.root, path, on_one_line(found, 80)))
-        return Answer(200, found)
+        return failure_in(found) or Answer(200, found)
 
     def whole(self, path: str, answer: Any) -> bytes:
         data = b''
@@ -180,6 +192,16 @@ class Server:
         raise Problem('%s%s: the answer has more than %d MiB' % (self.root, path, MOST_BYTES >> 20))
 
 
+def failure_in(found: Dict[str, Any]) -> Optional[Failure]:
+    """The error that an object is, in place of an answer."""
+    error = found.get('error')
+    if not error or any(found.get(key) for key in ANSWERS) or isinstance(found.get('message'), dict):
+        return None
+    code = error.get('code') if isinstance(error, dict) else found.get('code')
+    is_status = isinstance(code, int) and 400 <= code < 600
+    return Failure(code if is_status else 400, words='status 200 and an error: %s' % words_in(found))
+
+
 def pause(tried: int) -> None:
     time.sleep(min(2 ** tried, LONGEST_PAUSE))
 
@@ -188,10 +210,12 @@ def words_of(data):
     """What a server says of an error: the words in the JSON, if there are any."""
     text = data.decode('utf-8', 'replace')
     try:
-        found = json.loads(text)
-        for key in ('error', 'detail', 'message'):
-            found = found.get(key, found) if isinstance(found, dict) else found
-        text = found if isinstance(found, str) else json.dumps(found)
+        return words_in(json.loads(text))
     except (ValueError, RecursionError):
-        pass
-    return on_one_line(text)
+        return on_one_line(text)
+
+
+def words_in(found: Any) -> str:
+    for key in ('error', 'detail', 'message'):
+        found = found.get(key, found) if isinstance(found, dict) else found
+    return on_one_line(found if isinstance(found, str) else json.dumps(found))

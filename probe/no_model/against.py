@@ -18,12 +18,12 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 from export import families
 from export.installed import ROOT
 
-from ..asking.asking import Found, Interview, Prompt, Refusal, forms_to_try, model_of
+from ..asking.asking import Found, Interview, Prompt, Refusal, say_nothing
 from ..asking.forms import Reply, Token
 from ..asking.web import Server
 from ..common import NO, UNDECIDED, YES, Problem, with_commas
 from ..report import Report
-from .asker import Asker, Beginnings, counts_what_is_new
+from .asker import CHAT_ANSWER, Asker, Beginnings, counts_what_is_new
 
 WHAT = 'rope.c server_probe answers'
 USUAL, PROMPTS = 2048, 10      # -n and --prompts
@@ -49,15 +49,8 @@ class Stranger(Interview):
     """An interview without a vocabulary: tokens by what the server calls them, and prompts as text."""
 
     def __init__(self, server: Server, options: Namespace) -> None:
-        self.server, self.top, self.greedy, self.words = server, options.top, False, True
-        self.retries, self.model = options.retries, model_of(server, options.served)
-        self.forms, self.way = forms_to_try(server, options.api), None
-        self.told = self.status = self.failed = None
-        self.silent = False
-
-    def begin(self, prompt: Prompt) -> None:
-        self.trial, self.highest = prompt, 0
-        self.find_way()
+        super().__init__(server, None, options)
+        self.greedy, self.words = False, True
 
     def known(self, tokens: List[Token]) -> Dict[Any, float]:
         def name(token):
@@ -118,6 +111,10 @@ def ask_server(server: Server, texts: List[str], options: Namespace) -> List[Sai
     if all(said.refused for said in found):
         raise Problem('the server refuses every prompt: %s' % found[0].refused, 'refused')
     count_whole(found, texts, lambda text: ask(text)[1])
+    counts = [said.counted for said in found if not said.refused]
+    if len(counts) > 1 and say_nothing(counts, lambda text: ask(text)[1]):
+        for said in found:
+            said.counted = None
     return found
 
 
@@ -136,15 +133,17 @@ def by_words(server, options):
     asker = Asker(server, options)
 
     def ask(text):
-        words, counted, _, refusal = asker.ask(text, TEXT_TOKENS)
-        return words, counted, refusal and refusal.told()
+        said = asker.ask(text, CHAT_ANSWER if options.chat else TEXT_TOKENS)
+        if said.is_empty():
+            return None, said.counted, 'the answer is empty'
+        return said.whole(), said.counted, said.refused and said.refused.told()
     return ask
 
 
 def by_numbers(server, texts, options):
     interview = Stranger(server, options)
     try:
-        interview.begin(Prompt([], texts[0]))
+        interview.begin(Prompt([], texts[0]), 0)
     except Refusal as refusal:
         raise Problem('%s refuses the first prompt %s' % (server.root, refusal), 'refused')
 
@@ -202,17 +201,18 @@ def load(path: str, asked: str) -> List[Said]:
 
 class Row:
     """One prompt: `products` (a1 - b1)(a2 - b2) of its tokens, and `chances`, the squares of their errors; `apart` the
-    mean |difference|, `own` that of each server's two rounds; `se` the standard error of `apart`."""
+    mean |difference|, `own` that of each server's two rounds; `se` the standard error of `apart`; `about` the tokens
+    of its text where neither server counts them."""
 
-    def __init__(self, a: Said, b: Said) -> None:
-        self.a, self.b = a, b
+    def __init__(self, a: Said, b: Said, about: int = 0) -> None:
+        self.a, self.b, self.about = a, b, about
         self.products: List[float] = []
         self.chances: List[float] = []
         self.apart = self.own = self.se = 0.0
         self.is_same = a.rounds == b.rounds and a.rounds[:1] == a.rounds[1:]
 
     def length(self) -> int:
-        return self.a.counted or self.b.counted or 0
+        return self.a.counted or self.b.counted or self.about
 
     def compare(self) -> None:
         rounds = self.a.rounds + self.b.rounds
@@ -401,7 +401,7 @@ def compare(server: Server, other: Optional[Server], options: Namespace, out: Re
             len(texts), options.save))
         return out.end(YES, 'saved')
     a, b = (before, said) if before else (said, ask_server(other, texts, options))
-    rows = [Row(x, y) for x, y in zip(a, b)]
+    rows = [Row(x, y, len(text) // LETTERS) for x, y, text in zip(a, b, texts)]
     rows.sort(key=Row.length)
     found, more = shortfall(rows), missing(rows)
     whole = [row for row in rows if len(row.a.rounds) == len(row.b.rounds) == 2 and not more.get(row)]

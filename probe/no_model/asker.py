@@ -6,11 +6,14 @@ import itertools
 import random
 import time
 
-from ..asking.asking import REFUSED, forms_to_try, model_of
-from ..asking.web import pause
-from ..common import Problem, Unreachable, on_one_line
+from ..asking.asking import REFUSED, forms_to_try, model_of, say_nothing
+from ..asking.web import Failure, pause
+from ..common import Problem, Unreachable
+from .said import Said, read_said
 
-CHAT_ANSWER = 256   # tokens that a chat's answer may take, where a model may think first
+CHAT_ANSWER = 256   # tokens that a chat's answer may take at first: more are asked for where thoughts use them up
+TOO_MUCH = 400, 413, 422  # statuses of a server that has no room for the prompt and so long an answer
+FEW = 3             # tokens by which the count of a longer text may be less: numbers have other tokens
 HALF = 0.5          # of a prompt's count: asked again, a server that counts new tokens alone counts fewer
 LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ'
 
@@ -44,56 +47,97 @@ class Asker:
 
     def __init__(self, server, options):
         self.server, self.chat, self.retries = server, options.chat, options.retries
+        self.longest = options.answer_tokens
+        self.has_answered = False  # then an answer that cannot be read is a failure at its prompt
+        self.thinks = None  # whether the model thinks before it answers; None: not known yet
         self.counts_new, self.begun = False, Beginnings()
         self.model = model_of(server, options.served)
         self.is_ollama = forms_to_try(server, options.api)[0].name == 'ollama'
 
     def body(self, prompt, most):
-        most = max(most, CHAT_ANSWER) if self.chat and most > 1 else most
         messages = prompt if isinstance(prompt, list) else [{'role': 'user', 'content': prompt}]
         said = {'messages': messages} if self.chat else {'prompt': prompt}
         if not self.is_ollama:
             path = '/v1/chat/completions' if self.chat else '/v1/completions'
-            return path, dict(said, model=self.model, max_tokens=most, temperature=0)
+            return path, dict(said, model=self.model, max_tokens=most, temperature=0, stream=False)
         said = dict(said, model=self.model, stream=False, options={'temperature': 0, 'num_predict': most})
         return ('/api/chat', said) if self.chat else ('/api/generate', dict(said, raw=True))
 
-    def read(self, data):
-        """The text, and the count of the prompt's tokens or None."""
-        try:
-            if self.is_ollama:
-                return (data['message']['content'] if self.chat else data['response']), data.get('prompt_eval_count')
-            choice = data['choices'][0]
-            text = choice['message'].get('content') if self.chat else choice['text']
-            counted = (data.get('usage') or {}).get('prompt_tokens')
-        except (KeyError, IndexError, TypeError, AttributeError):
-            raise Problem('the answer has no text (found %s)' % on_one_line(data, 80))
-        if not isinstance(text or '', str) or not isinstance(counted, (int, type(None))):
-            raise Problem('the answer has another form (found %s)' % on_one_line(data, 80))
-        return text or '', counted
-
     def find_counting(self, prompt):
-        self.counts_new = counts_what_is_new(lambda text: self.ask(text, 1)[1], self.begun, prompt)
+        self.counts_new = counts_what_is_new(lambda text: self.ask(text, 1).counted, self.begun, prompt)
 
     def counted_form(self, prompt):
         """A prompt whose tokens the server counts all."""
         return self.begun(prompt) if self.counts_new else prompt
 
+    def are_counts(self, counts):
+        """Whether the counts of texts, shortest first, say anything: they must grow with the texts."""
+        if say_nothing(counts, lambda text: self.ask(text, 1).counted):
+            return False
+        return all(later >= earlier - FEW for earlier, later in zip(counts, counts[1:]))
+
     def ask(self, prompt, most):
-        """(text, count, seconds, None), or (None, None, seconds, the failure)."""
+        """What is said in up to `most` tokens, to one question."""
         path, body = self.body(prompt, most)
         for tried in range(self.retries + 1):
             began = time.time()
             try:
-                answer = self.server.post_again(path, body, self.retries - tried)
-            except Unreachable:
-                if tried == self.retries:
+                said = self.said(self.server.post_again(path, body, self.retries - tried))
+                break
+            except Problem as problem:
+                may_pass = isinstance(problem, Unreachable) or self.has_answered and problem.reason == 'answer'
+                if tried < self.retries and may_pass:
+                    pause(tried)
+                elif self.has_answered and problem.reason == 'answer':
+                    said = Said(refused=Failure(500, words=str(problem)))
+                else:
                     raise
-                pause(tried)
-                continue
-            if answer.status in REFUSED:
-                raise Problem('%s refuses the key, or requires one (%s): --key-env NAME' % (self.server.root,
-                                                                                        answer.told()), 'key')
-            if answer.status == 200:
-                return self.read(answer.data) + (time.time() - began, None)
-            return None, None, time.time() - began, answer
+        said.seconds, said.most = time.time() - began, most
+        return said
+
+    def said(self, answer):
+        if answer.status in REFUSED:
+            raise Problem('%s refuses the key, or requires one (%s): --key-env NAME' % (self.server.root,
+                                                                                    answer.told()), 'key')
+        if answer.status != 200:
+            return Said(refused=answer)
+        found = read_said(answer.data, self.is_ollama, self.chat)
+        self.has_answered = True
+        return found
+
+    def answer(self, prompt, most):
+        """What is said to a question that takes up to `most` tokens. A chat may take more of them, and thoughts as many
+        as --answer-tokens: where they use up fewer, the question is asked again. A server that refuses so many is
+        asked for fewer, so that it is the prompt which does not fit."""
+        usual = max(most, min(CHAT_ANSWER, self.longest)) if self.chat else most
+        longest = max(usual, self.longest)
+        said = self.ask_down(prompt, [longest, usual, most] if self.thinks else [usual, most])
+        if said.most == usual and usual < longest and self.is_unfinished(said):
+            more = self.ask(prompt, longest)
+            more.seconds += said.seconds
+            said = said if more.refused else more
+        if said.has_thoughts():
+            self.thinks = True
+        elif self.thinks is None and not said.refused and not (said.is_full and said.most < longest):
+            self.thinks = False
+        return said
+
+    def ask_down(self, prompt, sizes):
+        said, seconds = None, 0.0
+        for most in sorted(set(sizes), reverse=True):
+            said = self.ask(prompt, most)
+            seconds += said.seconds
+            if not said.refused or said.refused.status not in TOO_MUCH:
+                break
+        said.seconds = seconds
+        return said
+
+    def is_unfinished(self, said):
+        """Whether an answer is missing because thoughts, shown or not, took its tokens: known by themselves, or by the
+        server's other answers."""
+        if said.refused:
+            return False
+        if said.has_open_thoughts() or said.hides_thoughts():
+            return True
+        may_think = self.chat if said.text.strip() else said.hides_thoughts() is None
+        return self.thinks is not False and said.is_full and may_think

@@ -7,12 +7,13 @@ end. What the server does not see changes nothing."""
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import Any, Dict, Optional, Tuple
+from typing import Dict, Optional, Set, Tuple
 
 from ..asking.web import Answer, Server
 from ..common import NO, UNDECIDED, YES, Problem, with_commas
 from ..report import Report
-from .asker import Asker
+from .asker import CHAT_ANSWER, Asker
+from .said import Said
 
 USUAL = 32768     # tokens, to which it is looked: -n
 FIRST = 8, 16, 24  # sentences by which the server's count is measured
@@ -21,26 +22,35 @@ STARTS = 'The pass key of today is 48213.', 'The pass key of today is 90576.'
 ENDS = (' What was the pass key of today? The pass key of today is',
         ' Once upon a time, in a small village by the sea, there lived')
 FEW = 3           # tokens that a count may be off the line
+ROUNDED = 6       # where the short texts are not quite on one, because the server rounds
 WORDS = 16        # tokens of an answer that are compared
 LETTERS = 4       # of a token, about: where the server counts nothing
 
 
 class Cutting:
-    """Asks for texts of k sentences. counts: {k: the server's count}; refusals: {k: the answer}."""
+    """Asks for texts of k sentences. counts: {k: the server's count}; refusals: {k: the answer}; empty: each k to which
+    nothing was said."""
 
     def __init__(self, asker: Asker) -> None:
-        self.asker = asker
+        self.asker, self.most = asker, CHAT_ANSWER if asker.chat else WORDS
         self.counts: Dict[int, Optional[int]] = {}
         self.refusals: Dict[int, Answer] = {}
-        self.each, self.begin, self.is_counted = 0.0, 0.0, True
+        self.empty: Set[int] = set()
+        self.whole = 0  # the most sentences that arrived whole until now
+        self.each, self.begin, self.is_counted, self.is_exact = 0.0, 0.0, True, True
 
     def text(self, k: int, start: int = 0, end: int = 0) -> str:
         return STARTS[start] + k * SENTENCE + ENDS[end]
 
     def count(self, k: int) -> None:
-        _, self.counts[k], _, refused = self.asker.ask(self.asker.counted_form(self.text(k)), 1)
-        if refused:
-            self.refusals[k] = refused
+        said = self.asker.ask(self.asker.counted_form(self.text(k)), 1)
+        self.counts[k] = said.counted or None
+        if said.is_empty():  # one token may be of the kind that is not shown
+            said = self.asker.ask(self.text(k), self.most)
+        if said.refused:
+            self.refusals[k] = said.refused
+        elif said.is_empty():
+            self.empty.add(k)
 
     def measure(self) -> None:
         """How many tokens a sentence is, of short texts."""
@@ -51,11 +61,17 @@ class Cutting:
                 raise Problem('the server refuses a prompt of %d words (%s)' % (
                     len(self.text(k).split()), self.refusals[k].told()), 'refused')
         counts = [self.counts[k] for k in FIRST]
-        if None in counts or len(set(counts)) == 1:
-            self.each, self.begin, self.is_counted = len(SENTENCE) / LETTERS, len(self.text(0)) / LETTERS, False
+        self.is_counted = self.asker.are_counts(counts)
+        if not self.is_counted or len(set(counts)) == 1:
+            self.each, self.begin = len(SENTENCE) / LETTERS, len(self.text(0)) / LETTERS
             return
-        self.each = (counts[1] - counts[0]) / (FIRST[1] - FIRST[0])
-        self.begin = counts[0] - self.each * FIRST[0]
+        self.is_exact = (counts[1] - counts[0]) * (FIRST[2] - FIRST[1]) == (counts[2] - counts[1]) * (FIRST[1] - FIRST[0])
+        self.draw(FIRST[1] if counts[2] <= counts[1] else FIRST[2])
+
+    def draw(self, k: int) -> None:
+        """The line of counts, from the shortest text to k sentences."""
+        self.each = (self.counts[k] - self.counts[FIRST[0]]) / (k - FIRST[0])
+        self.begin = self.counts[k] - self.each * k
 
     def expected(self, k: int) -> float:
         return self.begin + self.each * k
@@ -63,14 +79,17 @@ class Cutting:
     def told(self, k: int) -> str:
         if not self.is_counted:
             return 'about ' + with_commas(round(self.expected(k)))
-        return with_commas(self.counts[k] or round(self.expected(k)))
+        return with_commas(self.counts.get(k) or round(self.expected(k)))
 
     def is_whole(self, k: int) -> bool:
         if k not in self.counts:
             self.count(k)
         counted = self.counts[k]
-        is_short = self.is_counted and counted is not None and counted < self.expected(k) - FEW
-        return k not in self.refusals and not is_short
+        off = FEW if self.is_exact else ROUNDED
+        is_short = self.is_counted and counted is not None and counted < self.expected(k) - off
+        is_whole = k not in self.refusals and not is_short and k not in self.empty
+        self.whole = max(self.whole, k) if is_whole else self.whole
+        return is_whole
 
     def borders(self, most: int) -> Tuple[int, Optional[int]]:
         """The most sentences that arrive whole, and the fewest that do not, None where all do."""
@@ -79,6 +98,8 @@ class Cutting:
         while short is None and k < most:
             whole, k = k, min(2 * k, most)
             short = None if self.is_whole(k) else k
+            if short is None and not self.is_exact and self.counts[k]:
+                self.draw(k)
         if short is None:
             return k, None
         while short - whole > 1:
@@ -86,16 +107,20 @@ class Cutting:
             whole, short = (middle, short) if self.is_whole(middle) else (whole, middle)
         return whole, short
 
-    def answers(self, k: int) -> Dict[Tuple[int, int], Any]:
-        return {place: self.asker.ask(self.text(k, *place), WORDS)[0] for place in ((0, 0), (1, 0), (0, 1))}
+    def answer(self, k: int, start: int = 0, end: int = 0) -> Said:
+        return self.asker.ask(self.text(k, start, end), self.most)
+
+    def differ(self, k: int) -> Tuple[bool, bool]:
+        """Whether another beginning changes the answer to k sentences, and whether another end does."""
+        said = self.answer(k).whole()
+        return self.answer(k, start=1).whole() != said, self.answer(k, end=1).whole() != said
 
     def kept(self, k: int, whole: int) -> Optional[str]:
         """Which end is seen of k sentences; None where that cannot be decided. Of `whole` sentences both are there."""
-        if self.asker.ask(self.text(k), WORDS)[0] != self.asker.ask(self.text(k), WORDS)[0]:
+        if self.answer(k).whole() != self.answer(k).whole():
             return None  # it does not say the same twice
-        said, there = self.answers(k), self.answers(whole)
-        tells_start, tells_end = there[0, 0] != there[1, 0], there[0, 0] != there[0, 1]
-        sees_start, sees_end = said[0, 0] != said[1, 0], said[0, 0] != said[0, 1]
+        sees_start, sees_end = self.differ(k)
+        tells_start, tells_end = self.differ(whole)
         if sees_start and sees_end:
             return 'both ends, and not the middle'
         if sees_end:
@@ -103,9 +128,9 @@ class Cutting:
         return 'the beginning' if tells_end else None
 
     def forgets(self, k: int) -> bool:
-        """Whether the beginning changes the answer to a short text, and not that to k sentences."""
-        there, said = self.answers(FIRST[0]), self.answers(k)
-        return there[0, 0] != there[1, 0] and said[0, 0] == said[1, 0]
+        """Whether the beginning changes the answer to a short text, and not that to k sentences. Thoughts may begin
+        alike."""
+        return not self.answer(k).has_open_thoughts() and self.differ(FIRST[0])[0] and not self.differ(k)[0]
 
 
 def ask_cut(server: Server, options: Namespace, out: Report) -> int:
@@ -113,7 +138,14 @@ def ask_cut(server: Server, options: Namespace, out: Report) -> int:
     cutting = Cutting(Asker(server, options))
     cutting.measure()
     most = max(FIRST[-1] + 1, int(((options.n or USUAL) - cutting.begin) / cutting.each))
-    whole, short = cutting.borders(most)
+    if set(FIRST) <= cutting.empty:
+        out.last('cannot tell: the answers to the shortest texts are empty, too')
+        return out.end(UNDECIDED, 'unknown')
+    try:
+        whole, short = cutting.borders(most)
+    except Problem:
+        out.last('unfinished: whole to %s tokens until then' % cutting.told(cutting.whole))
+        raise
     out.note('server', server.root)
     if cutting.asker.counts_new:
         out.note('counts', 'of tokens that the cache had not: each text has a beginning of its own')
@@ -137,6 +169,10 @@ def ask_cut(server: Server, options: Namespace, out: Report) -> int:
             'whole' if cutting.is_counted else 'taken', to, 'fails at' if has_failed else 'refuses',
             cutting.told(short), answer.told()))
         return out.end(NO, 'failed' if has_failed else 'refused')
+    if short in cutting.empty:
+        out.last('%s to %s tokens; answers are empty from %s tokens on' % (
+            'whole' if cutting.is_counted else 'taken', to, cutting.told(short)))
+        return out.end(NO, 'empty')
     kept = cutting.kept(2 * short, whole)
     out.last('it cuts: whole to %s tokens; of %s it counted %s; what it reads of a longer text: %s' % (
         to, with_commas(round(cutting.expected(short))), with_commas(cutting.counts[short] or 0),

@@ -25,6 +25,8 @@ CUT = 0.9           # of the tokens expected: a server that counts fewer has cut
 FEW = 8             # tokens by which a count may differ because numbers have other tokens
 LITTLE = 0.005      # of a count, by which a line through short texts may miss a long one
 ENOUGH = 0.5        # accuracy that the shortest texts must reach, and longer ones then, too
+HALF = 0.5          # of the answers to texts of a length: where more are empty, the server says nothing there; and of
+#                     the tokens of a chat: where fewer are counted, that is of one turn
 FEWEST_LOST = 2     # first depths, of which nothing is found: one may be by chance
 PATIENCE = 10       # seconds that the questions may take without saying so beforehand
 
@@ -42,22 +44,31 @@ class Ruler:
         trials = [make_trials('passkey', n, n, 1, text)[0] for n in SHORT]
         asker.find_counting(trials[0].prompt)
         self.ends = [(trial.tokens, self.counted(trial)) for trial in trials]
-        self.knows = tasks != LIST and all(counted is not None for _, counted in self.ends)
+        self.knows = tasks != LIST and asker.are_counts([counted for _, counted in self.ends])
         if self.knows:
             self.fit()
+        if self.knows and asker.chat:
+            self.knows = self.counts_turns(make_trials('passkey', SHORT[-1], SHORT[-1], 1, text, True)[0])
+        if self.knows:
             n, shortest = (SHORT_CHAT, SHORT_CHAT) if asker.chat else (SHORT[-1], SHORT[0])
             for trial in make_trials(tasks, n, shortest, 1, text, asker.chat):
                 self.move(trial)
 
     def counted(self, trial):
-        _, counted, seconds, refusal = self.asker.ask(self.asker.counted_form(trial.prompt), 1)
-        if refusal:
-            has_failed = refusal.status >= 500
+        said = self.asker.ask(self.asker.counted_form(trial.prompt), 1)
+        if said.refused:
+            has_failed = said.refused.status >= 500
             raise Problem('the server %s a prompt of %d tokens (%s)' % (
-                'fails at' if has_failed else 'refuses', trial.tokens, refusal.told()),
+                'fails at' if has_failed else 'refuses', trial.tokens, said.refused.told()),
                 'failed' if has_failed else 'refused')
-        self.seconds, self.tokens = self.seconds + seconds, self.tokens + trial.tokens
-        return counted
+        self.seconds, self.tokens = self.seconds + said.seconds, self.tokens + trial.tokens
+        return said.counted
+
+    def counts_turns(self, trial):
+        """Whether the count of a chat is of all its turns: some servers count the last one alone, which is less than
+        any other text has, cut or not."""
+        counted = self.counted(trial)
+        return counted is not None and counted >= min(HALF * self.expected(trial.tokens), self.ends[-1][1])
 
     def move(self, trial):
         """Each other task is measured by one text, and in a chat each task is: it has more turns than the line's
@@ -72,7 +83,8 @@ class Ruler:
         self.middle, mean = sum(x for x, _ in self.ends) / n, sum(y for _, y in self.ends) / n
         self.wide = sum((x - self.middle) ** 2 for x, _ in self.ends)
         slope = sum((x - self.middle) * (y - mean) for x, y in self.ends) / max(self.wide, 1e-9)
-        self.slope, self.mean = (slope, mean) if slope > 0.25 else (1.0, self.middle)
+        is_cut = self.ends[-1][1] <= self.ends[-2][1]  # then as our tokenizer counts
+        self.slope, self.mean = (1.0, self.middle) if is_cut else (slope, mean)
         self.off = math.sqrt(sum((y - self.expected(x)) ** 2 for x, y in self.ends) / max(n - 2, 1))
         self.is_same = len({y - x for x, y in self.ends}) == 1
 
@@ -91,7 +103,7 @@ class Ruler:
         return min(ERRORS * error + FEW + LITTLE * self.expected(tokens), most)
 
     def is_cut(self, trial):
-        return self.knows and trial.task != LIST and trial.counted is not None and \
+        return self.knows and trial.task != LIST and bool(trial.counted) and \
             trial.counted < self.expected(trial.tokens, trial.task) - self.margin(trial.tokens)
 
     def time_of(self, trials, jobs):
@@ -116,9 +128,10 @@ class Workers:
             except queue.Empty:
                 return
             try:
-                prompt = self.asker.counted_form(trial.prompt)
-                said, trial.counted, trial.seconds, trial.refused = self.asker.ask(prompt, trial.most)
-                trial.right = said is not None and is_right(trial, said, self.asker.chat)
+                said = self.asker.answer(self.asker.counted_form(trial.prompt), trial.most)
+                trial.said, trial.counted, trial.seconds, trial.refused = said, said.counted, said.seconds, said.refused
+                trial.right = not said.refused and not said.has_open_thoughts() and \
+                    is_right(trial, said.text, self.asker.chat)
                 trial.is_done = True
                 self.done.put(trial)
             except Problem as problem:
@@ -182,19 +195,43 @@ def matrix(cells):
     return ['task', 'length, depth'] + ['%.2f' % d for d in depths] + ['tokens', 'counted', 'seconds'], rows
 
 
-def lacking(trials, least):
-    """[(words, whether the shortest texts fall short, too)] of accuracies that are not enough, by task and length."""
+def lacking(trials, asker, least):
+    """[(a word for machines, words)] of accuracies that are not enough, by task and length; `unknown` where the
+    shortest texts fall short, too, or unfinished answers could be enough."""
     shortest, found = {}, []
     for (task, length), asked in by_line(trials).items():
-        accuracy = mean(t.right for t in asked)
+        accuracy, unfinished = mean(t.right for t in asked), [t.said.most for t in asked if t.is_unfinished]
         begin = shortest.setdefault(task, (length, accuracy))
+        limit = ENOUGH if least is None else least
         words = '%s, %s tokens: accuracy %.3f' % (task, with_commas(length), accuracy)
-        if least is not None and accuracy < least:
-            found.append(('%s, below --min-accuracy %g' % (words, least), False))
-        elif least is None and accuracy < ENOUGH:
-            never = begin[1] < ENOUGH
-            found.append((words if never else '%s, and %.3f at %s' % (words, begin[1], with_commas(begin[0])), never))
+        if accuracy >= limit:
+            continue
+        if accuracy + len(unfinished) / len(asked) >= limit:
+            found.append(('unknown', '%s, %s tokens: thoughts used up %s tokens in %d of %d answers (--answer-tokens N '
+                          'gives them more)' % (task, with_commas(length), with_commas(max(unfinished)),
+                                                len(unfinished), len(asked))))
+        elif least is not None:
+            found.append(('accuracy', '%s, below --min-accuracy %g' % (words, least)))
+        elif begin[1] < ENOUGH:
+            found.append(('unknown', '%s, and these are the shortest texts: it may not know the task (%sother --tasks, '
+                          'or --min-accuracy 0 to judge the prompts alone)' % (words, '' if asker.chat else '--chat, ')))
+        else:
+            found.append(('accuracy', '%s, and %.3f at %s' % (words, begin[1], with_commas(begin[0]))))
     return found
+
+
+def empty_answers(trials):
+    """The same of a server that says nothing from some length on."""
+    by_length = {}
+    for trial in trials:
+        if trial.is_done:
+            by_length.setdefault(trial.length, []).append(trial)
+    empty = [n for n in sorted(by_length) if mean(t.is_empty for t in by_length[n]) > HALF]
+    if not empty:
+        return []
+    if empty[0] == min(by_length):
+        return [('unknown', 'answers are empty in the shortest texts, too, of %s tokens' % with_commas(empty[0]))]
+    return [('empty', 'answers are empty from %s tokens on' % with_commas(empty[0]))]
 
 
 def lost_beginnings(trials):
@@ -203,6 +240,8 @@ def lost_beginnings(trials):
     shortest, found = {}, []
     for (task, length), asked in by_line(trials).items():
         by_depth = {}
+        if any(trial.is_unfinished for trial in asked):
+            continue
         for trial in asked:
             by_depth.setdefault(trial.depth, []).append(trial.right)
         marks = [mean(by_depth[depth]) for depth in sorted(by_depth)]
@@ -232,10 +271,17 @@ def shortfalls(trials, ruler, least):
             answer = refused[0].refused
             found.append(('failed' if answer.status >= 500 else 'refused', 'asked %s (%s)' % (
                 with_commas(length), answer.told())))
-    found += [('unknown' if never else 'accuracy', words) for words, never in lacking(trials, least)]
+    found += empty_answers(trials) + lacking(trials, ruler.asker, least)
     if not found and not ruler.knows and least is None:
         found = [('accuracy', words) for words in lost_beginnings(trials)]
     return found
+
+
+def settle(trials, asker):
+    """Which answers are unfinished or empty: known once all are there."""
+    for trial in trials:
+        trial.is_unfinished = not trial.right and asker.is_unfinished(trial.said)
+        trial.is_empty = not trial.is_unfinished and trial.said.is_empty()
 
 
 def show_table(trials, out):
@@ -250,8 +296,8 @@ def show_notes(found, ruler, out):
     for reason, words in found:
         out.note(reason, words)
     if not ruler.knows:
-        out.note('counts', 'the server gives none, or its tokenizer has other ones for a list of words: a cut prompt '
-                 'cannot be seen')
+        out.note('counts', 'the server gives none, or the same for each text, or its tokenizer has other ones for a list '
+                 'of words: a cut prompt cannot be seen')
     if ruler.asker.counts_new:
         out.note('counts', 'of tokens that the cache had not: each prompt has a beginning of its own')
 
@@ -263,11 +309,10 @@ def verdict(trials, ruler, found, least):
     wrong = [(reason, words) for reason, words in found if reason != 'unknown']
     if wrong:
         reason, words = wrong[0]
-        return 'does not hold to %s: %s' % (longest, words if reason == 'accuracy' else '%s: %s' % (reason, words)), \
-            NO, reason
+        return 'does not hold to %s: %s' % (longest, words if reason in ('accuracy', 'empty') else '%s: %s' % (
+            reason, words)), NO, reason
     if found:
-        return 'cannot tell: %s, and these are the shortest texts: it may not know the task (--chat, other --tasks, ' \
-            'or --min-accuracy 0 to judge the prompts alone)' % found[0][1], UNDECIDED, 'unknown'
+        return 'cannot tell: %s' % found[0][1], UNDECIDED, 'unknown'
     whole = 'prompts arrive whole' if ruler.knows else 'nothing is refused'
     if least == 0:
         return 'to %s %s; accuracy %.3f at least' % (longest, whole, worst), YES, 'whole'
@@ -276,11 +321,15 @@ def verdict(trials, ruler, found, least):
 
 def show(trials, ruler, options, out):
     """Prints the table and what falls short. Returns the status."""
+    settle(trials, ruler.asker)
     found = shortfalls(trials, ruler, options.min_accuracy)
     show_table(trials, out)
     show_notes(found, ruler, out)
-    words, out.effective = effective_length(trials, options.effective)
-    out.note('effective_length', words)
+    if any(trial.is_unfinished for trial in trials):
+        out.note('effective_length', 'unknown: answers are unfinished')
+    else:
+        words, out.effective = effective_length(trials, options.effective)
+        out.note('effective_length', words)
     words, status, reason = verdict(trials, ruler, found, options.min_accuracy)
     out.last(words)
     return out.end(status, reason)
@@ -289,6 +338,7 @@ def show(trials, ruler, options, out):
 def show_unfinished(trials, ruler, options, out):
     """Prints what was answered: no verdict is drawn from it."""
     done = [trial for trial in trials if trial.is_done]
+    settle(done, ruler.asker)
     if done:
         show_table(trials, out)
         found = shortfalls(trials, ruler, options.min_accuracy)

@@ -13,18 +13,29 @@ from ..numbers.ours import Refused, run
 
 
 class Trial:
-    """A line of ./run --prompts, and what became of it: right or not, the server's count, seconds, and the answer that
-    refuses it or fails at it."""
+    """A line of ./run --prompts, and what became of it: what was said, whether that is right, unfinished or empty, the
+    server's count, seconds, and the answer that refuses it or fails at it."""
 
     def __init__(self, line):
         given = json.loads(line)
         self.task, self.length, self.depth, self.number = (given[k] for k in ('task', 'length', 'depth', 'trial'))
         self.tokens, self.most, self.answers = (given[k] for k in ('tokens', 'max_tokens', 'answers'))
         self.prompt = given['messages'] if 'messages' in given else given['prompt']  # of a chat: a list
-        self.right, self.counted, self.seconds, self.refused, self.is_done = False, None, 0.0, None, False
+        self.said, self.right, self.is_unfinished, self.is_empty, self.is_done = None, False, False, False, False
+        self.counted, self.seconds, self.refused = None, 0.0, None
 
     def cell(self):
         return self.task, self.length, self.depth
+
+
+def task_names():
+    """The tasks that run makes prompts of, in its order; [] without run."""
+    try:
+        out, _ = run(['--tasks', 'all', '--prompts', '-n', 320, '--train-ctx', 640, '--trials', 1,
+                      '-z', os.path.join(ROOT, 'tokenizer.bin')])
+    except (Refused, Problem):
+        return []
+    return list(dict.fromkeys(json.loads(line)['task'] for line in out.splitlines()))
 
 
 def make_trials(tasks, n, shortest, trials, text, chat=False):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, List, Optional, Tuple
 
+from ..common import Problem
 from .ours import Model, Refused
 
 # Notes of --explain that name a setting, and compute nothing that the rows and the other notes do not show.
@@ -41,6 +42,17 @@ def number(text: Any, other: float = 0.0) -> float:
         return float(text)
     except (TypeError, ValueError):
         return other
+
+
+def check_expected(model: Model, expected: Optional[str]) -> None:
+    """A problem where no engine is called so: run says which one is meant."""
+    try:
+        if expected:
+            model.explain(8, model.base + ['--reading', expected])
+    except Refused as refused:
+        name, _, why = str(refused).partition('--reading: ')
+        if name == 'run: ' and why:
+            raise Problem('--expect: %s' % why, 'usage')
 
 
 def engine_readings(model: Model, n: int, expected: Optional[str]) -> Tuple[List[Candidate], Dict[str, str], float]:

@@ -23,6 +23,10 @@ LEAN = 0.4     # of the way to a value a tenth larger or smaller: an error of 4 
 ALIKE = 0.9    # of a distance, at most, is left without what the tokens of a prompt have in common, where that is the
 #                server's doing: 0.88 and less was seen, and 0.93 and more of servers whose probabilities add up to 1
 FEW_BITS = 0.6  # of a distance, at most, is left by a cache of as few bits as the server's
+HOLDS = 0.03   # nats of a prompt at which a reading holds, where that of longer ones does not
+BROKEN = 0.05  # nats of a longer prompt, at least, at which it does not; twice as much where one prompt is longer
+BROKEN_TIMES = 8  # so many times as far as the prompts at which it holds: rounding grows with length, but not so
+BROKEN_AFTER = 2  # short prompts, at least
 FAINT = 0.001  # nats: a value that changes less cannot be told from the server's own arithmetic
 
 Answers = Dict[int, Dict[int, float]]  # by length of prompt: log-probabilities of ids
@@ -98,13 +102,22 @@ def merged(readings: List[Reading], answers: Answers) -> List[Reading]:
     return found
 
 
+class Break:
+    """Prompts of up to `last` tokens are as the reading says, `short` nats off at most, and those from `first` on are at
+    least `long` nats off."""
+
+    def __init__(self, reading: Reading, last: int, first: int, short: float, long: float) -> None:
+        self.reading, self.last, self.first, self.short, self.long = reading, last, first, short, long
+
+
 class Verdict:
-    """kind: reads, solved, between, tied, nearest or none; best: the nearest Reading; others: those that it is about;
-    solution: of solved, what families.py calls so."""
+    """kind: reads, solved, between, tied, nearest, none or breaks; best: the nearest Reading; others: those that it is
+    about; solution: of solved, what families.py calls so; broken: of breaks, see Break."""
 
     def __init__(self, kind: str, best: Reading, others: List[Reading], margin: Optional[float],
-                 solution: Any = None) -> None:
+                 solution: Any = None, broken: Optional[Break] = None) -> None:
         self.kind, self.best, self.others, self.margin, self.solution = kind, best, others, margin, solution
+        self.broken = broken
 
 
 def judge(readings: List[Reading], answers: Answers, noise: Optional[Answers] = None, rounding: float = 0.0) -> Verdict:
@@ -156,6 +169,35 @@ def lean(answers: Answers, best: Reading, reading: Reading) -> bool:
         reading.se = math.inf
     reading.se = max(reading.se, spread(answers, best.ours, reading.ours, reading.t))
     return reading.t > max(LEAN, ERRORS * reading.se)
+
+
+def break_of(reading: Reading, answers: Answers, own: float) -> Optional[Break]:
+    """Where the reading ends to hold, None where no length parts the prompts that clearly. own: nats of the server's
+    noise."""
+    lengths = sorted(answers)
+    off = [distance({n: answers[n]}, reading.ours) for n in lengths]
+    for k in range(BROKEN_AFTER, len(lengths)):
+        short, long = max(off[:k]), min(off[k:])
+        clear = max(BROKEN, BROKEN if len(lengths) - k > 1 else 2 * BROKEN, BROKEN_TIMES * short) + own
+        if short <= HOLDS + own and long > clear:
+            return Break(reading, lengths[k - 1], lengths[k], short, long)
+    return None
+
+
+def with_a_break(verdict: Verdict, readings: List[Reading], answers: Answers, noise: Optional[Answers]) -> Verdict:
+    """The verdict, or that the server is right to some length and wrong past it, as no reading is."""
+    own = loudness(noise or {}) / 2
+    judged = verdict.solution.reading if verdict.kind == 'solved' else verdict.best
+    if verdict.kind in ('reads', 'solved') and not break_of(judged, answers, own):
+        return verdict
+    found = [b for b in (break_of(reading, answers, own) for reading in readings) if b]
+    if not found:
+        return verdict
+    broken = max(found, key=lambda b: (b.last, -b.short))
+    past = {n: top for n, top in answers.items() if n >= broken.first}
+    if min(distance(past, reading.ours) for reading in readings) <= HOLDS + own:
+        return verdict
+    return Verdict('breaks', broken.reading, [], None, None, broken)
 
 
 def level(answers: Answers, tops: Answers) -> Answers:

@@ -100,6 +100,13 @@ def sentence(verdict, later, expected):
         where = 'between %s and %s' if other.t <= 1 else 'near %s, but past %s'
         return (where + ' (%.2f +- %.2f of the way)%s: a value of its own') % (
             name, other.words(), other.t, other.se, margins(verdict))
+    if verdict.kind == 'breaks':
+        broken = verdict.broken
+        return ('the server reads prompts of up to %s tokens as %s; %.4f nats from that; and longer ones, from %s tokens '
+                'on, as no reading does: %.2f nats away or more. The weights are the same: a cache, a window, a cut '
+                'that is not counted (--cut), or an error past that length' % (
+                    with_commas(broken.last), name_of(broken.reading), broken.short, with_commas(broken.first),
+                    broken.long))
     if verdict.kind == 'nearest':
         return ('cannot tell: nearest to %s, but %.2f nats away, and rounding makes %g at most; are these the very '
                 'weights that the server has, and has its cache 8 bits or more?' % (name, best.distance, NEAR))

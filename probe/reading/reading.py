@@ -9,7 +9,7 @@ from argparse import Namespace
 from export.installed import ROOT
 
 from .. import report
-from ..asking.asking import Interview, Prompt, Refusal
+from ..asking.asking import Interview, Prompt, Refusal, say_nothing
 from ..asking.vocabulary import Vocabulary, beside
 from ..asking.web import Server
 from ..common import NO, UNDECIDED, YES, Problem, tell, with_commas
@@ -69,13 +69,18 @@ def make_prompts(vocabulary, ids, text, lengths):
 class Heard:
     """answers: {length: {id: log-probability}}, or sets of ids with --greedy, of prompts that arrived whole;
     counted: {length: what the server counted} of all others; refusal: the first Refusal. noise: of a server that does
-    not say the same twice {length: {id: what it said first less what it said then}}, and the answers are the means."""
+    not say the same twice {length: {id: what it said first less what it said then}}, and the answers are the means.
+    alike: lengths of prompts that got the same answer to the bit. is_counted: whether its counts say anything."""
 
     def __init__(self):
         self.answers, self.counted, self.refusal, self.noise = {}, {}, None, {}
+        self.alike, self.is_counted = [], True
 
     def shortfall(self):
         """(a word for machines, words) when not every prompt arrived whole, else None."""
+        if self.alike:
+            return 'cut', 'it reads prompts of %s tokens as if they were one: the answers are the same' % ' and '.join(
+                map(with_commas, self.alike))
         if self.counted:
             length, (counted, _) = min(self.counted.items())
             cut = counted < length
@@ -89,12 +94,22 @@ class Heard:
 
 
 def ask_all(interview, prompts):
-    heard = Heard()
+    heard, came = Heard(), []
     for prompt in prompts:
         try:
-            top, counted = interview.ask(prompt)
+            came.append((prompt, *interview.ask(prompt)))
         except Refusal as refusal:
             heard.refusal = heard.refusal or refusal
+        except Problem as problem:
+            if problem.reason != 'answer' or not came:
+                raise
+            heard.refusal = heard.refusal or Refusal(prompt.length, str(problem), 500)
+    if not interview.greedy:
+        heard.alike = [p.length for p, top, _ in came if sum(top == other for _, other, _ in came) > 1]
+    heard.is_counted = not say_nothing([counted for _, _, counted in came], interview.count_of)
+    for prompt, top, counted in came:
+        counted = counted if heard.is_counted else None
+        if prompt.length in heard.alike:
             continue
         if counted is not None and counted < prompt.length and interview.counts_what_is_new():
             anew = interview.count_anew(prompt)
@@ -103,6 +118,7 @@ def ask_all(interview, prompts):
             heard.counted[prompt.length] = counted, top
         elif top:
             heard.answers[prompt.length] = top
+    heard.counted = {} if heard.alike and not heard.answers else heard.counted
     if not heard.answers:
         raise Problem(*why_nothing(heard))
     check_repeats(interview, prompts, heard)
@@ -111,6 +127,8 @@ def ask_all(interview, prompts):
 
 def why_nothing(heard):
     """Words, and the word for machines."""
+    if heard.alike:
+        return 'every prompt gets the same answer, whatever its length: from a cache, or without being read', 'cut'
     if heard.refusal and not heard.counted:
         return 'the server %s every prompt, the first %s' % (heard.refusal.verb(), heard.refusal), \
             'failed' if heard.refusal.has_failed else 'refused'
@@ -241,17 +259,20 @@ def tell_cuts(heard, ids, model, best, how):
 
 
 class Ours:
-    """What our side begins with: model, ids of the text, prompts, a short text to begin with, and the seconds that the
-    longest prompt takes, 0 where it is not known because the text was kept."""
+    """What our side begins with: the model, and after read_text() ids of the text, prompts, a short text to begin with,
+    and the seconds that the longest prompt takes, 0 where it is not known because the text was kept."""
 
     def __init__(self, options, work):
         for path in [options.model, options.rope_config, options.text]:
             if path and not os.path.isfile(path):
                 raise Problem('%s: no such file' % path, 'file')
-        vocabulary = Vocabulary(beside(options.model))
+        self.vocabulary = Vocabulary(beside(options.model))
         self.kept = Kept(options.keep, [options.model, beside(options.model)]) if options.keep else None
         config = options.rope_config and os.path.abspath(options.rope_config)
-        self.model = Model(options.model, config, work, vocabulary, self.kept)
+        self.model = Model(options.model, config, work, self.vocabulary, self.kept)
+
+    def read_text(self, options):
+        vocabulary = self.vocabulary
         self.text_path, lengths = options.text or os.path.join(ROOT, 'book.txt'), lengths_of(options)
         began = time.time()
         self.ids = self.model.text_ids(self.text_path, lengths[-1] + 8)
@@ -287,7 +308,8 @@ def say_beforehand(groups, later, refused, options, seconds):
         raise Problem('--expect %s: it refuses these settings (%s)' % (options.expect, refused[options.expect]),
                       'settings')
     for parts in later:
-        tell('prompts of this length do not part: %s (a longer -n would)' % ' | '.join(c.words for c in parts))
+        *most, last = (c.words for c in parts)
+        tell('these prompts cannot tell %s from %s: use a longer -n' % (', '.join(most), last))
     slow = 3 if any('--stepwise' in group[0].arguments for group in groups) else 0
     about = SLOWER * seconds
     readings, whole = about * (len(groups) + slow), about * (len(groups) + slow + 2 * len(values.VALUES))
@@ -378,6 +400,7 @@ def decided(model, readings, ids, answers, further, budget, noise):
             bounds = solution.bounds
     elif bounds:
         remarks.append('values known within: ' + ', '.join(map(values.said, bounds)))
+    verdict = decide.with_a_break(verdict, readings, answers, noise)
     best = verdict.solution.reading if verdict.kind == 'solved' else verdict.best
     remarks += untold.remarks(further, numbers.untold, decide.left(answers, best.ours, best.ours, 0))
     return verdict, readings, [off_alike] * bool(off_alike) + remarks, bounds, 'level' if level else 'plain'
@@ -389,7 +412,10 @@ def probe(server: Server, options: Namespace, out: Report) -> int:
     ours = None
     try:
         ours = Ours(options, work)
-        return ask_and_decide(server, ours, options, out)
+        candidates.check_expected(ours.model, options.expect)
+        interview = Interview(server, ours.vocabulary, options)  # connects
+        ours.read_text(options)
+        return ask_and_decide(interview, ours, options, out)
     except Refused as refused_by_run:
         raise Problem(ours.model.with_a_way_out(refused_by_run) if ours else str(refused_by_run), 'settings')
     finally:
@@ -398,15 +424,15 @@ def probe(server: Server, options: Namespace, out: Report) -> int:
             ours.kept.save()
 
 
-def ask_and_decide(server, ours, options, out):
+def ask_and_decide(interview, ours, options, out):
     model, ids, lengths = ours.model, ours.ids, [prompt.length for prompt in ours.prompts]
     listed, refused = candidates.all_candidates(model, lengths[-1], options.expect)
     far = 4 * max(lengths[-1], int(candidates.number(model.explain(8, model.base)[0].get('train_ctx'), 512)))
     groups, later, not_run = candidates.distinct(model, listed, lengths, far)
     refused.update({c.words: why for c, why in not_run if c.engine})
     say_beforehand(groups, later, refused, options, ours.seconds)
-    interview = Interview(server, model.vocabulary, options, ours.trial, max(ids))
     try:
+        interview.begin(ours.trial, max(ids))
         heard = ask_all(interview, ours.prompts)
     except Refusal as refusal:
         raise Problem('the server %s every prompt, the first %s' % (refusal.verb(), refusal),
@@ -417,6 +443,8 @@ def ask_and_decide(server, ours, options, out):
     else:
         verdict, readings, remarks, bounds, how = decided(model, readings, ids, heard.answers, ours.further(),
                                                             options.budget, heard.noise)
+    if not heard.is_counted:
+        remarks.append('the server counts no tokens, or each prompt as many: a cut prompt shows in the numbers alone')
     if interview.counts_new:
         remarks.append('the server counts only the tokens that its cache did not have: each prompt was counted again '
                        'behind another beginning')
@@ -441,4 +469,6 @@ def status_of(verdict, expected, heard):
         return UNDECIDED, 'tied'
     if verdict.kind == 'nearest':
         return UNDECIDED, 'other-weights'
+    if verdict.kind == 'breaks':
+        return NO, 'breaks'
     return (NO, 'other-value') if verdict.kind in ('between', 'solved') else (NO, 'nothing-fits')
