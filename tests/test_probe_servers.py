@@ -4,11 +4,12 @@ answers, thoughts that use up the answer, and more, in OpenAI's forms and ollama
 about a yes or a no that is false."""
 
 import hashlib
+import json
 import re
 
-from common import check, lacks, main
-from fake_server import Fake, Refused
-from probe_common import probe
+from common import ROOT, check, good, lacks, main
+from fake_server import MODEL, Fake, Refused
+from probe_common import SMALL, probe
 
 PLACES = [(form, more) for form in ('llama', 'ollama') for more in ((), ('--chat',))]
 TASKS = '--tasks', 'passkey', '-n', 1280, '--from', 320, '--trials', 1
@@ -135,7 +136,7 @@ def both(*behaviours):
     return behave
 
 
-def good(said, n, most, server):
+def as_usual(said, n, most, server):
     pass
 
 
@@ -146,7 +147,7 @@ USED_UP = 3, 'thoughts used up 2,048 tokens in 5 of 5 answers'
 
 # Name, behaviour, and what --tasks and --cut must say of it: status and words of the last line.
 SERVERS = [
-    ('good', good, HOLDS, WHOLE),
+    ('good', as_usual, HOLDS, WHOLE),
     # usage that counts nothing
     ('zeros', counting(lambda n: 0), NOTHING_REFUSED, NO_COUNTS),
     ('always two', counting(lambda n: 2), NOTHING_REFUSED, NO_COUNTS),
@@ -204,6 +205,112 @@ def test_chats():
     for name, behaviour, tasks, _ in CHATS:
         for form in 'llama', 'ollama':
             ask(name, behaviour, form, ('--chat',), TASKS, tasks)
+
+
+# ---- which reading: of a prompt of 60 tokens and more ----
+
+class Odd(Fake):
+    """Changes what a good server answers, by a function of the answer, the tokens of the prompt, and the server."""
+
+    def __init__(self, form, change):
+        super().__init__(form)
+        self.change = change
+
+    def ids_of(self, prompt):
+        found = super().ids_of(prompt)
+        self.n = len(found[0] or ())
+        return found
+
+    def completions(self, body):
+        return self.change(super().completions(body), self.n, self)
+
+    def ollama(self, body):
+        return self.change(super().ollama(body), self.n, self)
+
+    def top(self, ids, n):
+        wrong = self.change == breaking and len(ids) > 60
+        self.hidden = ('--rope', 'linear', '--factor', '3') if wrong else ()
+        return super().top(ids, n)
+
+
+def counted(count):
+    def change(answer, n, server):
+        if 'usage' in answer:
+            answer['usage'] = {'prompt_tokens': count(n)}
+        else:
+            answer['prompt_eval_count'] = count(n)
+        return answer
+    return change
+
+
+def past(other):
+    """Something else in place of the answer to a longer prompt."""
+    return lambda answer, n, server: other if n > 60 else answer
+
+
+def one_for_all(least):
+    """The same answer to all prompts past some length, and no counts."""
+    def change(answer, n, server):
+        server.kept = getattr(server, 'kept', None) or (answer if n > least else None)
+        return dict(server.kept if n > least else answer, usage={})
+    return change
+
+
+def breaking(answer, n, server):
+    return answer
+
+
+READS, REFUSES = (0, 'the server reads it as hf5'), (1, '; but it refuses a prompt of ')
+READINGS = [
+    ('zeros', counted(lambda n: 0), READS), ('always two', counted(lambda n: 2), READS),
+    ('no counts', counted(lambda n: None), READS), ('text', counted(str), (2, '')),
+    ('cut and counted', counted(lambda n: min(n, 60)), (1, 'it cuts prompts')),
+    ('no choices', past({'choices': [], 'usage': {}}), REFUSES), ('null', past({'choices': [{'text': None}]}), REFUSES),
+    ('an error of status 200', past({'error': {'message': 'too long'}}), REFUSES),
+    ('HTML', past(b'<html>Gateway</html>'), (1, '; but it fails at a prompt of ')),
+    ('one answer for all', one_for_all(0), (2, '')),
+    ('one for long prompts', one_for_all(60), (1, 'as if they were one')),
+    ('right to 60 tokens', breaking, (1, 'the server reads prompts of up to 54 tokens as hf5')),
+]
+
+
+def test_readings():
+    for name, change, (status, words) in READINGS:
+        for form in ('vllm', 'ollama only') if change.__qualname__.startswith('counted') else ('vllm',):
+            with Odd(form, change) as server:
+                told = probe(server.url, MODEL, '-n', 96, '--prompts', 5, '--retries', 0, '--budget', 0)
+                check(told.status == status and words in told.last, '%s, %s' % (name, form), told)
+
+
+def test_two_servers():
+    """Counts that say nothing are no cut, and empty answers are no equal ones."""
+    zeros, nothing = counted(lambda n: 0), counted(lambda n: None)
+    with Odd('vllm', zeros) as one, Odd('vllm', nothing) as other:
+        for pair in (one, other), (one, one):
+            told = probe(*(server.url for server in pair), '-n', 96, '--prompts', 3)
+            check(told.status == 0 and told.last.startswith('identical to the bit to '), 'no cut', told)
+    with Talker('llama', empty(past=100)) as one, Talker('llama', empty(past=100)) as other:
+        told = probe(one.url, other.url, '-n', 300, '--prompts', 4, '--greedy')
+        check('both refuse a prompt of ' in told.last and 'the answer is empty' in told.last, 'nothing said', told)
+
+
+def test_order():
+    """It connects before it says anything of prompts; an engine that is not is a typing error, said once."""
+    with Fake('llama') as server:
+        told = probe(server.url, MODEL, *SMALL, '--expect', 'vlm')
+        check(told.status == 2 and told.err.count('\n') == 1 and "--expect: there is no engine 'vlm' (did you mean vllm?" in
+              told.err, 'an engine that is not', told)
+        nobody = server.url
+    told = probe(nobody, MODEL, *SMALL)
+    check(told.status == 2 and told.err.count('\n') == 1 and 'does not answer' in told.err, 'nobody there', told)
+
+
+def test_help():
+    """Names all tasks of ./run."""
+    told = ' '.join(probe('--help').out.split())
+    names = re.search(r'--tasks LIST ([a-z, ]+), or all', told).group(1).split(', ')
+    rows = [json.loads(line)['task'] for line in good('--tasks', 'all', '--prompts', '-n', 320, cwd=ROOT).out.splitlines()]
+    check(len(names) == 10 and set(names) == set(rows), 'tasks', names)
 
 
 if __name__ == '__main__':

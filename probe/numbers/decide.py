@@ -104,10 +104,11 @@ def merged(readings: List[Reading], answers: Answers) -> List[Reading]:
 
 class Break:
     """Prompts of up to `last` tokens are as the reading says, `short` nats off at most, and those from `first` on are at
-    least `long` nats off."""
+    least `long` nats off: as `other` says, if it is not None."""
 
     def __init__(self, reading: Reading, last: int, first: int, short: float, long: float) -> None:
         self.reading, self.last, self.first, self.short, self.long = reading, last, first, short, long
+        self.other: Optional[Reading] = None
 
 
 class Verdict:
@@ -185,7 +186,7 @@ def break_of(reading: Reading, answers: Answers, own: float) -> Optional[Break]:
 
 
 def with_a_break(verdict: Verdict, readings: List[Reading], answers: Answers, noise: Optional[Answers]) -> Verdict:
-    """The verdict, or that the server is right to some length and wrong past it, as no reading is."""
+    """The verdict, or that the server is as a reading says to some length and not past it."""
     own = loudness(noise or {}) / 2
     judged = verdict.solution.reading if verdict.kind == 'solved' else verdict.best
     if verdict.kind in ('reads', 'solved') and not break_of(judged, answers, own):
@@ -195,8 +196,8 @@ def with_a_break(verdict: Verdict, readings: List[Reading], answers: Answers, no
         return verdict
     broken = max(found, key=lambda b: (b.last, -b.short))
     past = {n: top for n, top in answers.items() if n >= broken.first}
-    if min(distance(past, reading.ours) for reading in readings) <= HOLDS + own:
-        return verdict
+    nearest = min(readings, key=lambda reading: distance(past, reading.ours))
+    broken.other = nearest if distance(past, nearest.ours) <= HOLDS + own else None
     return Verdict('breaks', broken.reading, [], None, None, broken)
 
 

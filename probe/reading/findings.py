@@ -9,7 +9,7 @@ from ..asking.asking import Interview
 from ..common import plainly, with_commas
 from ..numbers import values
 from ..numbers.candidates import number
-from ..numbers.decide import EXACT, NEAR, Bounds, Reading, Verdict
+from ..numbers.decide import EXACT, NEAR, Bounds, Break, Reading, Verdict
 from ..report import Report
 from ..solving.families import Solution
 
@@ -98,20 +98,25 @@ def sentence(verdict, later, expected):
     if verdict.kind == 'between':
         other = verdict.others[0]
         where = 'between %s and %s' if other.t <= 1 else 'near %s, but past %s'
-        return (where + ' (%.2f +- %.2f of the way)%s: a value of its own') % (
-            name, other.words(), other.t, other.se, margins(verdict))
+        return (where + ' (%.2f +- %.2f of the way)%s: a value of its own%s') % (
+            name, other.words(), other.t, other.se, margins(verdict),
+            ', of another kind it may be, as the share of the head that turns' if best.distance > NEAR else '')
     if verdict.kind == 'breaks':
-        broken = verdict.broken
-        return ('the server reads prompts of up to %s tokens as %s; %.4f nats from that; and longer ones, from %s tokens '
-                'on, as no reading does: %.2f nats away or more. The weights are the same: a cache, a window, a cut '
-                'that is not counted (--cut), or an error past that length' % (
-                    with_commas(broken.last), name_of(broken.reading), broken.short, with_commas(broken.first),
-                    broken.long))
+        return broken_sentence(verdict.broken)
     if verdict.kind == 'nearest':
         return ('cannot tell: nearest to %s, but %.2f nats away, and rounding makes %g at most; are these the very '
                 'weights that the server has, and has its cache 8 bits or more?' % (name, best.distance, NEAR))
     return 'no reading fits: the nearest is %s%s: another model, other weights, or a reading not in the list' % (
         name, margins(verdict))
+
+
+def broken_sentence(broken: Break) -> str:
+    words = 'the server reads prompts of up to %s tokens as %s; %.4f nats from that, and %.2f or more from %s tokens on: ' % (
+        with_commas(broken.last), name_of(broken.reading), broken.short, broken.long, with_commas(broken.first))
+    if broken.other:
+        return words + 'it reads these as %s' % name_of(broken.other)
+    return words + 'no reading does that. The weights are the same: an error past a length, a window, a cache, or a cut ' \
+        'that is not counted'
 
 
 def greedy_sentence(verdict, expected, n):

@@ -77,6 +77,10 @@ def search(solver: Solver, verdict: Verdict, readings: List[Reading]) -> Optiona
         return named(solver, few, verdict, readings)
     if not few and is_well(window):
         return finished(solver, window, verdict, readings)
+    if not few and nearest[0].notes.get('method') in ('none', 'linear'):  # what a share of the head is nearest to
+        by_number = whole.turning_of(solver)
+        if by_number and fewest.is_enough(solver, by_number):
+            return finished(solver, by_number, verdict, readings)
     found = [few] if few else [solver.best_fit(starts)] + also
     found = [solver.settled(s, families) for s in found if is_well(s)]
     is_far = is_mimic(few) or not few and (
