@@ -12,7 +12,7 @@ from fake_server import MODEL, Fake, Refused
 from probe_common import SMALL, probe
 
 PLACES = [(form, more) for form in ('llama', 'ollama') for more in ((), ('--chat',))]
-TASKS = '--tasks', 'passkey', '-n', 1280, '--from', 320, '--trials', 1
+TASKS = '--tasks', 'passkey', '-n', 1280, '--from', 640, '--trials', 1
 CUT = '--cut', '-n', 2000
 THOUGHTS = 'The user asks for a number. Let me look through the text again, and'
 
@@ -140,6 +140,38 @@ def as_usual(said, n, most, server):
     pass
 
 
+def last_turn(said, n, most, server):
+    """In a chat the text is in a turn before the last one."""
+    said.counted = n if 'messages' not in server.bodies[-1] else 12
+
+
+def echoing(right):
+    """The prompt comes back before the answer."""
+    def behave(said, n, most, server):
+        body = server.bodies[-1]
+        asked = body.get('prompt') or ' '.join(message['content'] for message in body['messages'])
+        said.text = asked + (said.text if right else ' something.')
+    return behave
+
+
+def refusing(status, past=700):
+    def behave(said, n, most, server):
+        if n > past:
+            raise Refused(status, {'error': {'message': 'no'}})
+    return behave
+
+
+def in_place(words, past=700):
+    """Words of an error in place of an answer."""
+    def behave(said, n, most, server):
+        said.text = words if n > past else said.text
+    return behave
+
+
+def uncounted(said, n, most, server):
+    said.counted = n if n < 700 else None
+
+
 HOLDS, NOTHING_REFUSED = (0, 'holds to 1,280: prompts arrive whole'), (0, 'holds to 1,280: nothing is refused')
 WHOLE, NO_COUNTS = (0, 'whole to '), (3, 'cannot tell: the server counts no tokens')
 EMPTY, EMPTY_CUT = (1, 'answers are empty from 1,280 tokens on'), (1, 'answers are empty from 7')
@@ -165,6 +197,18 @@ SERVERS = [
     ('empty and full', empty(is_full=True), EMPTY, EMPTY_CUT), ('no choices', no_choices, EMPTY, EMPTY_CUT),
     ('empty and uncounted', both(empty(), counting(lambda n: 0)), EMPTY, (1, 'taken to about ')),
     ('always empty', empty(past=0), (3, 'empty in the shortest texts, too'), (3, 'to the shortest texts are empty, too')),
+    ('a count that stops', counting(lambda n: min(n, 700)), NOTHING_REFUSED, (1, 'it cuts')),
+    ('no counts of long texts', uncounted, NOTHING_REFUSED, (3, 'the server does not count texts of')),
+    # refusals, failures, and servers that are busy
+    *[('status %d' % status, refusing(status), (1, 'refused: asked 1,280 (status %d' % status),
+       (1, 'it refuses 7')) for status in (400, 413, 422)],
+    ('status 500', refusing(500), (1, 'failed: asked 1,280 (status 500'), (1, 'it fails at 7')),
+    *[('status %d' % status, refusing(status), (2, 'unfinished: 10 of 15'), (2, 'unfinished: whole to '))
+      for status in (429, 503, 504)],
+    # answers that are none, or the prompt once more
+    ('an error in place of an answer', in_place('Error: too long.'), (1, 'accuracy 0.000, and 1.000 at 512'),
+     (3, 'it says the same, whatever their end')),
+    ('an echo', echoing(True), HOLDS, WHOLE), ('nothing but an echo', echoing(False), (3, 'accuracy 0.000'), WHOLE),
     # thoughts
     ('short thoughts', thinking(200), HOLDS, WHOLE), ('long thoughts', thinking(1500), HOLDS, WHOLE),
     ('long thoughts of long texts', thinking(1500, past=700), HOLDS, WHOLE),
@@ -180,6 +224,7 @@ SERVERS = [
 ]
 # With --chat alone: a plain prompt gets no thoughts that its own text opens, and few tokens.
 CHATS = [
+    ('a count of the last turn alone', last_turn, NOTHING_REFUSED, None),
     ('no room for the tokens of a chat', without_room(1400), HOLDS, None),
     ('thoughts that the template opens', thinking(1500, 'unopened', 700, 100), HOLDS, None),
     ('endless ones', thinking(9999, 'unopened', 700, 100), USED_UP, None),

@@ -214,6 +214,8 @@ class Interview:
         if answer.status in REFUSED:
             raise Problem('%s refuses the key, or requires one (%s): --key-env NAME' % (
                 self.server.root, answer.told()), 'key')
+        if self.way and answer.status in BUSY:
+            raise Unreachable('the server is busy (%s)' % answer.told())
         if answer.status != 200:
             self.note_failure(answer, asks_for_top=body is not completions)
             return None

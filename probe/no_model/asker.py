@@ -7,13 +7,14 @@ import random
 import time
 
 from ..asking.asking import REFUSED, forms_to_try, model_of, say_nothing
-from ..asking.web import Failure, pause
+from ..asking.web import BUSY, Failure, pause
 from ..common import Problem, Unreachable
 from .said import Said, read_said
 
 CHAT_ANSWER = 256   # tokens that a chat's answer may take at first: more are asked for where thoughts use them up
 TOO_MUCH = 400, 413, 422  # statuses of a server that has no room for the prompt and so long an answer
 FEW = 3             # tokens by which the count of a longer text may be less: numbers have other tokens
+FAILING = 500,      # the status of a failure that another try may change; busy servers are asked again anyway
 HALF = 0.5          # of a prompt's count: asked again, a server that counts new tokens alone counts fewer
 LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ'
 
@@ -82,7 +83,7 @@ class Asker:
         for tried in range(self.retries + 1):
             began = time.time()
             try:
-                said = self.said(self.server.post_again(path, body, self.retries - tried))
+                said = self.said(self.server.post_again(path, body, self.retries - tried, FAILING))
                 break
             except Problem as problem:
                 may_pass = isinstance(problem, Unreachable) or self.has_answered and problem.reason == 'answer'
@@ -99,6 +100,8 @@ class Asker:
         if answer.status in REFUSED:
             raise Problem('%s refuses the key, or requires one (%s): --key-env NAME' % (self.server.root,
                                                                                     answer.told()), 'key')
+        if answer.status in BUSY:
+            raise Unreachable('the server is busy (%s)' % answer.told())
         if answer.status != 200:
             return Said(refused=answer)
         found = read_said(answer.data, self.is_ollama, self.chat)

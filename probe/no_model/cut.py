@@ -7,7 +7,7 @@ end. What the server does not see changes nothing."""
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import Dict, Optional, Set, Tuple
+from typing import Dict, List, Optional, Set, Tuple
 
 from ..asking.web import Answer, Server
 from ..common import NO, UNDECIDED, YES, Problem, with_commas
@@ -21,6 +21,7 @@ SENTENCE = ' The grass is green, the sky is blue, and the sun is yellow.'
 STARTS = 'The pass key of today is 48213.', 'The pass key of today is 90576.'
 ENDS = (' What was the pass key of today? The pass key of today is',
         ' Once upon a time, in a small village by the sea, there lived')
+PLACES = 'the beginning', 'the middle', 'the end'
 FEW = 3           # tokens that a count may be off the line
 ROUNDED = 6       # where the short texts are not quite on one, because the server rounds
 WORDS = 16        # tokens of an answer that are compared
@@ -107,30 +108,70 @@ class Cutting:
             whole, short = (middle, short) if self.is_whole(middle) else (whole, middle)
         return whole, short
 
-    def answer(self, k: int, start: int = 0, end: int = 0) -> Said:
-        return self.asker.ask(self.text(k, start, end), self.most)
+    def answer(self, text: str) -> Said:
+        return self.asker.ask(text, self.most)
 
-    def differ(self, k: int) -> Tuple[bool, bool]:
-        """Whether another beginning changes the answer to k sentences, and whether another end does."""
-        said = self.answer(k).whole()
-        return self.answer(k, start=1).whole() != said, self.answer(k, end=1).whole() != said
+    def tells(self, k: int, place: str) -> bool:
+        """Whether other words at a place of k sentences change the answer."""
+        one, other = (self.answer(text).whole() for text in self.texts(k, place))
+        return one != other
+
+    def texts(self, k: int, place: str) -> List[str]:
+        """Two that differ at the place."""
+        if place == 'the end':
+            return [self.text(k, end=0), self.text(k, end=1)]
+        if place == 'the beginning':
+            return [self.text(k, start=0), self.text(k, start=1)]
+        return [(k // 2 * SENTENCE + ' ' + start + (k - k // 2) * SENTENCE + ENDS[0]).lstrip() for start in STARTS]
 
     def kept(self, k: int, whole: int) -> Optional[str]:
         """Which end is seen of k sentences; None where that cannot be decided. Of `whole` sentences both are there."""
-        if self.answer(k).whole() != self.answer(k).whole():
+        if self.answer(self.text(k)).whole() != self.answer(self.text(k)).whole():
             return None  # it does not say the same twice
-        sees_start, sees_end = self.differ(k)
-        tells_start, tells_end = self.differ(whole)
+        sees_start, sees_end = self.tells(k, 'the beginning'), self.tells(k, 'the end')
         if sees_start and sees_end:
             return 'both ends, and not the middle'
         if sees_end:
-            return 'the end' if tells_start else 'the end, at least'
-        return 'the beginning' if tells_end else None
+            return 'the end' if self.tells(whole, 'the beginning') else 'the end, at least'
+        return 'the beginning' if self.tells(whole, 'the end') else None
 
-    def forgets(self, k: int) -> bool:
-        """Whether the beginning changes the answer to a short text, and not that to k sentences. Thoughts may begin
-        alike."""
-        return not self.answer(k).has_open_thoughts() and self.differ(FIRST[0])[0] and not self.differ(k)[0]
+    def unseen(self, k: int) -> List[str]:
+        """The places that tell in a short text, and not in one of k sentences. Thoughts may begin alike."""
+        said = self.answer(self.text(k))
+        if said.has_open_thoughts() or said.hides_thoughts() is not False:
+            return []
+        return [place for place in PLACES if self.tells(FIRST[0], place) and not self.tells(k, place)]
+
+
+def whole_in_words(cutting: Cutting, k: int) -> Tuple[str, int, str]:
+    """(last line, status, the word for machines) where nothing is short to k sentences."""
+    to, unseen = cutting.told(k), cutting.unseen(k)
+    if 'the end' in unseen:
+        return 'cannot tell: to texts of %s tokens it says the same, whatever their end' % to, UNDECIDED, 'unknown'
+    forgets = '; of these %s change%s nothing in the answer: a window, or too far for the model (--tasks shows ' \
+        'which)' % (' and '.join(unseen), 's' * (len(unseen) == 1)) if unseen else ''
+    if not cutting.is_counted:
+        return 'cannot tell: the server counts no tokens, or each text as many; none is refused to %s tokens%s' % (
+            to, forgets or ' (--tasks asks for what it read)'), UNDECIDED, 'unknown'
+    if not cutting.counts[k]:
+        return 'cannot tell: the server does not count texts of %s tokens, and shorter ones it does%s' % (
+            to, forgets), UNDECIDED, 'unknown'
+    return 'whole to %s tokens%s' % (to, forgets), YES, 'whole'
+
+
+def short_in_words(cutting: Cutting, whole: int, short: int) -> Tuple[str, int, str]:
+    """The same where `short` sentences do not arrive whole, and one fewer do."""
+    to = '%s to %s tokens' % ('whole' if cutting.is_counted else 'taken', cutting.told(whole))
+    if short in cutting.refusals:
+        answer = cutting.refusals[short]
+        has_failed = answer.status >= 500
+        return '%s; it %s %s (%s)' % (to, 'fails at' if has_failed else 'refuses', cutting.told(short), answer.told()), \
+            NO, 'failed' if has_failed else 'refused'
+    if short in cutting.empty:
+        return '%s; answers are empty from %s tokens on' % (to, cutting.told(short)), NO, 'empty'
+    return 'it cuts: %s; of %s it counted %s; what it reads of a longer text: %s' % (
+        to, with_commas(round(cutting.expected(short))), with_commas(cutting.counts[short] or 0),
+        cutting.kept(2 * short, whole) or 'unknown, because its answers are alike or never the same'), NO, 'cut'
 
 
 def ask_cut(server: Server, options: Namespace, out: Report) -> int:
@@ -152,29 +193,6 @@ def ask_cut(server: Server, options: Namespace, out: Report) -> int:
     out.rows(['sentences', 'expected', 'counted'], [
         ['%d' % k, '%.0f' % cutting.expected(k), '-' if counted is None else '%d' % counted]
         for k, counted in sorted(cutting.counts.items())])
-    if short is None:
-        forgets = '; of these the beginning changes nothing in the answer: a window, or too far for the model ' \
-            '(--tasks shows which)' if cutting.forgets(whole) else ''
-        if not cutting.is_counted:
-            out.last('cannot tell: the server counts no tokens, or each text as many; none is refused to %s tokens%s'
-                     % (cutting.told(whole), forgets or ' (--tasks asks for what it read)'))
-            return out.end(UNDECIDED, 'unknown')
-        out.last('whole to %s tokens%s' % (cutting.told(whole), forgets))
-        return out.end(YES, 'whole')
-    to = cutting.told(whole)
-    if short in cutting.refusals:
-        answer = cutting.refusals[short]
-        has_failed = answer.status >= 500
-        out.last('%s to %s tokens; it %s %s (%s)' % (
-            'whole' if cutting.is_counted else 'taken', to, 'fails at' if has_failed else 'refuses',
-            cutting.told(short), answer.told()))
-        return out.end(NO, 'failed' if has_failed else 'refused')
-    if short in cutting.empty:
-        out.last('%s to %s tokens; answers are empty from %s tokens on' % (
-            'whole' if cutting.is_counted else 'taken', to, cutting.told(short)))
-        return out.end(NO, 'empty')
-    kept = cutting.kept(2 * short, whole)
-    out.last('it cuts: whole to %s tokens; of %s it counted %s; what it reads of a longer text: %s' % (
-        to, with_commas(round(cutting.expected(short))), with_commas(cutting.counts[short] or 0),
-        kept or 'unknown, because its answers are alike or never the same'))
-    return out.end(NO, 'cut')
+    last, status, reason = whole_in_words(cutting, whole) if short is None else short_in_words(cutting, whole, short)
+    out.last(last)
+    return out.end(status, reason)

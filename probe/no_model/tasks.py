@@ -15,7 +15,7 @@ from ..numbers.decide import ERRORS
 from ..report import Report
 from .asker import Asker
 from .effective import effective_length
-from .trials import is_right, make_trials
+from .trials import is_right, make_trials, without_echo
 
 USUAL = 4096        # -n
 SHORT = 160, 200, 240, 280, 320  # tokens of the texts by which the server's tokenizer is measured
@@ -24,6 +24,8 @@ SHORT_CHAT = 640    # tokens of a chat that tells what the turns take
 CUT = 0.9           # of the tokens expected: a server that counts fewer has cut the prompt, whatever its tokenizer
 FEW = 8             # tokens by which a count may differ because numbers have other tokens
 LITTLE = 0.005      # of a count, by which a line through short texts may miss a long one
+MUCH = 0.7          # of the tokens expected: a cut that leaves fewer takes one of five depths with it, at least
+DEPTHS = 5          # at which a text hides what it asks for
 ENOUGH = 0.5        # accuracy that the shortest texts must reach, and longer ones then, too
 HALF = 0.5          # of the answers to texts of a length: where more are empty, the server says nothing there; and of
 #                     the tokens of a chat: where fewer are counted, that is of one turn
@@ -106,6 +108,17 @@ class Ruler:
         return self.knows and trial.task != LIST and bool(trial.counted) and \
             trial.counted < self.expected(trial.tokens, trial.task) - self.margin(trial.tokens)
 
+    def is_refuted(self, trial, trials):
+        """Whether what was counted of a prompt cannot be all that the server read: much is missing, and of the same
+        task and length the answers are right at every depth, which no cut leaves."""
+        same = [t for t in trials if t.is_done and t.cell()[:2] == trial.cell()[:2]]
+        return trial.counted < MUCH * self.expected(trial.tokens, trial.task) and all(t.right for t in same) and \
+            len({t.depth for t in same}) >= DEPTHS
+
+    def counts_all(self, trials):
+        """Whether the counts of all these prompts say that they arrived whole."""
+        return self.knows and all(t.counted and not self.is_cut(t) for t in trials if t.is_done and t.task != LIST)
+
     def time_of(self, trials, jobs):
         """Seconds that the questions take at the pace of the short texts."""
         return sum(trial.tokens for trial in trials) * self.seconds / max(self.tokens, 1) / jobs
@@ -131,7 +144,7 @@ class Workers:
                 said = self.asker.answer(self.asker.counted_form(trial.prompt), trial.most)
                 trial.said, trial.counted, trial.seconds, trial.refused = said, said.counted, said.seconds, said.refused
                 trial.right = not said.refused and not said.has_open_thoughts() and \
-                    is_right(trial, said.text, self.asker.chat)
+                    is_right(trial, without_echo(trial, said.text), self.asker.chat)
                 trial.is_done = True
                 self.done.put(trial)
             except Problem as problem:
@@ -236,7 +249,8 @@ def empty_answers(trials):
 
 def lost_beginnings(trials):
     """Words of each task and length where the keys of the first depths are never found and those of the others are,
-    as they all were in the shortest texts: a beginning that was cut off, where no count shows it, or forgotten."""
+    as they all were in the shortest texts: a beginning that was cut off, where no count shows it, or forgotten. The
+    same of the middle, where each depth was asked more than once."""
     shortest, found = {}, []
     for (task, length), asked in by_line(trials).items():
         by_depth = {}
@@ -246,11 +260,17 @@ def lost_beginnings(trials):
             by_depth.setdefault(trial.depth, []).append(trial.right)
         marks = [mean(by_depth[depth]) for depth in sorted(by_depth)]
         first = shortest.setdefault(task, marks)
-        lost = next((i for i, mark in enumerate(marks) if mark), len(marks))
-        others = marks[lost:]
-        if FEWEST_LOST <= lost < len(marks) == len(first) and min(first) >= ENOUGH and min(others) >= ENOUGH:
+        lost = [i for i, mark in enumerate(marks) if not mark]
+        others = [mark for mark in marks if mark]
+        if not FEWEST_LOST <= len(lost) < len(marks) == len(first) or min(first + others) < ENOUGH or \
+                lost[-1] - lost[0] >= len(lost) or lost[-1] == len(marks) - 1:
+            continue
+        if lost[0] == 0:
             found.append('%s, %s tokens: nothing is found in the first %d of %d depths, and all in the others: the '
-                         'beginning is cut off or forgotten' % (task, with_commas(length), lost, len(marks)))
+                         'beginning is cut off or forgotten' % (task, with_commas(length), len(lost), len(marks)))
+        elif len(asked) > len(marks):
+            found.append('%s, %s tokens: nothing is found in %d of %d depths in the middle, and all in the others: it is '
+                         'cut out or forgotten' % (task, with_commas(length), len(lost), len(marks)))
     return found
 
 
@@ -259,7 +279,7 @@ def shortfalls(trials, ruler, least):
     enough; `unknown` where the shortest texts fall short, too, and nothing is known of the context."""
     found, told = [], set()
     for (_, length), asked in by_line(trials).items():
-        cut = [t for t in asked if ruler.is_cut(t)]
+        cut = [t for t in asked if ruler.is_cut(t) and not ruler.is_refuted(t, trials)]
         refused = [t for t in asked if t.refused]
         if length in told or not cut + refused:
             continue
@@ -272,7 +292,7 @@ def shortfalls(trials, ruler, least):
             found.append(('failed' if answer.status >= 500 else 'refused', 'asked %s (%s)' % (
                 with_commas(length), answer.told())))
     found += empty_answers(trials) + lacking(trials, ruler.asker, least)
-    if not found and not ruler.knows and least is None:
+    if not found and least is None:
         found = [('accuracy', words) for words in lost_beginnings(trials)]
     return found
 
@@ -292,12 +312,12 @@ def show_table(trials, out):
         out.rows(NAMES, [row_of(cell, asked) for cell, asked in cells.items()])
 
 
-def show_notes(found, ruler, out):
+def show_notes(trials, found, ruler, out):
     for reason, words in found:
         out.note(reason, words)
-    if not ruler.knows:
-        out.note('counts', 'the server gives none, or the same for each text, or its tokenizer has other ones for a list '
-                 'of words: a cut prompt cannot be seen')
+    if not ruler.counts_all(trials) and not any(reason == 'cut' for reason, _ in found):
+        out.note('counts', 'the server gives none, or such as cannot be, or its tokenizer has other ones for a list of '
+                 'words: a cut prompt cannot be seen')
     if ruler.asker.counts_new:
         out.note('counts', 'of tokens that the cache had not: each prompt has a beginning of its own')
 
@@ -313,7 +333,7 @@ def verdict(trials, ruler, found, least):
             reason, words)), NO, reason
     if found:
         return 'cannot tell: %s' % found[0][1], UNDECIDED, 'unknown'
-    whole = 'prompts arrive whole' if ruler.knows else 'nothing is refused'
+    whole = 'prompts arrive whole' if ruler.counts_all(trials) else 'nothing is refused'
     if least == 0:
         return 'to %s %s; accuracy %.3f at least' % (longest, whole, worst), YES, 'whole'
     return 'holds to %s: %s, accuracy %.3f at least' % (longest, whole, worst), YES, 'holds'
@@ -324,7 +344,7 @@ def show(trials, ruler, options, out):
     settle(trials, ruler.asker)
     found = shortfalls(trials, ruler, options.min_accuracy)
     show_table(trials, out)
-    show_notes(found, ruler, out)
+    show_notes(trials, found, ruler, out)
     if any(trial.is_unfinished for trial in trials):
         out.note('effective_length', 'unknown: answers are unfinished')
     else:
@@ -342,7 +362,7 @@ def show_unfinished(trials, ruler, options, out):
     if done:
         show_table(trials, out)
         found = shortfalls(trials, ruler, options.min_accuracy)
-        show_notes([item for item in found if item[0] != 'unknown'], ruler, out)
+        show_notes(trials, [item for item in found if item[0] != 'unknown'], ruler, out)
     out.last('unfinished: %d of %d answers' % (len(done), len(trials)))
 
 

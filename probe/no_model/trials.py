@@ -12,6 +12,9 @@ from ..common import Problem
 from ..numbers.ours import Refused, run
 
 
+ECHO = 60  # characters at the end of a prompt, by which a repetition of it is known
+
+
 class Trial:
     """A line of ./run --prompts, and what became of it: what was said, whether that is right, unfinished or empty, the
     server's count, seconds, and the answer that refuses it or fails at it."""
@@ -47,6 +50,13 @@ def make_trials(tasks, n, shortest, trials, text, chat=False):
     except Refused as refused:
         raise Problem(str(refused), 'usage')
     return [Trial(line) for line in out.splitlines()]
+
+
+def without_echo(trial, said):
+    """What comes after the question, where a server repeats what it was asked: that holds every answer."""
+    asked = trial.prompt if isinstance(trial.prompt, str) else trial.prompt[-1]['content']
+    before, _, after = said.rpartition(asked[-ECHO:])
+    return after if before.strip() else said
 
 
 def is_right(trial, said, chat):
