@@ -66,7 +66,6 @@ from probe.asking.web import Server
 from probe.common import INTERRUPTED, PROBE, TROUBLE, Problem
 from probe.no_model.against import compare
 from probe.no_model.cut import ask_cut
-from probe.no_model.effective import USUAL
 from probe.no_model.tasks import ask_tasks
 from probe.no_model.trials import task_names
 from probe.reading.reading import probe
@@ -124,7 +123,7 @@ def make_parser():
                                    ('--answer-tokens', 16, MOST, ANSWER_TOKENS)):
         p.add_argument(name, type=whole(low, high), default=usual, dest={'--from': 'from_'}.get(name))
     p.add_argument('--min-accuracy', type=share)
-    p.add_argument('--effective', type=share, default=USUAL)
+    p.add_argument('--effective', type=share)
     p.add_argument('--api', type=api)
     return p
 

@@ -32,7 +32,7 @@ class Report:
         self.listed: List[Dict[str, Any]] = []
         self.values: Optional[List[Dict[str, Any]]] = None
         self.words: Optional[str] = None
-        self.effective: Optional[Dict[str, Optional[int]]] = None  # length of --tasks, see no_model/effective.py
+        self.effective: Optional[Dict[str, Optional[int]]] = None  # length of --tasks, see no_model/trials.py
 
     def note(self, key: str, value: str) -> None:
         self.notes.append((key, on_one_line(value)))

@@ -10,6 +10,7 @@ from common import ROOT, check, good, lacks, main
 from fake_server import Fake
 from probe_common import TASKS, probe, program, refused, rows_of
 from probe.no_model import tasks, trials  # noqa: E402
+from probe.no_model.said import Said  # noqa: E402
 
 def test_tasks():
     for form, more in (('llama', []), ('llama', ['--chat']), ('ollama', []), ('llama', ['--jobs', 3])):
@@ -158,27 +159,26 @@ def test_counts_of_what_is_new():
             for depth, is_right in enumerate(right):
                 trial = trials.Trial(json.dumps(dict(task='passkey', length=length, depth=depth / 4, trial=0, tokens=1,
                                                      max_tokens=1, answers=['12345'], prompt='')))
-                trial.is_done, trial.right = True, bool(is_right)
+                trial.is_done, trial.right = True, float(is_right)
                 asked.append(trial)
         found = tasks.lost_beginnings(asked)
         check(bool(found) == bool(words) and words in ''.join(found), 'forgotten: %s' % depths, found)
 
 
 def test_judging():
-    line = json.dumps(dict(task='passkey', length=1, depth=0, trial=0, tokens=1, max_tokens=1, answers=['12345'],
-                           prompt=''))
-    one = trials.Trial(line)
-    several = trials.Trial(line.replace('"12345"', '"12345", "67890"'))
-    for trial, said, chat, right in (
-            (one, ' 12345. And', False, True), (one, '\n12345', False, True), (one, 'It is 12345', False, True),
-            (one, 'The key is **12345**.', False, True), (one, '1 2 3 4 5', False, True),
-            (one, '12 345', True, True), (one, '99999 is it, or 12345', False, False), (one, '3 12345', True, True),
-            (one, '1234', False, False), (one, 'The key is **12345**.', True, True), (one, '12,345', True, True),
-            (one, '99999, or 12345', True, False), (one, '<think>99999?</think> 12345', True, True),
-            (one, '123456', True, False), (several, '67890 and 12345', False, True), (several, '67890', False, False),
-            (several, 'x' * 60 + '12345 67890', False, False), (several, 'x' * 60 + ' 12345, 67890', True, True),
-            (several, '12345', True, False)):
-        check(trials.is_right(trial, said, chat) == right, 'judged: %r' % said, (chat, right))
+    """By ./run --answers, and of what comes after an echo of the prompt; several answers of a place are a share."""
+    line = dict(task='passkey', length=512, depth=0.25, trial=0, tokens=1, max_tokens=1, answers=['12345'])
+    asked = 'The pass key is 67890. ' + 'The grass is green. ' * 9 + 'What is the pass key? The pass key is'
+    for said, chat, right in (
+            (' 12345. And', False, 1), ('12 345', True, 1), ('99999, or 12345', True, 0), ('</think>12,345', True, 1),
+            (asked + ' 12345.', False, 1), (asked + ' unknown.', False, 0), (asked, True, 0), ('', False, 0)):
+        more = {'messages': [{'role': 'user', 'content': asked}]} if chat else {'prompt': asked}
+        one, other = (trials.Trial(json.dumps(dict(line, **more))) for _ in range(2))
+        one.said, other.said = Said(said), Said('67890')
+        found = trials.judge([one], 0.85)
+        check(one.right == right and found['words'], 'judged: %r' % said, one.right, found)
+        trials.judge([one, other], None)
+        check(one.right == other.right == right / 2, 'the share of a place: %r' % said, one.right)
 
 
 def test_interrupt():

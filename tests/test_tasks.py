@@ -1,17 +1,14 @@
 #!/usr/bin/env python3
-"""--tasks: its effective length, worked out here from the rows, and by the probe's code from the same answers."""
+"""--tasks: its effective length, worked out here from the rows."""
 
 import json
 import math
 import os
 import re
-from types import SimpleNamespace
 
 from common import ROOT, check, good, in_work, main, one_line, run, table, write
 import fake_server
-import probe_common  # noqa: F401: which finds the probe's rooms
 from test_measure import write_induction
-from probe.no_model.effective import effective_length  # noqa: E402
 
 
 def by_length(rows, method):
@@ -72,11 +69,6 @@ def test_effective_length():
                 continue
             check([e['length'], e['low'], e['high'], e['longest']] == expected + [2048], what, e, expected)
             check(words.startswith('%d (' % expected[0]) and '%g %% of %.2f +- ' % (100 * share, base) in words, what, words)
-            trials = [SimpleNamespace(task=row['task'], length=int(row['length']), is_done=True,
-                                      right=k < int(row['correct']))
-                      for row in rows if row['method'] == e['method'] for k in range(int(row['trials']))]
-            probed = effective_length(trials, share)
-            check(probed == (words, {k: e[k] for k in ('length', 'low', 'high', 'longest')}), 'by the probe', probed, words)
         lengths = [e['length'] for e in told['effective']]
         check(lengths[0] > 512 and lengths[2] is None, 'a window and wrong positions are found out', lengths)
 
@@ -202,6 +194,8 @@ JUDGED = [
     ('It is 10000, not 48213', True, ['48213'], False), ('10000 or 48213', False, ['48213'], False),
     ('<think>10000?</think> 48213', True, ['48213'], True), ('<think>is it 48213', True, ['48213'], False),
     ('10000</think>48213', False, ['48213'], True), ('148213', True, ['48213'], False), ('', False, ['48213'], False),
+    ('[THINK]10000[/THINK]48213', True, ['48213'], True), ('<seed:think>is it 48213', True, ['48213'], False),
+    ('<|channel|>analysis<|message|>10000<|end|><|channel|>final<|message|>48213', True, ['48213'], True),
     (None, False, ['48213'], False), ('the 7th', True, ['7'], True), ('1,234,567', True, ['1234567'], True),
     ('48,2134', True, ['48213'], False), ('48,213x', True, ['48213'], False),
     (' sailor.', False, ['sailor'], True), ('the sailor', False, ['sailor'], False), ('The Sailor.', True, ['sailor'], True),

@@ -142,5 +142,6 @@ class Asker:
             return False
         if said.has_open_thoughts() or said.hides_thoughts():
             return True
-        may_think = self.chat if said.text.strip() else said.hides_thoughts() is None
-        return self.thinks is not False and said.is_full and may_think
+        if not said.is_full or self.thinks is False:
+            return False
+        return self.chat and not said.has_ended_thoughts() if said.text.strip() else said.hides_thoughts() is None

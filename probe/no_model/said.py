@@ -8,10 +8,10 @@ from typing import Any, Dict, Optional
 from ..asking.web import Answer
 from ..common import Problem, on_one_line
 
-# What begins and ends the thoughts of models whose server leaves them in the text.
+# What begins and ends the thoughts of models whose server leaves them in the text, as in src/tasks/judge.c.
 THOUGHTS = (('<think>', '</think>'), ('<thinking>', '</thinking>'), ('<thought>', '</thought>'),
             ('<reasoning>', '</reasoning>'), ('<seed:think>', '</seed:think>'), ('[THINK]', '[/THINK]'),
-            ('<|channel|>analysis', '<|channel|>final'), ('<|START_THINKING|>', '<|END_THINKING|>'))
+            ('<|channel|>analysis', '<|channel|>final<|message|>'), ('<|START_THINKING|>', '<|END_THINKING|>'))
 FIELDS = 'reasoning_content', 'reasoning', 'thinking'  # that hold thoughts beside the text
 SPECIAL = re.compile(r'<\|[^|<>\s]*\|>|</?s>|<(?:eos|bos|pad|unk|end_of_turn)>')
 WORDY = 32  # tokens that an answer may have more than letters: more than that were thoughts that are not shown
@@ -37,6 +37,10 @@ class Said:
         if any(self.text.rfind(begin) > self.text.rfind(end) for begin, end in THOUGHTS):
             return True
         return bool(self.thoughts.strip()) and self.is_blank()
+
+    def has_ended_thoughts(self) -> bool:
+        """Thoughts, and the answer after them, or its beginning."""
+        return bool(self.thoughts.strip()) or any(end in self.text for _, end in THOUGHTS)
 
     def has_thoughts(self) -> bool:
         """Whether the model thought, shown or not."""

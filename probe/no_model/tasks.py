@@ -14,8 +14,7 @@ from ..common import INTERRUPTED, NO, UNDECIDED, YES, Problem, tell, with_commas
 from ..numbers.decide import ERRORS
 from ..report import Report
 from .asker import Asker
-from .effective import effective_length
-from .trials import is_right, make_trials, without_echo
+from .trials import judge, make_trials
 
 USUAL = 4096        # -n
 SHORT = 160, 200, 240, 280, 320  # tokens of the texts by which the server's tokenizer is measured
@@ -112,7 +111,7 @@ class Ruler:
         """Whether what was counted of a prompt cannot be all that the server read: much is missing, and of the same
         task and length the answers are right at every depth, which no cut leaves."""
         same = [t for t in trials if t.is_done and t.cell()[:2] == trial.cell()[:2]]
-        return trial.counted < MUCH * self.expected(trial.tokens, trial.task) and all(t.right for t in same) and \
+        return trial.counted < MUCH * self.expected(trial.tokens, trial.task) and all(t.right == 1 for t in same) and \
             len({t.depth for t in same}) >= DEPTHS
 
     def counts_all(self, trials):
@@ -143,8 +142,6 @@ class Workers:
             try:
                 said = self.asker.answer(self.asker.counted_form(trial.prompt), trial.most)
                 trial.said, trial.counted, trial.seconds, trial.refused = said, said.counted, said.seconds, said.refused
-                trial.right = not said.refused and not said.has_open_thoughts() and \
-                    is_right(trial, without_echo(trial, said.text), self.asker.chat)
                 trial.is_done = True
                 self.done.put(trial)
             except Problem as problem:
@@ -180,7 +177,7 @@ def mean(values):
 
 def row_of(cell, asked):
     counts = [t.counted for t in asked if t.counted is not None]
-    right = sum(t.right for t in asked)
+    right = round(sum(t.right for t in asked))
     return [cell[0], '%d' % cell[1], '%.2f' % cell[2], '%d' % len(asked), '%d' % right,
             '%.3f' % (right / len(asked)), '%.0f' % mean(t.tokens for t in asked),
             '%.0f' % mean(counts) if counts else '-', '%.2f' % mean(t.seconds for t in asked)]
@@ -297,11 +294,12 @@ def shortfalls(trials, ruler, least):
     return found
 
 
-def settle(trials, asker):
-    """Which answers are unfinished or empty: known once all are there."""
+def settle(trials, asker, share=None):
+    """Which answers are unfinished, empty or right: known once all are there. Returns the effective length."""
     for trial in trials:
-        trial.is_unfinished = not trial.right and asker.is_unfinished(trial.said)
+        trial.is_unfinished = asker.is_unfinished(trial.said)
         trial.is_empty = not trial.is_unfinished and trial.said.is_empty()
+    return judge(trials, share)
 
 
 def show_table(trials, out):
@@ -341,15 +339,15 @@ def verdict(trials, ruler, found, least):
 
 def show(trials, ruler, options, out):
     """Prints the table and what falls short. Returns the status."""
-    settle(trials, ruler.asker)
+    effective = settle(trials, ruler.asker, options.effective)
     found = shortfalls(trials, ruler, options.min_accuracy)
     show_table(trials, out)
     show_notes(trials, found, ruler, out)
     if any(trial.is_unfinished for trial in trials):
         out.note('effective_length', 'unknown: answers are unfinished')
     else:
-        words, out.effective = effective_length(trials, options.effective)
-        out.note('effective_length', words)
+        out.note('effective_length', effective.pop('words'))
+        out.effective = effective
     words, status, reason = verdict(trials, ruler, found, options.min_accuracy)
     out.last(words)
     return out.end(status, reason)
@@ -358,8 +356,8 @@ def show(trials, ruler, options, out):
 def show_unfinished(trials, ruler, options, out):
     """Prints what was answered: no verdict is drawn from it."""
     done = [trial for trial in trials if trial.is_done]
-    settle(done, ruler.asker)
     if done:
+        settle(done, ruler.asker)
         show_table(trials, out)
         found = shortfalls(trials, ruler, options.min_accuracy)
         show_notes(trials, [item for item in found if item[0] != 'unknown'], ruler, out)

@@ -13,12 +13,28 @@ static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 static bool is_letter(char c) { return isalnum((unsigned char)c) || c == '_' || (c & 0x80); }
 static bool is_number(const char *wanted) { return wanted[strspn(wanted, digits)] == '\0'; }
 
+// What begins and ends thoughts. The begin may be in the prompt.
+static const char *const thoughts[][2] = {
+    {"<think>", "</think>"},
+    {"<thinking>", "</thinking>"},
+    {"<thought>", "</thought>"},
+    {"<reasoning>", "</reasoning>"},
+    {"<seed:think>", "</seed:think>"},
+    {"[THINK]", "[/THINK]"},
+    {"<|channel|>analysis", "<|channel|>final<|message|>"},
+    {"<|START_THINKING|>", "<|END_THINKING|>"},
+};
+enum { N_THOUGHTS = sizeof thoughts / sizeof *thoughts };
+
 // What is said after all thoughts. Those that do not end are all there is.
 static const char *after_thoughts(const char *said) {
-    static const char begin[] = "<think>", end[] = "</think>";
-    for (const char *p = said; (p = strstr(p, end)) != NULL;) said = p += strlen(end);
+    for (int i = 0; i < N_THOUGHTS; i++)
+        for (const char *p = said; (p = strstr(p, thoughts[i][1])) != NULL;)
+            said = p += strlen(thoughts[i][1]);
     said += strspn(said, " \t\r\n");
-    return strncmp(said, begin, strlen(begin)) == 0 ? said + strlen(said) : said;
+    for (int i = 0; i < N_THOUGHTS; i++)
+        if (strncmp(said, thoughts[i][0], strlen(thoughts[i][0])) == 0) return said + strlen(said);
+    return said;
 }
 
 // Bytes between two digits of one number at p: the comma before three last ones, or (is_apart) a
