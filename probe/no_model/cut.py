@@ -66,7 +66,7 @@ class Cutting:
         if not self.is_counted or len(set(counts)) == 1:
             self.each, self.begin = len(SENTENCE) / LETTERS, len(self.text(0)) / LETTERS
             return
-        self.is_exact = (counts[1] - counts[0]) * (FIRST[2] - FIRST[1]) == (counts[2] - counts[1]) * (FIRST[1] - FIRST[0])
+        self.is_exact = counts[1] - counts[0] == counts[2] - counts[1]  # FIRST are as far apart
         self.draw(FIRST[1] if counts[2] <= counts[1] else FIRST[2])
 
     def draw(self, k: int) -> None:
@@ -165,8 +165,8 @@ def short_in_words(cutting: Cutting, whole: int, short: int) -> Tuple[str, int, 
     if short in cutting.refusals:
         answer = cutting.refusals[short]
         has_failed = answer.status >= 500
-        return '%s; it %s %s (%s)' % (to, 'fails at' if has_failed else 'refuses', cutting.told(short), answer.told()), \
-            NO, 'failed' if has_failed else 'refused'
+        words = '%s; it %s %s (%s)' % (to, 'fails at' if has_failed else 'refuses', cutting.told(short), answer.told())
+        return words, NO, 'failed' if has_failed else 'refused'
     if short in cutting.empty:
         return '%s; answers are empty from %s tokens on' % (to, cutting.told(short)), NO, 'empty'
     return 'it cuts: %s; of %s it counted %s; what it reads of a longer text: %s' % (

@@ -223,8 +223,8 @@ def lacking(trials, asker, least):
         elif least is not None:
             found.append(('accuracy', '%s, below --min-accuracy %g' % (words, least)))
         elif begin[1] < ENOUGH:
-            found.append(('unknown', '%s, and these are the shortest texts: it may not know the task (%sother --tasks, '
-                          'or --min-accuracy 0 to judge the prompts alone)' % (words, '' if asker.chat else '--chat, ')))
+            found.append(('unknown', '%s, and these are the shortest texts: it may not know the task (%sother --tasks, or '
+                          '--min-accuracy 0 to judge the prompts alone)' % (words, '' if asker.chat else '--chat, ')))
         else:
             found.append(('accuracy', '%s, and %.3f at %s' % (words, begin[1], with_commas(begin[0]))))
     return found
@@ -266,8 +266,8 @@ def lost_beginnings(trials):
             found.append('%s, %s tokens: nothing is found in the first %d of %d depths, and all in the others: the '
                          'beginning is cut off or forgotten' % (task, with_commas(length), len(lost), len(marks)))
         elif len(asked) > len(marks):
-            found.append('%s, %s tokens: nothing is found in %d of %d depths in the middle, and all in the others: it is '
-                         'cut out or forgotten' % (task, with_commas(length), len(lost), len(marks)))
+            found.append('%s, %s tokens: nothing is found in %d of %d depths in the middle, and all in the others: it '
+                         'is cut out or forgotten' % (task, with_commas(length), len(lost), len(marks)))
     return found
 
 

@@ -1,5 +1,5 @@
-"""Questions that a text answers, as ./run --prompts prints them, and whether answers are right, as ./run --answers judges
-them."""
+"""Questions that a text answers, as ./run --prompts prints them, and whether answers are right, as ./run --answers
+judges them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ ECHO = 60  # characters at the end of a prompt, by which a repetition of it is k
 
 
 class Trial:
-    """A line of ./run --prompts, and what became of it: what was said, whether that is unfinished or empty, the share of
-    its place's answers that are right, the server's count, seconds, and the answer that refuses it or fails at it."""
+    """A line of ./run --prompts, and what became of it: what was said, whether that is unfinished or empty, the share
+    of its place's answers that are right, the server's count, seconds, and the answer that refuses it or fails at it."""
 
     def __init__(self, line):
         given = json.loads(line)

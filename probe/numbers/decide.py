@@ -103,8 +103,8 @@ def merged(readings: List[Reading], answers: Answers) -> List[Reading]:
 
 
 class Break:
-    """Prompts of up to `last` tokens are as the reading says, `short` nats off at most, and those from `first` on are at
-    least `long` nats off: as `other` says, if it is not None."""
+    """Prompts of up to `last` tokens are as the reading says, `short` nats off at most, and those from `first` on are
+    at least `long` nats off: as `other` says, if it is not None."""
 
     def __init__(self, reading: Reading, last: int, first: int, short: float, long: float) -> None:
         self.reading, self.last, self.first, self.short, self.long = reading, last, first, short, long

@@ -111,12 +111,13 @@ def sentence(verdict, later, expected):
 
 
 def broken_sentence(broken: Break) -> str:
-    words = 'the server reads prompts of up to %s tokens as %s; %.4f nats from that, and %.2f or more from %s tokens on: ' % (
-        with_commas(broken.last), name_of(broken.reading), broken.short, broken.long, with_commas(broken.first))
+    words = 'the server reads prompts of up to %s tokens as %s; %.4f nats from that, and %.2f or more from %s tokens ' \
+        'on: ' % (with_commas(broken.last), name_of(broken.reading), broken.short, broken.long,
+                  with_commas(broken.first))
     if broken.other:
         return words + 'it reads these as %s' % name_of(broken.other)
-    return words + 'no reading does that. The weights are the same: an error past a length, a window, a cache, or a cut ' \
-        'that is not counted'
+    return words + 'no reading does that. The weights are the same: an error past a length, a window, a cache, or a ' \
+        'cut that is not counted'
 
 
 def greedy_sentence(verdict, expected, n):
