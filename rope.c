@@ -127,7 +127,7 @@ static double cope(const RopePair *p) {
 }
 
 // To add a method, write its formula above and give it a row at the end: model files store the
-// row's number.
+// row's number. A parameter of its own is config->x, with ROPE_USES_X in the row: --rope mine:x=0.5.
 const RopeMethod rope_methods[] = {
     {"none", none, NULL, 0, "plain RoPE, as trained", "arXiv 2104.09864"},
     {"linear", linear, NULL, ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC,

@@ -50,6 +50,7 @@ typedef struct {
     int group;                  // G of self-extend: far positions that share an angle; 0: not given
     int chunk;                  // c of dca: positions in a chunk; 0: not given
     double k;                   // leaky-rerope: far distances count k times less; 0: not given
+    double x;                   // whatever a method or a map of your own uses it for; 0: not given
     int window;                 // W: a query sees the last W positions, its own included; 0: all
     int sinks;                  // K: and the first K positions
     bool logn;                  // see rope_logn
@@ -81,6 +82,7 @@ enum {
     ROPE_CAN_BE_DYNAMIC = 32,    // the scale may follow the length
     ROPE_USES_TURNING = 64,      // turning
     ROPE_USES_CLIP = 128,        // clip
+    ROPE_USES_X = 256,           // x
 };
 
 typedef struct {
@@ -115,6 +117,7 @@ enum {
     ROPE_MAP_WINDOW = 16,        // window and sinks: a query sees no other keys
     ROPE_MAP_SINKS_INSIDE = 32,  // window and sinks together fill the trained context
     ROPE_MAP_LOCAL = 64,         // near is a third of L unless given
+    ROPE_MAP_X = 128,            // x
 };
 
 typedef struct RopeMap {

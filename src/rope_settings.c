@@ -88,6 +88,8 @@ const Setting rope_settings[N_ROPE_SETTINGS] = {
                    IN(group), 1, MOST, .maps = ROPE_MAP_GROUP},
     [SET_CHUNK] = {"--chunk", "C", "dca: positions of a chunk [3 L / 4]", WHOLE, IN(chunk), 1, MOST,
                    .maps = ROPE_MAP_CHUNK},
+    [SET_X] = {"--x", "X", "the parameter of a method or a map of your own [0]", NUMBER, IN(x),
+               -1e9, 1e9, .methods = ROPE_USES_X, .maps = ROPE_MAP_X},
     [SET_LOGN] = {"--logn", NULL,
                   "multiply the scores of the query at position p by ln(p + 1) / ln L, past L",
                   FLAG, IN(logn)},

@@ -48,6 +48,7 @@ enum {
     SET_K,
     SET_GROUP,
     SET_CHUNK,
+    SET_X,
     SET_LOGN,
     SET_TEMPERATURE_BETA,
     SET_TEMPERATURE_FLOOR,

@@ -21,6 +21,10 @@ static RopeParts slow(const RopeConfig *c, int p) {
     double x = 40 * log(1 + p / 40.0);
     return (RopeParts){c->near, x + c->near - 40 * log(1 + c->near / 40.0), x};
 }
+static RopeParts squeezed(const RopeConfig *c, int p) {
+    double x = p / (1 + c->x);
+    return (RopeParts){16, x + 16 - 16 / (1 + c->x), x};
+}
 static RopeParts to_and_fro(const RopeConfig *c, int p) {
     (void)c;
     return (RopeParts){p < 64 ? 16 : 17, 100 + p % 7, 30 * sin(p / 9.0)};
@@ -36,6 +40,10 @@ static double by_share(const RopePair *p) {
     double share = 2.0 * p->index / p->config->rotary_dim;
     return p->plain * pow(p->scale, -share * share);
 }
+static double bent(const RopePair *p) {
+    double share = 2.0 * p->index / p->config->rotary_dim;
+    return p->plain * pow(p->scale, -pow(share, 1 + p->config->x));
+}
 static double taper(const RopePair *p) { return p->plain * (1.2 - 0.2 * exp(p->index)); }
 static double too_fast(const RopePair *p) { return p->plain * 1e30; }
 static double not_finite(const RopePair *p) { return p->plain * sqrt(2 - p->index); }
@@ -44,6 +52,8 @@ MAPS = '''
     {"by-24", by_24, NULL, ROPE_MAP_NEAR, 0, "groups", "mine"},
     {"in-100", in_100, NULL, 0, 0, "chunks", "mine"},
     {"slow", slow, NULL, ROPE_MAP_NEAR, 0, "growing slowly", "mine"},
+    {"squeezed", squeezed, NULL, ROPE_MAP_X, 0, "far distances 1 + x times nearer", "mine"},
+    {"x-not-said", squeezed, NULL, 0, 0, "", "mine"},
     {"to-and-fro", to_and_fro, NULL, 0, 0, "not monotone", "mine"},
     {"all-far", all_far, NULL, 0, 0, "half", "mine"},
     {"logarithm", NULL, logarithm, 0, 0, "no two parts", "mine"},
@@ -58,6 +68,8 @@ MAPS = '''
 '''
 METHODS = '''
     {"by-share", by_share, NULL, ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC, "by the share", "mine"},
+    {"bent", bent, NULL, ROPE_USES_FACTOR | ROPE_USES_X, "by the share to a power", "mine"},
+    {"idle-x", by_share, NULL, ROPE_USES_FACTOR | ROPE_USES_X, "", "mine"},
     {"taper", taper, NULL, 0, "slow pairs to a stop, without a factor", "mine"},
     {"empty", NULL, NULL, 0, "", "mine"},
     {"too-fast", too_fast, NULL, 0, "", "mine"},
@@ -65,13 +77,13 @@ METHODS = '''
     {"no-factor", by_share, NULL, 0, "", "mine"},
 '''
 RIGHT = ['by-24', 'in-100', 'slow', 'to-and-fro', 'all-far', 'logarithm', 'yarn+slow', 'by-share',
-         'dynamic-by-share', 'dynamic-yarn+by-24', 'dynamic+slow', 'by-share+in-100']
+         'dynamic-by-share', 'bent:x=0.5', 'squeezed:x=3', 'bent+squeezed:x=1', 'dynamic-yarn+by-24', 'dynamic+slow', 'by-share+in-100']
 # The words that one line has.
 WRONG = {'forgets': ('p - near(p)',),
          'no-number': ('key', 'number'), 'no-flag': ('--near', 'ROPE_MAP_NEAR'), 'idle-flag': ('ROPE_MAP_CHUNK',),
          'no-formula': ('formula', 'distance'), 'not-finite': ('pair 3', 'number'),
          'empty': ('no formula',), 'too-fast': ('pair 0', '1e+30', 'at most'), 'too-far': ('1e+300', 'at most'),
-         'counts': ('asked again',),
+         'counts': ('asked again',), 'x-not-said': ('--x', 'ROPE_MAP_X'), 'idle-x': ('ROPE_USES_X',),
          'no-factor': ('--factor', 'ROPE_USES_FACTOR')}
 
 
@@ -165,6 +177,19 @@ def test_own_rows():
             found = math.inf if row['value'] == 'any' else int(row['value'])
             check((found, row['verdict']) == (wanted, 'fail') if wanted < length else
                   found >= length and row['verdict'] == 'ok', 'the reach of %s at %d' % (name, length), (row, wanted))
+    # A parameter of its own, swept as factors are.
+    listed = good(model, '--ppl', text, '--ids', '-n', 333, '--rope', 'bent:factor=3:x=0,1,-0.5,by-share:factor=3',
+                  program=program)
+    ppl = {row['method']: row['ppl'] for row in table(listed.out)[2] if row['from'] == '1'}
+    check(list(ppl) == ['bent:factor=3:x=0', 'bent:factor=3:x=1', 'bent:factor=3:x=-0.5', 'by-share:factor=3'] and
+          ppl['bent:factor=3:x=1'] == ppl['by-share:factor=3'] and len(set(ppl.values())) == 3, 'a sweep of x', ppl)
+    shown = good(model, '--explain', '--rope', 'bent:factor=4', '--x', 0.5, '-n', 400, program=program)
+    notes, _, rows = table(shown.out)
+    pairs = len(rows)
+    close([float(row['scaled_inv_freq']) for row in rows],
+          [float(row['inv_freq']) * 4 ** -((i / pairs) ** 1.5) for i, row in enumerate(rows)], 1e-9, 'by its x')
+    check(notes['x'] == '0.5' and not shown.err and '--x has no effect on rope by-share' in
+          run(model, '--explain', '-n', 300, '--rope', 'by-share', '--x', 2, program=program).err, 'x is said', notes)
     shown = good('model.bin', '--passkey', '-n', 200, '--trials', 1, '--rope', 'by-24,slow,by-share', program=program)
     check(all(name in shown.out for name in ('by-24', 'slow', 'by-share')), 'retrieval by rows of one\'s own')
 

@@ -73,12 +73,14 @@ static const struct {
     {"ROPE_USES_LISTS", ROPE_USES_LISTS, false},
     {"ROPE_USES_TURNING", ROPE_USES_TURNING, false},
     {"ROPE_USES_CLIP", ROPE_USES_CLIP, false},
+    {"ROPE_USES_X", ROPE_USES_X, false},
     {"ROPE_MAP_NEAR", ROPE_MAP_NEAR, true},
     {"ROPE_MAP_GROUP", ROPE_MAP_GROUP, true},
     {"ROPE_MAP_CHUNK", ROPE_MAP_CHUNK, true},
     {"ROPE_MAP_K", ROPE_MAP_K, true},
     {"ROPE_MAP_WINDOW", ROPE_MAP_WINDOW, true},
     {"ROPE_MAP_LOCAL", ROPE_MAP_LOCAL, true},
+    {"ROPE_MAP_X", ROPE_MAP_X, true},
 };
 
 // Lists of divisors to try a formula with.
@@ -158,6 +160,7 @@ bool rows_name_settings(const RopeConfig *config, Error *err) {
         .group = 5,
         .chunk = 160,
         .k = 3,
+        .x = 0.5,
         .window = 200,
         .sinks = 4,
         .short_factors = lists.ones,

@@ -184,9 +184,9 @@ bool settings_idle(const RopeSettings *s, const RopePlan *plan, int *row, Error 
     while (*row < N_ROPE_SETTINGS) {
         int i = (*row)++;
         const Setting *f = &rope_settings[i];
-        bool is_used = f->methods ? flags & f->methods : !f->maps || map & f->maps;
+        bool is_used = (!f->methods && !f->maps) || flags & f->methods || map & f->maps;
         if (s->said >> i & 1 && !is_used) {
-            bool is_letter = strlen(f->option) == 3;  // --k, and -k is another option
+            bool is_letter = strcmp(f->option, "--k") == 0;  // -k is another option
             return !fail(advice, "%s has no effect on rope %s%s%s%s", f->option, plan->name,
                          is_letter ? " (did you mean " : "", is_letter ? f->option + 1 : "",
                          is_letter ? "?)" : "");

@@ -141,11 +141,19 @@ static void note_number(Notes *t, const char *key, double number) {
     note_by(t, key, "%.12g", number);
 }
 
+// The note of a key; NULL: there is none.
+static const Note *find_note(const Notes *notes, const char *key) {
+    for (const Note *note = notes->of; note < notes->of + notes->n; note++)
+        if (strcmp(note->key, key) == 0) return note;
+    return NULL;
+}
+
 static void note_fields(Notes *t, const RopeConfig *c, unsigned methods, unsigned maps) {
     for (const Setting *f = rope_settings; f < rope_settings + N_ROPE_SETTINGS; f++) {
         if (!f->option || !(f->methods & methods || f->maps & maps)) continue;
+        const char *key = f->key ? f->key : f->option + 2;
         if (f->type == WORD) note_words(t, "ramp", f->words[c->ramp]);
-        else note_number(t, f->key ? f->key : f->option + 2, setting_value(c, f));
+        else if (!find_note(t, key)) note_number(t, key, setting_value(c, f));  // x is both's
     }
 }
 
@@ -195,13 +203,6 @@ static void note_settings(Notes *t, const RopeConfig *c, int head_dim, int lengt
         if (c->temperature_floor > 0) note_number(t, "temperature_floor", c->temperature_floor);
         note_by(t, "temperature", "%.6g", query_temperature(c, length - 1));
     }
-}
-
-// The note of a key; NULL: there is none.
-static const Note *find_note(const Notes *notes, const char *key) {
-    for (const Note *note = notes->of; note < notes->of + notes->n; note++)
-        if (strcmp(note->key, key) == 0) return note;
-    return NULL;
 }
 
 static bool say_the_same(const Note *a, const Note *b) {
