@@ -24,7 +24,7 @@
 
 typedef struct {
     Options options;
-    char installed[4][4096];  // files that options name and that were installed
+    char installed[5][4096];  // files that options name and that were installed
     char model_file[4096];    // where the model is read: as the options say, or brought in
     char like_file[4096];     // likewise of --like
     Model model;              // without layers when the options replace it
@@ -113,10 +113,15 @@ static bool find_model(const Options *o, const char *path, char *place, size_t s
 // current folder has none.
 static void find_installed(Program *p) {
     Options *o = &p->options;
-    const char **named[] = {&o->model_path, &o->text_path, &o->check.text_path, &o->prompt_file};
-    for (int i = 0; i < 4; i++)
-        if (*named[i] && installed_file(*named[i], p->installed[i], sizeof p->installed[i]))
+    const char **named[] = {&o->model_path, &o->text_path, &o->check.text_path, &o->prompt_file,
+                            &o->tokenizer_path};
+    const bool needs_tokenizer_alone = o->job == JOB_PROMPTS && !o->model_path;
+    for (int i = 0; i < 5; i++) {
+        const char *name = *named[i];
+        if (!name && i == 4 && needs_tokenizer_alone) name = "tokenizer.bin";
+        if (name && installed_file(name, p->installed[i], sizeof p->installed[i]))
             *named[i] = p->installed[i];
+    }
 }
 
 // Opens the model, or takes what the options say in its place, and finds what is said of its RoPE.

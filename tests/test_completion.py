@@ -22,7 +22,7 @@ CASES = [
     ('model.bin --rope none,ya|', 'none,yarn', 'yarn'), ('model.bin --rope-sliding ya|', 'yarn', 'none'),
     ('model.bin --tasks passkey,co|', 'passkey,common passkey,copy', 'passkey,passkey'),
     ('model.bin --engines hf5,v|', 'hf5,vllm', 'hf5,hf5'), ('model.bin --reading |', 'hf5 vllm llama.cpp sglang', 'same'),
-    ('model.bin --ch|', '--check --chunk', '--kv'), ('model.bin --check --w|', '--whole --window', '--check'),
+    ('model.bin --ch|', '--check --chunk', '--kv'), ('model.bin --check --se|', '--settings', '--check'),
     ('model.bin --check st|', 'story.txt', 'model.bin'), ('model.bin --ppl st|', 'story.txt', 'model.bin'),
     ('model.bin --rope-config c|', 'config.json', 'model.bin'), ('model.bin --quantize |', 'q8 q4 f16 f32', 'model.bin'),
     ('model.bin --quantize q4 o|', 'out.bin', 'q8 q4'), ('mo|', 'model.bin', 'story.txt'),

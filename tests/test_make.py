@@ -294,7 +294,7 @@ def test_install():
     commands = re.findall(r'(?m)^(rope-run model\.bin .*?)(?:  +#.*)?$', page.partition('.SH OPTIONS')[0].partition('.SH FIRST')[2])
     check(len(commands) >= 5, 'the man page begins with commands', page[:600])
     for command in commands:
-        done = run(command + {'ppl': ' -n 64', 'passkey': ' -n 600 --trials 1', 'check': ' --budget 0'}.get(
+        done = run(command + {'ppl': ' -n 64', 'passkey': ' -n 600 --trials 1', 'check': ' --settings'}.get(
             re.search('--([a-z]+)', command).group(1), ''), cwd=elsewhere)
         check(done.returncode != 2 and done.stdout and 'there is none here, so the installed one is read' in done.stderr,
               'which run anywhere: ' + command, done.stderr)

@@ -47,7 +47,7 @@ def chat_model(name, answer='ok', end=END_OF_TURN, more=(), **changes):
 
 
 class Terminal:
-    """./run at a terminal: what is sent is typed there, and `seen` is what stands on the screen."""
+    """./run at a terminal: what is sent is typed there, and `seen` is what was written to it."""
 
     def __init__(self, *arguments, columns=80, stderr=None, **environment):
         self.seen, self.mark = b'', 0
@@ -85,6 +85,14 @@ class Terminal:
         while data:
             data = data[os.write(self.screen, data[:512]):]
             self.read(0)
+        return self
+
+    def wait_for_answers(self, n, seconds=60):
+        """Waits until as many answers are there."""
+        limit = time.time() + seconds
+        while self.seen.count(b'Assistant: ok') < n and time.time() < limit and self.read(0.1):
+            pass
+        self.mark = self.seen.rfind(b'Assistant: ok')
         return self
 
     def say(self, data):
@@ -189,7 +197,7 @@ def test_bare():
 
 
 def test_texts_of_a_chat_model():
-    """Elsewhere a line says what to do: a text is continued as it is, and -m chat has it answered."""
+    """Elsewhere a line says what to do: a text is continued, and -m chat would answer it."""
     model, bare = chat_model('texts', more=((ord('a'), ord('b')),)), chat_model('texts-base', eos_ids=(
         END_OF_TEXT,) + (0,) * 7)
     one_line(run(model), 2, 'no prompt', 'expected -i TEXT or -f FILE; the model was taught to chat: -m chat')
@@ -243,7 +251,7 @@ def test_messages():
         for i, keys in enumerate(typed):
             held = i > 0 and typed[0].lstrip()[:3] == b'"""' and len(typed) > 1 and CTRL_C not in typed[i - 1]
             terminal.wait(b'... ' if held else USER).send(keys)
-        terminal.say(b'/bye\n')
+        terminal.wait_for_answers(len(messages)).say(b'/bye\n')
         seen = on_screen(terminal.wait(b'run: prefill').seen.decode(errors='replace'), 80)
         if '"""' not in typed[0].decode(errors='replace') or 'quotes in it' == what:
             rows = re.sub('\n+Assistant', '\nAssistant', '\n'.join(line.rstrip() for line in seen))

@@ -48,17 +48,20 @@ static bool helps_to_scale(const Job *job) {
 // Words for a -n by which `positions` and as many answers fit.
 static void name_room(const Conversation *c, size_t positions, size_t answers, char *text,
                       size_t size) {
-    enum { USUAL_ANSWER = 256 };
+    enum { USUAL_ANSWER = 256, FARTHEST = 32 };
     const Job *job = c->writing->job;
     const size_t most = job->model->config.most_positions;
     const size_t answer = 2 * c->longest > USUAL_ANSWER ? 2 * c->longest : USUAL_ANSWER;
     const size_t needed = (positions + answers * answer + 1023) / 1024;
-    const bool is_far = needed * 1024 > (size_t)job->plans->rope.train_ctx;
+    const size_t trained = (size_t)job->plans->rope.train_ctx;
     if (most && needed * 1024 > most)
         snprintf(text, size, "this model has no more than %zu positions", most);
+    else if (needed * 1024 > FARTHEST * trained + 1024)
+        snprintf(text, size, "too much for one chat: it is %d times what the model was trained on",
+                 (int)(needed * 1024 / trained));
     else
         snprintf(text, size, "-n %zuk%s has room", needed,
-                 is_far && helps_to_scale(job) ? " --rope dynamic-yarn" : "");
+                 needed * 1024 > trained && helps_to_scale(job) ? " --rope dynamic-yarn" : "");
 }
 
 // Fails with `why`, how many messages were not read for that, and the -n that has room for them. These
@@ -154,7 +157,8 @@ static bool take_turn(Conversation *c, const char *message, bool is_given, Error
 
 // ---- beginnings ----
 
-// The system prompt that counts: what was given, or else that of the model's template, which is told.
+// The system prompt that counts: what was given, or else that of the model's template, which is
+// printed.
 static const char *system_prompt_of(const Writing *w) {
     const char *given = w->o->system_prompt;
     const char *usual = tokenizer_system_prompt(w->job->tokenizer);

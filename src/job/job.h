@@ -41,7 +41,7 @@ typedef struct {
     size_t n_ids;
     ShortHeads short_heads;  // of --short-heads, in memory of the job's
     TableForm form;          // of tables
-    Answer answer;   // YES, unless the job answers otherwise
+    Answer answer;           // YES, unless the job answers otherwise
 } Job;
 
 // Does a job, which may change its answer. False with the reason.
@@ -147,7 +147,7 @@ bool foreign_source(const char *path, char *source, size_t size);
 // it is that of the folder of the sources. `path` is room for it, of `size` bytes.
 const char *exporter_command(char *path, size_t size);
 // Where a file of the data that was installed with the program is, if it is called by its bare name and
-// the current folder has none: in `place` (size), and said on standard error. False: it is none.
+// the current folder has none: in `place` (size), and said on standard error. False: it is not such a file.
 bool installed_file(const char *name, char *place, size_t size);
 // The path of the exporter itself, beside the program, as NAME-export or as model_export.py, in `path`
 // (size, PATH_MAX). False: it is not there.

@@ -306,7 +306,7 @@ static void take_in_sequence(LineEditor *e, char byte) {
     take_sequence(e, e->part + 1);
 }
 
-// Takes a byte of a text. A character is inserted when it is whole; what is none, byte by byte.
+// Takes a byte of a text. A character is inserted when it is whole; other bytes one by one.
 static void take_letter(LineEditor *e, char byte) {
     const unsigned char first = (unsigned char)(e->n_part ? e->part[0] : byte);
     const size_t whole = first < 0xC2   ? 1

@@ -13,7 +13,7 @@ typedef enum {
 typedef struct LineEditor LineEditor;
 
 // An editor for standard input. NULL: it is no terminal, or TERM names one that cannot move its
-// cursor (dumb), or there is no memory; lines are then read as the system has them.
+// cursor (dumb), or there is no memory; the system then edits lines.
 LineEditor *line_editor_new(void);
 // Frees it; NULL is fine. The terminal is as it was whenever line_editor_read has returned.
 void line_editor_free(LineEditor *editor);

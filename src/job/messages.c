@@ -70,6 +70,10 @@ static bool read_line(Messages *m) {
         has_bytes = true;
         if (!grow(&m->line, &m->capacity, m->length + 2, 1, "a line", &err)) return false;
         if (byte != '\n' && byte) m->line[m->length++] = byte;
+        if (!byte && !m->has_nuls)
+            fprintf(stderr, "run: warning: NULs among the messages are left out (expected UTF-8, "
+                            "found UTF-16, as it seems)\n");
+        m->has_nuls = m->has_nuls || !byte;
     }
     if (interrupted || !has_bytes) return false;
     if (m->is_typed && m->length == MOST_OF_TERMINAL)
@@ -130,7 +134,13 @@ static bool is_command(const Messages *m, const char *line) {
     const char *at = line + strspn(line, " \t");
     const size_t n = strcspn(at, " \t");
     if (!m->is_typed || at[0] != '/' || n < 2 || memchr(at + 1, '/', n - 1)) return false;
-    if (at[1] != '?' && !(isalpha((unsigned char)at[1]) && is_blank(at + n))) return false;
+    // A word alone is a command; with more after it a message may begin so, but for these.
+    static const char with_more[] = " /set /show /load /save /read /file /image /clear /system ";
+    char word[16];
+    snprintf(word, sizeof word, " %.*s ", (int)n, at);
+    const bool is_known = n < sizeof word - 2 && strstr(with_more, word);
+    const bool is_alone = isalpha((unsigned char)at[1]) && is_blank(at + n);
+    if (at[1] != '?' && !is_alone && !is_known) return false;
     const bool is_help = is_word(line, "/?") || is_word(line, "/help");
     fprintf(stderr, "run: %s%.*s%s%s\n", is_help ? "" : "there is no command ",
             is_help ? 0 : (int)n, at, is_help ? "" : ": ", messages_help(m));
@@ -172,8 +182,14 @@ char *messages_next(Messages *m) {
         if (!line) return NULL;
         const bool is_one_line = !strchr(line, '\n');
         if (is_one_line && ends_chat(m, line)) {
-            m->ended = true;
             free(line);
+            bool all;
+            size_t n = m->is_waited_for ? messages_left(m, NULL, NULL, &all) : 0;
+            if (n > 0)
+                fprintf(stderr,
+                        "run: warning: the chat ends, and %zu message%s after that %s not read\n",
+                        n, n > 1 ? "s" : "", n > 1 ? "were" : "was");
+            m->ended = true;
             return NULL;
         }
         const bool is_opened = strncmp(line + strspn(line, " \t"), quotes, N_QUOTES) == 0;
@@ -192,7 +208,7 @@ size_t messages_left(Messages *m, LeftMessage *take, void *whose, bool *all) {
     char *message;
     m->is_waited_for = false;
     while (!m->is_typed && n < MOST_LEFT && (message = messages_next(m))) {
-        take(whose, message);
+        if (take) take(whose, message);
         free(message);
         n++;
     }

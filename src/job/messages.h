@@ -14,6 +14,7 @@ typedef struct {
     char bytes[4096];
     size_t next, n_bytes;  // that are read but not taken yet
     size_t taken;          // messages
+    bool has_nuls;         // which were warned of
     char *line;
     size_t length, capacity;
 } Messages;
@@ -31,6 +32,6 @@ char *messages_next(Messages *messages);
 
 // Takes a message that is not answered any more.
 typedef void LeftMessage(void *whose, const char *message);
-// Takes the messages that are still in a pipe, without waiting for any, and returns how many. *all:
-// whether nothing can come after them.
+// Takes the messages that are still in a pipe, without waiting for any, and returns how many (of
+// which `take` NULL hears nothing). *all: whether nothing can come after them.
 size_t messages_left(Messages *messages, LeftMessage *take, void *whose, bool *all);

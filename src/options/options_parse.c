@@ -96,7 +96,7 @@ static void note_given(Options *o, int number) {
 // clock. False with the reason, and with a hint where this may be meant.
 static bool hint_at_letters(const char *option, const char *text, Error *err) {
     bool is_prompt = strcmp(option, "-p") == 0 && text[strspn(text, "0123456789.,eE+-")];
-    bool is_model = strcmp(option, "-m") == 0 && strchr(text, '.');
+    bool is_model = strcmp(option, "-m") == 0 && (strchr(text, '.') || access(text, F_OK) == 0);
     if (is_prompt) return fail(err, "%s (a prompt follows -i)", err->text);
     if (is_model) return fail(err, "%s (a model file follows no option)", err->text);
     bool is_none = strcmp(text, "-1") == 0 || strcmp(text, "-2") == 0;
