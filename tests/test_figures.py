@@ -10,7 +10,7 @@ import subprocess
 import sys
 import types
 
-from common import ROOT, check, in_work, main, takes_long, write
+from common import ROOT, check, in_work, main, run, takes_long, write
 
 sys.path.insert(0, os.path.join(ROOT, 'tools', 'figures'))
 import figures as tool  # noqa: E402
@@ -75,6 +75,25 @@ def test_kept_tables():
             vars(options).update(dict(dict(all=False, only=None), **changes))
             check(tool.kept(options, table, lines, ['model.bin'], text) == expected, 'a table ' + what)
         check(not tool.kept(options, in_work('none.tsv'), [], ['model.bin'], text), 'a table that is not there')
+
+
+def test_tables_of_run():
+    """plot.py knows the tables of --ppl, with their standard errors, of --keys, --passkey, --tasks and --explain."""
+    import plot
+    for kind, *asked in (('ppl', '--ppl', STORY, '-n', 200), ('keys', '--ppl', STORY, '-n', 200, '--keys', '60,20,0.1,9'),
+                         ('passkey', '--passkey', '-n', 200, '--trials', 1), ('explain', '--explain', '-n', 1024),
+                         ('tasks', '--tasks', 'passkey,copy', '-n', 200, '--trials', 1)):
+        out = run(os.path.join(ROOT, 'model.bin'), *asked).out
+        found, = plot.read_tables(write(in_work(kind + '.tsv'), out))
+        check(found.kind == kind and len(found.rows) > 0 and found.model == ('?' if kind == 'explain' else 'model.bin'),
+              'a table of --' + kind, found.kind, found.rows[:1])
+        if kind == 'ppl':
+            low, high = plot.bars([row['ppl'] for row in found.rows], [row['se'] for row in found.rows])
+            check(all(a < row['ppl'] < b for a, row, b in zip(low, found.rows, high)), 'standard errors', low, high)
+    older = '# perplexity\tmodel.bin\nmethod\tfrom\tto\ttokens\tnll\tppl\nnone\t1\t64\t63\t3.5\t33.1\n'
+    found, = plot.read_tables(write(in_work('older.tsv'), older))
+    check(found.kind == 'ppl' and 'se' not in found.rows[0], 'of an older version', found.rows)
+    check(plot.joined(['copy: none', 'copy: yarn', 'hops: none']) == 'copy: none, yarn, hops: none', 'panels that are alike')
 
 
 def test_absent_models():

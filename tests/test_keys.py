@@ -128,6 +128,10 @@ def test_a_window_is_found_out():
     own = run(*asked, '--rope', 'none:window=60', '--judge', 'none:window=60')
     check(own.status == 3 and 'too few to tell' in own.err and own.out.splitlines()[-1].split('\t')[5:] ==
           ['0', '-', '-', '-'], 'by its own judgment', own)
+    told_first = run(*asked, '--rope', 'none:window=60,none', '--judge', 'none:window=60', '--threads', 1)
+    lines = told_first.err.splitlines()
+    check(['too few to tell' in line for line in lines].index(True) < [': none' in line for line in lines].index(True),
+          'before any method is read', lines)
     told = json.loads(run(*asked, '--rope', 'none', '--judge', 'none:window=60', '--json').out)
     check(told['status'] == 3 and told['reason']['code'] == 'keys' and told['judge'] == 'none:window=60' and
           told['rows'][0]['keys'] == 0 and told['rows'][0]['key_ppl'] is None, 'in JSON', told)

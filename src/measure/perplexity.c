@@ -107,7 +107,6 @@ static void print_key_row(Perplexity *all, const Method *method) {
     const TokenRange part = {all->keys->trim, all->length, false};
     const Mean m = mean_over(all, part);
     const Mean of_keys = mean_over(all, (TokenRange){part.from, part.to, true});
-    all->too_few = of_keys.tokens < FEWEST_KEYS;
     table_words(method->table, method->plan->name);
     table_number(method->table, "%.0f", m.tokens);
     print_mean(method->table, &m, true);
@@ -206,14 +205,22 @@ static void note_keys(void *whose, Table *t) {
     table_note(t, "judge", "%s", o->judge_name ? o->judge_name : "the model's own settings");
 }
 
-// What is said where key tokens are too few to tell: the answer is UNDECIDED.
-static void say_too_few(const Perplexity *all, Job *job) {
-    const Mean m = mean_over(all, (TokenRange){all->keys->trim, all->length, true});
+// Counts the key tokens that the judge chose. Where they are too few to tell, the answer is UNDECIDED;
+// that is said before methods are read, which may take long, and whose perplexity of all tokens is
+// still worth something.
+static void count_keys(Perplexity *all, Job *job) {
+    const TokenRange part = {all->keys->trim, all->length, true};
+    int64_t found = 0;
     char words[200];
+    for (int64_t sample = 0; sample < all->o->samples; sample++)
+        for (int p = part.from; p < part.to; p++)
+            found += is_in(all, part, sample * all->length + p);
+    all->too_few = found < FEWEST_KEYS;
+    if (!all->too_few || all->o->per_token) return;
     snprintf(words, sizeof words,
-             "%.0f key tokens are too few to tell (at least %d expected: a longer text, more "
+             "%d key tokens are too few to tell (at least %d expected: a longer text, more "
              "--samples, or a --judge that reads %d positions well)",
-             m.tokens, FEWEST_KEYS, all->length);
+             (int)found, FEWEST_KEYS, all->length);
     fprintf(stderr, "run: %s\n", words);
     if (job->form.json) json_reason(job->form.json, "keys", words);
     job->answer = UNDECIDED;
@@ -275,9 +282,9 @@ bool measure_perplexity(Job *job, Error *err) {
         .whose = &all,
     };
     set_columns(job->options, &methods);
-    bool ok =
-        (!keys->asked || judge_windows(&all, job, err)) && measure_methods(job, &methods, err);
-    if (ok && all.too_few) say_too_few(&all, job);
+    bool ok = !keys->asked || judge_windows(&all, job, err);
+    if (ok && keys->asked) count_keys(&all, job);
+    ok = ok && measure_methods(job, &methods, err);
     free(all.scores);
     return ok;
 }

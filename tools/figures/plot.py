@@ -3,9 +3,11 @@
 
 The header row of the tables says which picture it is:
 
-    ./run --ppl        perplexity against position, one line per method;
+    ./run --ppl        perplexity against position, one line per method, with standard errors;
                        tables of several lengths: perplexity of the whole text against its length
+    ./run --ppl --keys perplexity of all tokens and of key tokens, by method, with standard errors
     ./run --passkey    the share of keys found by length and depth, one panel per method
+    ./run --tasks      the same of each task
     ./run --explain    inverse frequencies before and after, by pair, with the ramp;
                        with --decay: what a distance leaves of the attention score; with --distances: what a distance
                        map turns every distance into; with --divisors: how many times slower each pair turns with
@@ -31,7 +33,7 @@ from plot_tables import book_of, fail, method_of, read_tables, trained_length
 
 def draw_perplexity(tables, options):
     """Against position, or, when the tables are of several lengths, of whole texts against their length."""
-    points, models = {}, list(dict.fromkeys(t.model for t in tables))  # {(method, model): [(x, perplexity)]}
+    points, models = {}, list(dict.fromkeys(t.model for t in tables))  # {(method, model): [(x, perplexity, se of nll)]}
     lengths = sorted({t.rows[-1]['to'] for t in tables})
     by_length = len(lengths) > 1
     for table in tables:
@@ -41,13 +43,14 @@ def draw_perplexity(tables, options):
             scaled = ', sliding layers too' * ('rope_sliding' in table.settings)
             line = points.setdefault((method + scaled, table.model), [])
             if by_length:
-                line.append((whole['to'], whole['ppl']))
+                line.append((whole['to'], whole['ppl'], whole.get('se', 0)))
             else:  # a bucket is drawn at its geometric mean; the first, as if it were an octave too
-                line += [(math.sqrt(max(b['from'], b['to'] / 2) * b['to']), b['ppl']) for b in buckets]
+                line += [(math.sqrt(max(b['from'], b['to'] / 2) * b['to']), b['ppl'], b.get('se', 0)) for b in buckets]
     lines = []
     for (method, model), line in points.items():
         label = method if len(models) == 1 else '%s, %s' % (method, os.path.splitext(model)[0])
-        lines.append((method, label, *zip(*sorted(line)), 0.55 * (model == models[0] != models[-1])))
+        x, y, errors = zip(*sorted(line))
+        lines.append((method, label, x, y, 0.55 * (model == models[0] != models[-1]), bars(y, errors)))
     headings = ('Perplexity of a whole text, by its length' if by_length else 'Perplexity by position',
                 '%s; %s, %s of %s' % (', '.join(models), book_of(tables),
                                       counted(tables[0].number('samples', 1), 'window'),
@@ -57,6 +60,39 @@ def draw_perplexity(tables, options):
     if options.behind:
         return draw_panels(tables, options, lines, headings, labels, xlim)
     return token_figure(tables, options, lines, headings, labels, xlim)[0]
+
+
+def bars(perplexities, errors):
+    """The ends of bars of one standard error, which is that of ln ppl: none where it is not known."""
+    ends = [[y * math.exp(sign * (e if e == e else 0)) for y, e in zip(perplexities, errors)] for sign in (-1, 1)]
+    return tuple(ends)
+
+
+def draw_keys(tables, options):
+    """A line for each method: the perplexity of all tokens, hollow, and of key tokens."""
+    rows = [(row, t.model) for t in tables for row in t.rows]
+    models = list(dict.fromkeys(model for _, model in rows))
+    names = [row['method'] for row, _ in rows]
+    fig, ((ax,),) = new_figure(1.5 + 0.32 * len(rows), options.title or 'Perplexity of key tokens and of all',
+                               '%s; %s; filled: tokens that what is far back makes likelier (--keys), hollow: all; bars: '
+                               'a standard error' % (', '.join(models), book_of(tables)))
+    for y, (row, model) in enumerate(rows):
+        colour = style_of(row['method'], names)['color']
+        for value, error, face in ((row['ppl'], row['se'], 'white'), (row['key_ppl'], row['key_se'], colour)):
+            (low,), (high,) = bars([value], [error])
+            ax.hlines(y, low, high, color=colour, linewidth=1.5)
+            ax.plot([value], [y], marker='o', color=colour, markerfacecolor=face, markersize=7)
+    ax.set_yticks(range(len(rows)), [
+        '%s%s (%s keys)' % (row['method'], '' if len(models) == 1 else ', ' + os.path.splitext(model)[0], row['keys'])
+        for row, model in rows])
+    ax.set_ylim(len(rows) - 0.5, -0.5)
+    log_scale(ax.xaxis, False)
+    ax.set_xlabel('perplexity')
+    ax.grid(axis='x', color=PALE, linewidth=0.6)
+    longest = max(len(label.get_text()) for label in ax.get_yticklabels())
+    fig.subplots_adjust(left=0.03 + 0.0098 * longest, right=0.97, top=1 - 0.8 / fig.get_figheight(),
+                        bottom=0.55 / fig.get_figheight())
+    return fig
 
 
 def extent(table, length):
@@ -103,7 +139,7 @@ def draw_panels(tables, options, lines, headings, labels, xlim):
 
 def below(line, top):
     """The line up to where it leaves a logarithmic axis on top for good."""
-    name, label, x, y, pale = line
+    name, label, x, y, pale, *_ = line
     last = max([k for k, value in enumerate(y) if value <= top], default=0)
     if last == len(y) - 1 or y[last] > top:
         return line
@@ -119,25 +155,42 @@ def same_cells(panels):
     return groups.values()
 
 
+def joined(names):
+    """Names of panels, with those of one task together: `copy: none, yarn`."""
+    said = []
+    for task, colon, name in (name.rpartition(': ') for name in names):
+        said.append(name if said and task == before else task + colon + name)
+        before = task
+    return ', '.join(said)
+
+
 def draw_passkey(tables, options):
-    """Lengths across, depths down (the text's beginning on top), the share found in each cell."""
+    """Of --passkey and --tasks: lengths across, depths down (the text's beginning on top), the share found in each cell."""
     from matplotlib.colors import LinearSegmentedColormap
     models = list(dict.fromkeys(t.model for t in tables))
-    panels = [(method if len(models) == 1 else '%s, %s' % (method, os.path.splitext(t.model)[0]), method, rows)
-              for t in tables for method, rows in t.methods().items()]
+    panels = []
+    for table in tables:
+        for task in dict.fromkeys(row.get('task') for row in table.rows):
+            for method, rows in table.methods().items():
+                label = ', '.join([method] + [os.path.splitext(table.model)[0]] * (len(models) > 1))
+                label = '%s: %s' % (task, label) if task else label
+                panels.append((label, method, [row for row in rows if row.get('task') == task]))
+    panels = [panel for panel in panels if panel[2]]
     panels = [([p[0] for p in alike], alike[0][1], alike[0][2]) for alike in same_cells(panels)]
     columns = 3 if len(panels) in (5, 6) else min(4, len(panels))
     n_rows = -(-len(panels) // columns)
     trained = trained_length(tables, options)
     beyond = 0 < trained < max(row['length'] for _, _, rows in panels for row in rows)
-    titles = [textwrap.fill(', '.join(names), 92 // columns) for names, _, _ in panels]
+    titles = [textwrap.fill(joined(names), 92 // columns) for names, _, _ in panels]
     lines = max(title.count('\n') for title in titles)  # more than one
     height = 1.2 + 0.19 * lines + (1.75 + 0.19 * lines) * n_rows
     shares = [(' and '.join(name.split(',')[0] for name in names), sum(r['correct'] for r in rows),
                sum(r['trials'] for r in rows)) for names, _, rows in panels]
-    heading = (options.title or 'Passkeys found, %').replace('FOUND', ', '.join('%s %d of %d' % s for s in shares))
-    subtitle = '%s; %s a cell, all 5 digits right; depth 0%%: where the text begins%s' % (
+    what = 'Passkeys found, %' if tables[0].kind == 'passkey' else 'Right answers, %'
+    heading = (options.title or what).replace('FOUND', ', '.join('%s %d of %d' % s for s in shares))
+    subtitle = '%s; %s a cell%s; depth 0%%: where the text begins%s' % (
         ', '.join(models), counted(panels[0][2][0]['trials'], 'trial'),
+        ', all 5 digits right' if tables[0].kind == 'passkey' else '',
         '; dotted: trained length, %s' % plain(trained) if beyond else '')
     fig, axes = new_figure(height, heading, subtitle, nrows=n_rows, ncols=columns, sharey=True)
     top, bottom = 1 - (1 + 0.19 * lines) / height, 0.6 / height
@@ -166,7 +219,8 @@ def draw_passkey(tables, options):
     for ax in list(axes.flat)[len(panels):]:
         ax.set_axis_off()
     fig.text(axes[0][0].get_position().x0, 0.09 / height, 'length of the text, tokens', va='bottom')
-    fig.text(0.008, (top + bottom) / 2, 'depth of the key', rotation=90, va='center')
+    fig.text(0.008, (top + bottom) / 2, 'depth of %s' % ('the key' if tables[0].kind == 'passkey' else 'what is asked for'),
+             rotation=90, va='center')
     return fig
 
 
@@ -346,7 +400,7 @@ def main():
         sys.exit('plot.py: needs matplotlib: apt install python3-matplotlib (for /usr/bin/python3), '
                  'or pip install matplotlib')
     options.title = options.title and options.title.replace('BOOK', book_of(tables))
-    picture = {'ppl': draw_perplexity, 'passkey': draw_passkey, 'again': draw_again, 'stale': draw_stale,
+    picture = {'ppl': draw_perplexity, 'keys': draw_keys, 'passkey': draw_passkey, 'tasks': draw_passkey, 'again': draw_again, 'stale': draw_stale,
                'attention': draw_attention, 'crowd': draw_crowd, 'encodings': draw_encodings,
                'encodings-keys': draw_encodings, 'layers': draw_layers,
                'explain': draw_distances if options.distances else draw_divisors if options.divisors else

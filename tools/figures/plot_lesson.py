@@ -114,8 +114,6 @@ def draw_encodings(tables, options):
     fig, ax = token_figure(tables, options, whole, ('Perplexity of ' + book_of(tables), subtitle),
                            ('length of the window, tokens', 'keys found, %' if keys else 'perplexity'),
                            (min(lines[0][2]) * 0.95, longest * 1.05, *limits), not keys)
-    if not keys:  # the sinusoids leave the picture to the right of the trained length: its name is put to the left
-        ax.texts[0].set(ha='right', position=(-4, -2))
     for name, _, x, y, _ in (line for line in lines if line not in whole):  # one that ends, one that leaves the picture
         style = style_of(name, [name])
         ax.plot(x, y, **style)

@@ -99,13 +99,16 @@ def log_scale(axis, octaves):
 
 
 def draw_lines(ax, lines, markers=True):
-    """Draws (name, label, x, y, paleness): a line that lies on an earlier one is dashed, so that both are seen."""
+    """Draws (name, label, x, y, paleness) and, it may be, the bars (low, high) of each point: a line that lies on an
+    earlier one is dashed, so that both are seen."""
     names, drawn = list(dict.fromkeys(line[0] for line in lines)), []
-    for name, _, x, y, pale in lines:
+    for name, _, x, y, pale, *bars in lines:
         style = style_of(name, names, pale)
         if any(len(y) == len(other) and all(abs(p - q) <= 0.01 * abs(p) for p, q in zip(y, other)) for other in drawn):
             style.update(marker='', dashes=(4, 4))
         ax.plot(x, y, **(style if markers else dict(style, marker='')))
+        for low, high in bars:
+            ax.vlines(x, low, high, color=style['color'], linewidth=1)
         drawn.append(y)
 
 
@@ -113,7 +116,7 @@ def label_ends(ax, lines):
     """Each line's label beside the axes at the height of its last point, pushed apart where they would touch."""
     fig, names, ends = ax.figure, list(dict.fromkeys(line[0] for line in lines)), []
     fig.subplots_adjust(right=0.945 - 0.0102 * max(len(line[1]) for line in lines))
-    for i, (name, label, x, y, pale) in enumerate(lines):
+    for i, (name, label, x, y, pale, *_) in enumerate(lines):
         for point in [p for p in zip(x, y) if math.isfinite(p[1])][-1:]:  # none when perplexity overflowed everywhere
             height = ax.transAxes.inverted().transform(ax.transData.transform(point))[1]
             ends.append((round(height, 2), -i, label, style_of(name, names, pale)['color'], point))
@@ -136,10 +139,9 @@ def label_ends(ax, lines):
 
 def token_figure(tables, options, lines, headings, labels, limits, markers=True):
     """Lines over a number of tokens, on a logarithmic axis. Returns the figure and its axes.
-    headings: title and subtitle; labels: of the x axis and the y axis; limits: of x and, it may be, of y.
-    The first text of the axes names the trained length."""
-    fig, ((ax,),) = new_figure(4.5, options.title or headings[0], headings[1])
-    fig.subplots_adjust(left=0.085, top=0.84, bottom=0.125)
+    headings: title and subtitle; labels: of the x axis and the y axis; limits: of x and, it may be, of y."""
+    fig, ((ax,),) = new_figure(4.6, options.title or headings[0], headings[1])
+    fig.subplots_adjust(left=0.085, top=0.82, bottom=0.125)
     if markers:
         ax.set_yscale('log')  # before the lines: their margin is then one of the logarithm
     draw_lines(ax, lines, markers)
@@ -154,8 +156,8 @@ def token_figure(tables, options, lines, headings, labels, limits, markers=True)
     trained = trained_length(tables, options)
     if limits[0] < trained < limits[1]:
         ax.axvline(trained, color=GREY, linewidth=1, linestyle=DOTS, zorder=1)
-        ax.annotate('trained length %s' % plain(trained), (trained, 1), (4, -2), xycoords=('data', 'axes fraction'),
-                    textcoords='offset points', va='top', color=GREY, fontsize=SMALL)
+        ax.annotate('trained length %s' % plain(trained), (trained, 1), (0, 3), xycoords=('data', 'axes fraction'),
+                    textcoords='offset points', ha='center', color=GREY, fontsize=SMALL)  # above all curves
     label_ends(ax, lines)
     return fig, ax
 

@@ -1,11 +1,14 @@
 """The tables of ./run as plot.py reads them."""
+import math
 import os
 import sys
 
-# The header rows of ./run and of experiments.py, by which a table is recognised; the standard error of --ppl, a
-# seventh column, is not drawn.
+# The header rows of ./run and of experiments.py, by which a table is recognised. Tables of older versions end before
+# the standard error (--ppl).
 KINDS = {
-    'ppl': ['method', 'from', 'to', 'tokens', 'nll', 'ppl'],
+    'ppl': ['method', 'from', 'to', 'tokens', 'nll', 'ppl', 'se'],
+    'keys': ['method', 'tokens', 'nll', 'ppl', 'se', 'keys', 'key_nll', 'key_ppl', 'key_se'],
+    'tasks': ['task', 'method', 'length', 'depth', 'trials', 'correct', 'accuracy'],
     'passkey': ['method', 'length', 'depth', 'trials', 'correct', 'accuracy'],
     'again': ['method', 'place', 'distance', 'tokens', 'first', 'second'],
     'stale': ['method', 'keys', 'length', 'texts', 'change'],
@@ -16,7 +19,8 @@ KINDS = {
     'layers': ['method', 'reading', 'from', 'to', 'tokens', 'se', 'nll'],
     'explain': ['pair', 'inv_freq', 'wavelength', 'turns', 'ramp', 'scaled_inv_freq', 'scaled_wavelength'],
 }
-EXPECTED = 'expected a table of ./run --ppl, --passkey or --explain'
+NAMES = 'task', 'method', 'keys', 'reading'  # columns of words; the keys of --keys are counts, and a number
+EXPECTED = 'expected a table of ./run --ppl, --passkey, --tasks or --explain'
 
 
 def fail(path, what):
@@ -28,7 +32,7 @@ class Table:
 
     def __init__(self, path, kind, settings):
         self.path, self.kind, self.settings, self.rows = path, kind, settings, []
-        self.model = os.path.basename(settings.get({'ppl': 'perplexity'}.get(kind, kind), '?'))
+        self.model = os.path.basename(settings.get({'ppl': 'perplexity', 'keys': 'perplexity'}.get(kind, kind), '?'))
 
     def methods(self):
         """{method: its rows}, in the table's order."""
@@ -37,6 +41,10 @@ class Table:
 
     def number(self, key, default):
         return float(self.settings.get(key, default))
+
+
+def without_error(columns):
+    return columns[:-1] if columns == KINDS['ppl'] else columns
 
 
 def read_tables(path):
@@ -48,8 +56,7 @@ def read_tables(path):
     tables, settings, table = [], {}, None
     for number, line in enumerate(lines, 1):
         cells = line.split('\t')
-        cells = cells[:6] if len(cells) == 7 and (cells[6] == 'se' or table and table.kind == 'ppl') else cells
-        kind = next((kind for kind, columns in KINDS.items() if cells == columns), None)
+        kind = next((kind for kind, columns in KINDS.items() if cells in (columns, without_error(columns))), None)
         if line.startswith('#'):
             if table:  # a line about the next one
                 table, settings = None, {}
@@ -62,11 +69,11 @@ def read_tables(path):
             fail(path, 'line %d: %.60r is no header row that is known here (%s)' % (number, line, EXPECTED))
         elif line:
             columns = KINDS[table.kind]
-            if len(cells) != len(columns):
+            if len(cells) != len(columns) and len(cells) != len(without_error(columns)):
                 fail(path,
                      'line %d: %d columns (expected %d: %s)' % (number, len(cells), len(columns), ' '.join(columns)))
             try:
-                table.rows.append({c: cell if c in ('method', 'keys', 'reading') else float(cell)
+                table.rows.append({c: cell if c in NAMES else math.nan if cell == '-' else float(cell)
                                    for c, cell in zip(columns, cells)})
             except ValueError as error:
                 fail(path, 'line %d: %s' % (number, error))
@@ -81,7 +88,7 @@ def read_tables(path):
 def trained_length(tables, options):
     """As told, as the tables' # lines say, or as --passkey's lengths do, which begin at half of it. 0: unknown."""
     said = [t.number(key, 0) for t in tables for key in ('trained', 'train_ctx') if key in t.settings]
-    guessed = 2 * tables[0].rows[0]['length'] if tables[0].kind == 'passkey' else 0
+    guessed = 2 * tables[0].rows[0]['length'] if tables[0].kind in ('passkey', 'tasks') else 0
     return options.train_ctx or (said[0] if said else guessed)
 
 
