@@ -135,6 +135,21 @@ static const double *read_sample(Check *c, int reader, int rung, int u, Row *row
     return *kept;
 }
 
+void ladder_keep(Check *c, int length, int u, double *nll) {
+    double **kept = &c->ladder->nll[BY_TRIED][rung_of(c, length)][u];
+    free(*kept);
+    *kept = nll;
+}
+
+int longest_within(const Check *c, const RopeConfig *rope) {
+    const bool scales = rope_methods[rope->method].flags & ROPE_USES_FACTOR && rope->factor > 1;
+    const double reach = rope->train_ctx * (scales ? rope->factor : 1);
+    int longest = c->lengths[0];
+    for (int i = 0; i < c->n_lengths; i++)
+        if (rope->train_ctx == 0 || c->lengths[i] <= reach) longest = c->lengths[i];
+    return longest;
+}
+
 // Adds the differences of the tokens that both have scored, which are the last ones.
 static void add_steps(Samples *samples, const double *these, int n_these, const double *those,
                       int n_those) {
@@ -154,7 +169,7 @@ static int best_below(const Check *c, int rung) {
     return 0;
 }
 
-static int all_samples(const Check *c, const Row *row) {
+int all_samples(const Check *c, const Row *row) {
     (void)row;
     return n_samples(c);
 }
@@ -219,19 +234,8 @@ const RowType perplexity_row = {
 
 // ---- cost: what the settings cost within the model's own reach ----
 
-// The longest rung within the reach of the settings that it is read beside.
-static int cost_length(const Check *c) {
-    const RopeConfig *own = &c->references[c->reference_is].rope;
-    const bool reaches = rope_methods[own->method].flags & ROPE_USES_FACTOR && own->factor > 1;
-    const double reach = own->train_ctx * (reaches ? own->factor : 1);
-    int longest = c->lengths[0];
-    for (int i = 0; i < c->n_lengths; i++)
-        if (own->train_ctx == 0 || c->lengths[i] <= reach) longest = c->lengths[i];
-    return longest;
-}
-
 static bool wants_cost(const Check *c, int length) {
-    return !is_reference(c) && length == cost_length(c);
+    return !is_reference(c) && length == longest_within(c, &c->references[c->reference_is].rope);
 }
 
 static int cost_tokens(const Check *c, int length) {

@@ -1,7 +1,11 @@
-// The row of --check --like: another model reads the same stretches of text. Models with one
-// tokenizer are compared token by token. With two, what each gives to the same bytes is.
+// The rows of --check --like: another model reads the same text. Models with one tokenizer read texts of
+// the ladder, of -n tokens, ours by the settings that are tried and the other by its own, and are compared
+// token by token: how hard the tokens are, whether the likeliest one is the same, and how far the two
+// distributions lie apart. With two tokenizers, what each model gives to the same bytes of a short text is
+// compared.
 #include "check_rows.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +25,8 @@ struct Likeness {
     Tokenizer *tokenizer;  // of its own; NULL: it is the other's
     bool same_tokens;
     Session *session;  // NULL: not opened yet
+    RopePlan tried;
+    Session *ours;  // by what is tried, likewise
 };
 
 // A stretch by a model: tokens, where each ends in the text's bytes, and -ln p from token number
@@ -74,7 +80,7 @@ Likeness *like_open(const Job *ours, const char *path, Error *err) {
         .options = &like->options,
         .model = &like->model,
         .said = &like->said,
-        .length = MOST_WINDOW,
+        .length = ours->length,
         .plans = &like->plan,
         .n_plans = 1,
     };
@@ -89,6 +95,7 @@ Likeness *like_open(const Job *ours, const char *path, Error *err) {
 void like_close(Likeness *like) {
     if (!like) return;
     session_free(like->session);
+    session_free(like->ours);
     tokenizer_free(like->tokenizer);
     model_close(&like->model);
     free(like);
@@ -185,24 +192,177 @@ static bool read_like(Check *c, Row *row, Error *err) {
     return ok;
 }
 
-static bool wants_like(const Check *c, int length) {
+static bool wants_bytes(const Check *c, int length) {
     (void)length;
-    return c->like;
+    return c->like && !c->like->same_tokens;
 }
 
-static void describe_like(const Check *c, const Row *row, char *out, size_t size) {
+static void describe_bytes(const Check *c, const Row *row, char *out, size_t size) {
     char ratio[60];
     describe_ratio(row, ratio, sizeof ratio);
     snprintf(out, size, "the perplexity of short texts is %s times that by %.60s (at most %.2f)",
              ratio, c->like_path, row->limit);
 }
 
+const RowType like_bytes_row = {
+    .name = "like",
+    .is_wanted = wants_bytes,
+    .read = read_like,
+    .limits = {1.04, 1.06},
+    .describe = describe_bytes,
+    .is_about_model = true,
+    .is_required = true,
+};
+
+// ---- with the same tokens: texts of the ladder ----
+
+enum { GUESSES, DIVERGENCES };  // of a row's others: first guesses that differ, nats
+
+// The longest rung within the other model's own reach, by which it can be held to be right.
+static bool wants_like(const Check *c, int length) {
+    return c->like && c->like->same_tokens && length == longest_within(c, &c->like->plan.rope);
+}
+
+static int like_tokens(const Check *c, int length) {
+    return wants_like(c, length) ? 2 * length : 0;
+}
+
+// What the logits of the two models after one token say of the next: -ln p of it by each, whether their
+// likeliest tokens differ, and the Kullback-Leibler divergence of ours from theirs, in nats.
+typedef struct {
+    double ours, theirs, differs, divergence;
+} Beside;
+
+static double log_sum(const float *logits, int n) {
+    const float most = logits[likeliest(logits, n)];
+    double sum = 0;
+    for (int i = 0; i < n; i++) sum += exp((double)(logits[i] - most));
+    return log(sum) + (double)most;
+}
+
+static Beside compare(const float *ours, const float *theirs, int n, int next) {
+    const double of_ours = log_sum(ours, n);
+    const double of_theirs = log_sum(theirs, n);
+    Beside found = {of_ours - (double)ours[next], of_theirs - (double)theirs[next],
+                    likeliest(ours, n) != likeliest(theirs, n), 0};
+    for (int i = 0; i < n; i++) {
+        const double p = (double)theirs[i] - of_theirs;
+        found.divergence += exp(p) * (p - ((double)ours[i] - of_ours));
+    }
+    return found;
+}
+
+// Both models read a text (n) up to its last `scored` tokens, and these in steps, so that the logits of
+// both are there at once.
+static bool compare_text(Check *c, const int32_t *text, int n, int scored, Beside *found,
+                         Error *err) {
+    Session *sessions[] = {c->like->ours, c->like->session};
+    const int vocab = c->job->model->config.vocab_size;
+    const int begin = n - scored - 1;
+    for (int i = 0; i < 2; i++) {
+        session_rewind(sessions[i], 0);
+        c->tokens += n;
+        if (!session_read(sessions[i], text, begin, n, 0, err)) return false;
+    }
+    for (int at = begin, count; at < n - 1; at += count) {
+        count = n - 1 - at < LOGIT_ROWS ? n - 1 - at : LOGIT_ROWS;
+        for (int i = 0; i < 2; i++)
+            if (!session_read(sessions[i], text + at, count, n, count, err)) return false;
+        for (int i = 0; i < count; i++) {
+            const float *ours = session_logits(sessions[0], i, 1, err);
+            const float *theirs = ours ? session_logits(sessions[1], i, 1, err) : NULL;
+            if (!theirs) return false;
+            found[at - begin + i] = compare(ours, theirs, vocab, text[at + i + 1]);
+        }
+    }
+    return true;
+}
+
+// A text of the ladder by both. Ours need not be read again for its rung.
+static bool read_both(Check *c, Row *row, Error *err) {
+    enum { BLOCK = 64 };
+    Likeness *like = c->like;
+    const int n = row->length;
+    const int scored = scored_of(n);
+    like->tried = c->job->plans[0];
+    if (!open_long(c, &like->ours, &like->tried, n, row)) return true;
+    if (!like->session) {
+        SessionConfig config = timed_config(c, &like->plan, n);
+        Error memory;
+        config.sliding = &like->plan.sliding;
+        like->session = session_new(&like->model, &config, &memory);
+        if (!like->session) row->lacks = LACKS_MEMORY;
+        if (!like->session) return true;
+    }
+    int32_t *text = alloc_array((uint64_t)n, sizeof *text, "a text", err);
+    Beside *found = alloc_array((uint64_t)scored, sizeof *found, "scores", err);
+    double *nll = alloc_array((uint64_t)scored, sizeof *nll, "scores", err);
+    bool ok = text && found && nll;
+    if (ok) take_before(c, sample_end(c, row->units), n, text);
+    ok = ok && compare_text(c, text, n, scored, found, err);
+    for (int at = 0; ok && at < scored; at += BLOCK) {
+        const int to = at + BLOCK < scored ? at + BLOCK : scored;
+        Beside sum = {0};
+        for (int i = at; i < to; i++) {
+            sum.ours += found[i].ours - found[i].theirs;
+            sum.differs += found[i].differs;
+            sum.divergence += found[i].divergence;
+            nll[i] = found[i].ours;
+        }
+        add_sample(&row->samples, sum.ours / (to - at));
+        add_sample(&row->others[GUESSES], sum.differs / (to - at));
+        add_sample(&row->others[DIVERGENCES], sum.divergence / (to - at));
+    }
+    if (ok) ladder_keep(c, n, row->units, nll);
+    else free(nll);
+    free(text);
+    free(found);
+    return ok;
+}
+
+static void describe_like(const Check *c, const Row *row, char *out, size_t size) {
+    char ratio[60];
+    describe_ratio(row, ratio, sizeof ratio);
+    snprintf(out, size,
+             "the same words are %s times as hard as for %.60s (at most %.2f); its first guess "
+             "differs at %.1f %% of them, by %.2g nats",
+             ratio, c->like_path, row->limit, 100 * row->others[GUESSES].mean,
+             row->others[DIVERGENCES].mean);
+}
+
+// Then what has no limit: the share of first guesses that differ, and the divergence.
+static void print_like(Check *c, const Row *row, PrintRow *line) {
+    static const char *const names[] = {[GUESSES] = "like-guesses", [DIVERGENCES] = "like-nats"};
+    line(c, row, row->type->name);
+    for (int i = 0; i < 2 && row->units > 0; i++) {
+        Row one = *row;
+        one.value = row->others[i].mean;
+        one.error = standard_error(&row->others[i]);
+        one.limit = INFINITY;
+        line(c, &one, names[i]);
+    }
+}
+
+static bool like_has_limit(const Row *row) { return isfinite(row->limit); }
+
+static void add_like(const Check *c, const Row *row, char *out, size_t size) {
+    (void)c;
+    add_words(out, size, "; first guesses differ at %.1f %%, by %.2g nats",
+              100 * row->others[GUESSES].mean, row->others[DIVERGENCES].mean);
+}
+
 const RowType like_row = {
     .name = "like",
     .is_wanted = wants_like,
-    .read = read_like,
-    .limits = {1.04, 1.06},
+    .units = 16,
+    .most = all_samples,
+    .tokens = like_tokens,
+    .read = read_both,
+    .limits = {1.03, 1.07},
     .describe = describe_like,
+    .print = print_like,
+    .has_limit = like_has_limit,
     .is_about_model = true,
     .is_required = true,
+    .add_worth = add_like,
 };

@@ -250,7 +250,7 @@ extern const RowType conversion_row;  // check_conversion.c
 bool mistake_tells(const Check *check, const Row *conversion);
 
 // check_like.c
-extern const RowType like_row;
+extern const RowType like_row, like_bytes_row;
 // Opens the other model that reads the same text, and its tokenizer. NULL with the reason.
 Likeness *like_open(const Job *job, const char *path, Error *err);
 void like_close(Likeness *like);
@@ -266,8 +266,13 @@ double whole_bytes(const Check *check, int length);
 // The end of text number u of the ladder, as take_before takes it, and how many such texts there are.
 size_t sample_end(const Check *check, int u);
 int n_samples(const Check *check);
+int all_samples(const Check *check, const Row *row);
 // The tokens of a text of that length that are scored: its last ones.
 int scored_of(int length);
+// Takes over nll (scored_of the length) of text number u, as what is tried has read it.
+void ladder_keep(Check *check, int length, int u, double *nll);
+// The longest rung within the reach of settings.
+int longest_within(const Check *check, const RopeConfig *rope);
 
 // check_keys.c
 extern const RowType keys_row, passkeys_row, first_keys_row;
@@ -283,6 +288,8 @@ bool check_prepare(Check *check, Error *err);
 
 // What is known of a length: OK when all that it needs is.
 Verdict verdict_at(const Check *check, int length);
+// Whether a length below one that fails may be said to hold.
+bool may_hold_shorter(const Check *check);
 // Says what came out for -n in a last line, and with --json as the reason of the status. Returns the
 // answer.
 Answer say_verdict(Check *check);

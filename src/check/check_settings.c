@@ -198,6 +198,16 @@ static void judge_reach(Judge *j, const RopeFile *said, const RopeConfig *asked,
              value_cell(j->length).text);
 }
 
+// How many positions every layer sees, window and sinks, where all of them slide; 0: one sees all.
+static int positions_seen(const Job *job) {
+    const LayerKinds *kinds = &job->kinds;
+    const RopePlan *plan = job->plans;
+    const bool all_slide = kinds->is_there[LAYERS_SLIDING] && !kinds->is_there[LAYERS_FULL];
+    if (plan->rope.all_slide && plan->rope.window > 0) return plan->rope.window + plan->rope.sinks;
+    const RopeConfig *sliding = kinds->own_sliding ? &plan->sliding : &plan->rope;
+    return all_slide && sliding->window > 0 ? sliding->window + sliding->sinks : 0;
+}
+
 void judge_settings(const Job *job, const RopePlan *own, int length, Table *table,
                     SettingsFound *found) {
     const RopeConfig *said = &job->said->rope;
@@ -209,8 +219,8 @@ void judge_settings(const Job *job, const RopePlan *own, int length, Table *tabl
     settings_fill_defaults(&given, length);
     *found = (SettingsFound){.reach = INFINITY};
     judge_said(&j, said, &given, seq_len);
-    if (asked->window > 0) {
-        int seen = asked->window + asked->sinks;
+    const int seen = positions_seen(job);
+    if (seen > 0) {
         judge_setting(&j, "window", seen, length, seen >= length, IS_WANTED);
         if (seen < length) by_length++;
     }

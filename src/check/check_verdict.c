@@ -66,12 +66,18 @@ static int longest_held(const Check *c, int limit) {
     return longest;
 }
 
+// Within its trained length a model that breaks is damaged, and what holds is not of interest.
+bool may_hold_shorter(const Check *c) {
+    const Row *row = shortest_failure(c);
+    return !row || row->length > c->references[FILES_OWN].rope.train_ctx;
+}
+
 // A row of settings is why, where one failed, and what was read is what came of it.
 static Answer say_failure(Check *c) {
     const SettingsFound *s = &c->settings;
     const Row *row = shortest_failure(c);
     const int length = row && !s->failed[0] ? row->length : c->job->length;
-    const int held = longest_held(c, length);
+    const int held = may_hold_shorter(c) ? longest_held(c, length) : 0;
     char found[FAILED_BYTES] = "";
     char holds[40] = "";
     if (row) row->type->describe(c, row, found, sizeof found);
