@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import time
+import xml.etree.ElementTree
 
 from common import (EXPORT, FIELDS, ROOT, SHARED, case, check, compiled, config, export, good, in_work, lacks, main, one_line,
                     random_weights, read, run, skip, table, takes_long, write, write_model, write_tokenizer)
@@ -534,6 +535,70 @@ def test_effort():
     if status == UNDECIDED:
         check(re.match(r'undecided at 1024: (--effort \S+|--check FILE with another text); (base|perplexity) at \d+ not decided: \S+ \+- '
                        r'\S+ so far, at most 1\.\d+', last), 'what is open', last)
+
+def test_several_lengths():
+    """-n with several lengths judges each, and the answer is that of the worst; JUnit has a case for each."""
+    report = in_work('report.xml')
+    lost = changed(SIBLING, 'lost.bin', rope_method=0, factor=0.0, train_ctx=8192)
+    result = run(lost, '--check', '-z', TOKENIZER, '-n', '2k,256', '--json', '--junit', report)
+    found = json.loads(result.out)
+    verdicts = [(r['length'], r['verdict']) for r in found['rows'] if r['check'] == 'verdict']
+    check(result.status == NO and verdicts == [(256, 'ok'), (2048, 'fail')], 'each length', (result.status, verdicts))
+    check(found['engines_alike'] == found['engines'] == 9, 'engines are numbers', found)
+    check(found['reason']['words'].startswith('fails at 2048: '), 'the worst', found['reason'])
+    cases = xml.etree.ElementTree.parse(report).getroot()
+    check((cases.get('tests'), cases.get('failures'), cases.get('skipped')) == ('2', '1', '0')
+          and cases[1][0].tag == 'failure' and cases[1][0].get('message') == found['reason']['words'], 'JUnit', read(report))
+    alone = [r for r in table(run(lost, '--check', '-z', TOKENIZER, '-n', 2048).out)[2]]
+    there = [r for r in found['rows'] if r['length'] == 2048 and r['check'] == 'perplexity']
+    check([float(r['value']) for r in alone if r['check'] == 'perplexity'] == [r['value'] for r in there],
+          'as each by itself', (alone, there))
+    for words in (('--ppl', TOKENIZER, '-n', '1k,2k'), ('--check', '-n', '1k,,2k'), ('--check', '-n', '0,64')):
+        one_line(run(MODEL, *words), TROUBLE, 'a list of lengths', '-n')
+
+
+def test_saved_readings():
+    """--like FILE.json compares with what --save has kept, and refuses what was read otherwise. A setting that is undecided
+    is skipped in JUnit."""
+    saved, report = in_work('saved.json'), in_work('report.xml')
+    check(run(SIBLING, '--check', '-n', 256, '--save', saved).status == YES, 'saved')
+    rows = table(run(SIBLING, '--check', '-n', 256, '--like', saved).out)[2]
+    like = next(r for r in rows if r['check'] == 'like')
+    check(abs(float(like['value']) - 1) < 1e-6 and like['verdict'] == 'ok', 'the same model', like)
+    other = run(MODEL, '--check', '-n', 256, '--rope', 'linear', '--factor', 4, '--like', saved)
+    check(other.status == NO and 'times as hard as in ' in other.out.splitlines()[-1], 'another model', other.out)
+    for options, words in ((('-n', 128), 'no readings of 128'), (('-n', 256, '--effort', 2), 'another --effort'),
+                           (('-n', 256, '--save', saved), 'name one file')):
+        one_line(run(SIBLING, '--check', *options, '--like', saved), TROUBLE, 'readings of something else', words)
+    text = write(in_work('other.txt'), story(900))
+    one_line(run(SIBLING, '--check', text, '-n', 256, '--like', saved), TROUBLE, 'another text', 'of another text')
+    one_line(run(SIBLING, '--check', '-n', 256, '--like', write(in_work('x.json'), '{}')), TROUBLE, 'no readings', '--save')
+    late = run(SIBLING, '--check', '-n', 8192, '--budget', 0.2, '--junit', report)
+    cases = xml.etree.ElementTree.parse(report).getroot()
+    check(late.status == UNDECIDED and cases.get('skipped') == '1' and '--budget' in cases[0][0].get('message'), 'skipped', read(report))
+
+
+def test_like_at_the_length():
+    """A model that is damaged at long texts alone, beside its original."""
+    lost = changed(SIBLING, 'temperature.bin', attention_factor=1.0)
+    status, last, rows = judge(lost, '-n', 4096, '--like', SIBLING)
+    check(status == NO and rows['like', 4096] == 'fail' and re.search(
+        r'fails at 4096: the same words are 1\.1\d \+- 0\.0\d times as hard as for \S+ \(at most 1\.05\); its first guess differs at '
+        r'\d+\.\d % of them, by 0\.\d+ nats$', last), 'the temperature of YaRN', last)
+
+
+def test_layers_that_all_slide():
+    """No length holds that is longer than what is seen, whether a config says so or a file, and by whichever settings its
+    layers turn."""
+    for fields, n, status in ((dict(sliding_window=256), 512, NO), (dict(sliding_window=512), 512, YES)):
+        found = judge_settings(changed(MODEL, 'slides.bin', **fields), n=n)
+        check(found[0] == status and ('window', n) in found[2], 'a file', found)
+    path = write(in_work('mistral.json'), json.dumps({
+        'model_type': 'mistral', 'hidden_size': 256, 'num_attention_heads': 4, 'num_hidden_layers': 4,
+        'max_position_embeddings': 32768, 'rope_theta': 10000, 'sliding_window': 4096}))
+    found = run('--check', '--settings', '--rope-config', path, '-n', '32k')
+    check(found.status == NO and found.out.splitlines()[-1] == '# settings fail at 32768: window 4096 (32768 wanted)', 'a config', found)
+
 
 def made_up_clock():
     return compiled('tests/test_check.c', 'same', '-Wl,--wrap=now_seconds,--wrap=transformer_forward')

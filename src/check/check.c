@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../job/text_io.h"
 #include "check_rows.h"
 
 static const double BASE_STEP = 8;        // to the other thetas
@@ -34,6 +35,7 @@ static const struct {
     {&base_row, OF_SHORT_TEXTS},
     {&like_bytes_row, OF_SHORT_TEXTS},
     {&like_row, OF_EACH_RUNG},
+    {&saved_row, OF_THE_LENGTH},
     {&steps_row, OF_THE_LENGTH},
     {&perplexity_row, OF_EACH_RUNG},
     {&cost_row, OF_EACH_RUNG},
@@ -188,6 +190,7 @@ static void print_beyond(Check *c) {
 
 static void check_free(Check *c) {
     like_close(c->like);
+    saved_close(c->saved);
     ladder_free(c);
     keys_free(c);
     session_free(c->reference);
@@ -234,7 +237,8 @@ static double planned_tokens(const Check *c) {
     return tokens;
 }
 
-static bool run_checks(Check *c, Answer *answer, Error *err) {
+// What is above the rows.
+static void print_head(Check *c) {
     const Job *job = c->job;
     const CheckOptions *o = &job->options->check;
     const char *what = model_encoding(job->model) ? "encoding" : "method";
@@ -246,37 +250,110 @@ static bool run_checks(Check *c, Answer *answer, Error *err) {
     if (!o->settings) table_note(&c->table, "text", "%.200s", text);
     if (o->like_path) table_note(&c->table, "like", "%.200s", o->like_path);
     if (!o->settings) note_engines(c);
-    bool ok = true;
     table_columns(&c->table, as_list, "check\tlength\tvalue\tse\tlimit\tverdict\ttokens");
-    c->planned = o->settings ? 0 : planned_tokens(c);
+}
+
+// The rows of job->length, and what they come to.
+static bool run_checks(Check *c, Error *err) {
+    const Job *job = c->job;
+    const bool is_of_settings = job->options->check.settings;
+    c->planned = is_of_settings ? 0 : planned_tokens(c);
     judge_settings(job, &c->references[FILES_OWN], job->length, &c->table, &c->settings);
-    if (o->settings) {  // which take no weights: they are made for -n, or they are not
+    if (is_of_settings) {  // which take no weights: they are made for -n, or they are not
         if (c->settings.is_beyond) print_reach(&c->settings, job->length, "fail", &c->table);
-        *answer = say_of_settings(c);
-    } else {
-        ok = read_in_order(c, err);
-        if (ok) print_beyond(c);
-        if (ok) *answer = say_verdict(c);
+        c->said.answer = say_of_settings(c);
+        return true;
     }
-    table_end(&c->table);
-    if (ok) warn_of_unsaid(job);
+    if (!read_in_order(c, err)) return false;
+    print_beyond(c);
+    c->said.answer = say_verdict(c);
+    return true;
+}
+
+// Judges job->length, in a table that goes on from length to length. What short texts have shown is kept
+// from the length before.
+static bool check_length(Job *job, Check *c, FILE *save, int number, Error *err) {
+    static const double times[N_REFERENCES] = {1, 1, 1 / BASE_STEP, BASE_STEP};
+    const CheckOptions *o = &job->options->check;
+    const Table table = c->table;
+    const double start = c->start, tokens = c->tokens;
+    Check before = *c;
+    *c = (Check){.job = job,
+                 .table = table,
+                 .doing = "text",
+                 .start = start > 0 ? start : now_seconds(),
+                 .tokens = tokens,
+                 .budget = o->budget > 0 ? o->budget : INFINITY,
+                 .effort = o->effort,
+                 .most_cost = o->cost,
+                 .like_path = o->like_path,
+                 .max_cache = o->max_cache};
+    bool ok = true;
+    for (int i = 0; ok && i < N_REFERENCES; i++)
+        ok = reference_plan(job, i != FILES_OWN, times[i], &c->references[i], err);
+    ok = ok && (o->settings || check_prepare(c, err));
+    for (int i = 0; ok && i < before.n_rows && before.window == c->window; i++)
+        if (before.rows[i].type->is_about_model && before.rows[i].length == c->window &&
+            before.rows[i].verdict == OK)
+            c->rows[c->n_rows++] = before.rows[i];
+    if (c->n_rows > 0) c->reference_is = before.reference_is;
+    if (ok && number == 0) print_head(c);
+    ok = ok && run_checks(c, err);
+    if (ok && save) ok = save_readings(c, save, number == 0) || fail(err, "cannot write %s", o->save_path);
+    check_free(c);
     return ok;
 }
 
+// Several lengths end in a row for each.
+static void print_conclusion(Check *c, int length) {
+    static const char *const words[] = {[YES] = "ok", [NO] = "fail", [UNDECIDED] = "undecided"};
+    table_words(&c->table, "verdict");
+    table_number(&c->table, "%.0f", length);
+    for (int i = 0; i < 3; i++) table_unknown(&c->table);
+    table_words(&c->table, words[c->said.answer]);
+    table_unknown(&c->table);
+    table_end_row(&c->table);
+}
+
 bool check_model(Job *job, Error *err) {
-    static const double times[N_REFERENCES] = {1, 1, 1 / BASE_STEP, BASE_STEP};
     const CheckOptions *o = &job->options->check;
-    Check c = {.job = job, .doing = "text", .budget = o->budget > 0 ? o->budget : INFINITY,
-               .start = now_seconds()};
-    bool ok = true;
+    const int several = o->n_lengths;
+    const int lengths_n = several ? several : 1;
+    const int last = job->length;
+    int lengths[MOST_LENGTHS];
+    Conclusion said[MOST_LENGTHS];
+    Check *c = alloc_array(1, sizeof *c, "a check", err);
+    FILE *save = NULL;
+    bool ok = c;
+    int worst = 0;
     if (!o->settings) catch_interrupt(0);
-    c.effort = o->effort;
-    c.most_cost = o->cost;
-    c.like_path = o->like_path;
-    c.max_cache = o->max_cache;
-    for (int i = 0; ok && i < N_REFERENCES; i++)
-        ok = reference_plan(job, i != FILES_OWN, times[i], &c.references[i], err);
-    ok = ok && (o->settings || check_prepare(&c, err)) && run_checks(&c, &job->answer, err);
-    check_free(&c);
+    if (ok && o->save_path && o->like_path && is_same_file(o->save_path, o->like_path))
+        ok = fail(err, "--save and --like name one file (%s)", o->save_path);
+    if (ok && o->save_path && !(save = fopen(o->save_path, "w")))
+        ok = fail(err, "%s: cannot write", o->save_path);
+    for (int i = 0; ok && i < lengths_n; i++) {
+        lengths[i] = several ? o->lengths[i] : last;
+        job->length = lengths[i];
+        ok = (!several || plan_job(job, err)) && check_length(job, c, save, i, err);
+        if (!ok) break;
+        said[i] = c->said;
+        if (several) print_conclusion(c, lengths[i]);
+        if (interrupted || (said[i].answer == NO && said[worst].answer != NO) ||
+            (said[i].answer == said[worst].answer && said[i].answer == YES) ||
+            (said[i].answer == UNDECIDED && said[worst].answer == YES))
+            worst = i;
+    }
+    if (ok) {
+        table_verdict(&c->table, said[worst].code, "%s", said[worst].words);
+        job->answer = said[worst].answer;
+    }
+    if (c) table_end(&c->table);
+    if (ok) warn_of_unsaid(job);
+    if (ok && o->junit_path)
+        ok = write_junit(o->junit_path, job->options->model_path, c, said, lengths, lengths_n, err);
+    if (save && (fputs("]}\n", save) < 0 || fclose(save)) && ok)
+        ok = fail(err, "%s: cannot write", o->save_path);
+    if (save && !ok) remove(o->save_path);  // readings that are not whole
+    free(c);
     return ok;
 }

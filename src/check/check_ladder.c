@@ -150,6 +150,14 @@ int longest_within(const Check *c, const RopeConfig *rope) {
     return longest;
 }
 
+const double *ladder_scores(const Check *c, int length, int u) {
+    return c->ladder->nll[BY_TRIED][rung_of(c, length)][u];
+}
+
+const double *ladder_read(Check *c, int length, int u, Row *row, Error *err) {
+    return read_sample(c, BY_TRIED, rung_of(c, length), u, row, err);
+}
+
 // Adds the differences of the tokens that both have scored, which are the last ones.
 static void add_steps(Samples *samples, const double *these, int n_these, const double *those,
                       int n_those) {

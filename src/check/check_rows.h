@@ -2,6 +2,8 @@
 // another. check.c has the order of rows and says which file is which.
 #pragma once
 
+#include <stdio.h>
+
 #include "../measure/measure.h"
 
 // ---- check_settings.c: the rows about settings ----
@@ -83,10 +85,17 @@ typedef struct {
 } Row;
 
 typedef struct Likeness Likeness;  // see check_like.c
+typedef struct Saved Saved;        // see check_saved.c
 typedef struct Keys Keys;          // see check_keys.c
 typedef struct Ladder Ladder;      // see check_ladder.c
 
 enum { PLAIN_ROPE, FILES_OWN, SMALLER_BASE, LARGER_BASE, N_REFERENCES };  // plans for short texts
+
+// What came out for a length: a short name for programs, and the last line.
+typedef struct {
+    Answer answer;
+    char code[40], words[1000];
+} Conclusion;
 
 // A check.
 //
@@ -124,6 +133,7 @@ typedef struct {
     Keys *keys;
     const char *like_path;  // of another model; NULL: there is none
     Likeness *like;
+    Saved *saved;  // readings to compare with; NULL: there are none
     // (window / 2) -ln p of the second half of each stretch by the reference; NULL: not read yet.
     double *scores[MOST_STRETCHES];
     // Verdicts.
@@ -132,6 +142,7 @@ typedef struct {
     SettingsFound settings;  // of -n
     double max_cache;        // see CheckOptions
     double most_cost;        // likewise
+    Conclusion said;
 } Check;
 
 // Prints a row's line under a name. For rows that print more than one.
@@ -269,6 +280,10 @@ int n_samples(const Check *check);
 int all_samples(const Check *check, const Row *row);
 // The tokens of a text of that length that are scored: its last ones.
 int scored_of(int length);
+// The same as what is tried has read it, or NULL: not read. And having it read: NULL with the reason, or
+// where the row lacks memory.
+const double *ladder_scores(const Check *check, int length, int u);
+const double *ladder_read(Check *check, int length, int u, Row *row, Error *err);
 // Takes over nll (scored_of the length) of text number u, as what is tried has read it.
 void ladder_keep(Check *check, int length, int u, double *nll);
 // The longest rung within the reach of settings.
@@ -284,14 +299,29 @@ void keys_free(Check *check);
 // Chooses the lengths and lays out the text. False with the reason.
 bool check_prepare(Check *check, Error *err);
 
+// ---- check_saved.c: readings in a file ----
+
+extern const RowType saved_row;
+// Opens one. NULL with the reason, also where it is of another text, tokenizer, effort or length.
+Saved *saved_open(const Check *check, const char *path, Error *err);
+void saved_close(Saved *saved);
+// Adds the readings of a length to a file that is begun with the first one. False with the reason.
+bool save_readings(const Check *check, FILE *file, bool is_first);
+
+// ---- check_junit.c: a report for build servers ----
+
+// Writes the conclusions (n) as a file of JUnit: a no is a failure, what is undecided is skipped. False
+// with the reason.
+bool write_junit(const char *path, const char *model, const Check *check, const Conclusion *said,
+                 const int *lengths, int n, Error *err);
+
 // ---- check_verdict.c: the last line ----
 
 // What is known of a length: OK when all that it needs is.
 Verdict verdict_at(const Check *check, int length);
 // Whether a length below one that fails may be said to hold.
 bool may_hold_shorter(const Check *check);
-// Says what came out for -n in a last line, and with --json as the reason of the status. Returns the
-// answer.
+// Puts what came out for -n into check->said. Returns the answer.
 Answer say_verdict(Check *check);
 // The same where only settings were judged.
 Answer say_of_settings(Check *check);

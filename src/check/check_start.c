@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../job/text_io.h"
+#include "check.h"
 #include "check_rows.h"
 #include "../tasks/trial.h"
 
@@ -72,6 +73,8 @@ bool check_prepare(Check *c, Error *err) {
     choose_window(c);
     choose_rungs(c);
     if (!model_reaches(c->job->model, n, err)) return false;
-    bool ok = !c->like_path || (c->like = like_open(c->job, c->like_path, err));
-    return ok && find_text(c, err) && ladder_prepare(c, err) && keys_prepare(c, err);
+    const char *like = c->like_path;
+    bool ok = !like || is_saved(like) || (c->like = like_open(c->job, like, err));
+    ok = ok && find_text(c, err) && ladder_prepare(c, err) && keys_prepare(c, err);
+    return ok && (!is_saved(like) || (c->saved = saved_open(c, like, err)));
 }

@@ -1,6 +1,7 @@
 // What a length needs to hold, and the last line of --check. All that is said of a length follows from
 // its rows, so that it is the same for -n and for the "holds to" of a longer -n.
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -43,6 +44,16 @@ Verdict verdict_at(const Check *c, int length) {
     return is_open || !is_read ? OPEN : OK;
 }
 
+static void conclude(Check *c, const char *code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void conclude(Check *c, const char *code, const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    vsnprintf(c->said.words, sizeof c->said.words, format, list);
+    va_end(list);
+    snprintf(c->said.code, sizeof c->said.code, "%s", code);
+}
+
 // ---- no ----
 
 // The row about the shortest length that failed; NULL: none did. What a mistake made is reported by
@@ -83,10 +94,10 @@ static Answer say_failure(Check *c) {
     if (row) row->type->describe(c, row, found, sizeof found);
     if (held > 0) snprintf(holds, sizeof holds, "; holds to %d", held);
     if (s->failed[0])
-        table_verdict(&c->table, s->row, "fails at %d: %s%s%s%s", length, s->failed,
+        conclude(c, s->row, "fails at %d: %s%s%s%s", length, s->failed,
                       found[0] ? "; " : "", found, holds);
     else if (row)
-        table_verdict(&c->table, row->type->name, "fails at %d: %s%s", length, found, holds);
+        conclude(c, row->type->name, "fails at %d: %s%s", length, found, holds);
     return NO;
 }
 
@@ -153,7 +164,7 @@ static Answer say_undecided(Check *c) {
     }
     if (row && row->units > 0) describe_open(row, found, sizeof found);
     if (held > 0) snprintf(holds, sizeof holds, "; holds to %d", held);
-    table_verdict(&c->table, code, "undecided at %d: %s%s%s%s", n, needs, found[0] ? "; " : "",
+    conclude(c, code, "undecided at %d: %s%s%s%s", n, needs, found[0] ? "; " : "",
                   found, holds);
     return UNDECIDED;
 }
@@ -167,11 +178,11 @@ Answer say_verdict(Check *c) {
     if (interrupted) {
         const int held = longest_held(c, n + 1);
         if (held) snprintf(worth, sizeof worth, "; holds to %d", held);
-        table_verdict(&c->table, "interrupted", "interrupted: undecided at %d%s", n, worth);
+        conclude(c, "interrupted", "interrupted: undecided at %d%s", n, worth);
         return UNDECIDED;
     }
     if (c->is_strange && verdict != OK) {
-        table_verdict(&c->table, "text",
+        conclude(c, "text",
                       "undecided at %d: --check FILE with another text: the tokenizer was not made "
                       "for this one",
                       n);
@@ -191,7 +202,7 @@ Answer say_verdict(Check *c) {
         code = "whole-but-first";
     }
     if (c->settings.other[0]) add_words(worth, sizeof worth, "; %s", c->settings.other);
-    table_verdict(&c->table, code, "holds to %d%s", n, worth);
+    conclude(c, code, "holds to %d%s", n, worth);
     return YES;
 }
 
@@ -200,17 +211,17 @@ Answer say_of_settings(Check *c) {
     const int n = c->job->length;
     bool failed = s->failed[0];
     if (!failed && s->says_nothing) {
-        table_verdict(&c->table, "text",
+        conclude(c, "text",
                       "undecided at %d: no setting limits it, and the file claims %d: only reading "
                       "tells",
                       n, said_context(c->job->said));
         return UNDECIDED;
     }
     if (!failed && !s->is_beyond) {
-        table_verdict(&c->table, "settings", "settings hold to %d; nothing was read", n);
+        conclude(c, "settings", "settings hold to %d; nothing was read", n);
         return YES;
     }
     const char *code = failed ? s->row : "reach";
-    table_verdict(&c->table, code, "settings fail at %d: %s", n, failed ? s->failed : s->beyond);
+    conclude(c, code, "settings fail at %d: %s", n, failed ? s->failed : s->beyond);
     return NO;
 }

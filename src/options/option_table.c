@@ -41,7 +41,8 @@ const Option option_table[] = {
      .needs = A_SEED},
     {.value = {"-n", "N",
                "positions with the prompt: 256 for text, 4 times --train-ctx for tables; 0: "
-               "the model's context, as in a chat and --check; 8k is 8,192",
+               "the model's context, as in a chat and --check; 8k is 8,192; --check takes "
+               "several: 4k,8k,32k",
                WHOLE, OF_OPTIONS(steps), 0, MOST},
      .is_common = true,
      .needs = A_LENGTH},
@@ -194,10 +195,17 @@ const Option option_table[] = {
      .is_common = true,
      .job = JOB_CHECK},
     {.value = {"--like", "FILE",
-               "--check also requires short texts to be read as well as by the model in FILE, "
-               "within 5 %",
+               "--check also requires texts of the length to be read as well as by the model in "
+               "FILE, or by the one whose readings are in FILE.json (--save), within 5 %",
                TEXT, OF_OPTIONS(check.like_path)},
      .jobs = ON_CHECK},
+    {.value = {"--save", "FILE.json", "keep the readings of --check, for a later --like FILE.json",
+               TEXT, OF_OPTIONS(check.save_path)},
+     .jobs = ON_CHECK},
+    {.value = {"--junit", "FILE",
+               "write the verdicts of --check as JUnit's XML, for build servers", TEXT,
+               OF_OPTIONS(check.junit_path)},
+     .jobs = ON_CHECK | ON_SETTINGS},
     {.value = {"--effort", "TIMES",
                "--check reads so many times as much text as usual, at most, to decide a row [1]",
                NUMBER, OF_OPTIONS(check.effort), 0.25, 1000},

@@ -55,9 +55,14 @@ typedef struct {
     double effective;     // share of the score in short texts that an effective length keeps
 } TasksOptions;
 
+enum { MOST_LENGTHS = 16 };
+
 typedef struct {
     const char *text_path;  // of job->ids; NULL: the story that is compiled in is read
     const char *like_path;  // of another model, which it is to read as well as; NULL: none
+    const char *save_path;  // where the ladder's readings go, for a later like_path; NULL: nowhere
+    const char *junit_path;  // where a report for build servers goes, likewise
+    int lengths[MOST_LENGTHS], n_lengths;  // of -n where it names several, rising; none: one
     double effort;          // how many times as much as usual is read, at most, to decide a row
     double budget;          // seconds that it may take; 0: any number
     double cost;            // how many times as hard settings may make texts within the own reach

@@ -257,6 +257,8 @@ void options_write_text(Options *o) {
 
 bool options_check(Options *o, Error *err) {
     if (!check_one_job(o, err)) return false;
+    if (o->check.n_lengths > 1 && o->job != JOB_CHECK)
+        return fail(err, "-n takes one length (only --check takes several)");
     o->is_bare = o->job == JOB_TEXT && o->mode == MODE_UNSAID && !o->text.prompt &&
                  !o->prompt_file && isatty(STDIN_FILENO);
     o->job = job_meant(o);

@@ -1,5 +1,6 @@
 // Reads the command line, word by word, by the table of options.
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
@@ -60,6 +61,33 @@ static bool read_pair(const char *name, const char *text, int *pair, Error *err)
     bool good = has_digits && sscanf(text, "%7d.%7d%n", pair, pair + 1, &length) == 2;
     if (good && !text[length]) return true;
     return fail(err, "%s: expected LAYER.HEAD, such as 3.5 (found '%.60s')", name, text);
+}
+
+static int by_size(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+
+// Lengths between commas, which --check takes. The longest is that of the job.
+static bool read_lengths(const Setting *option, const char *value, Options *o, Error *err) {
+    CheckOptions *c = &o->check;
+    const char *rest = value;
+    char word[40];
+    c->n_lengths = 0;
+    while (rest) {
+        const size_t n = strcspn(rest, ",");
+        snprintf(word, sizeof word, "%.*s", (int)(n < sizeof word ? n : sizeof word - 1), rest);
+        if (c->n_lengths == MOST_LENGTHS)
+            return fail(err, "-n: more than %d lengths (%s)", MOST_LENGTHS, value);
+        if (!setting_read(option, o, option->option, word, err)) return false;
+        if (o->steps == 0) return fail(err, "-n %s: 0 is no length in a list", value);
+        c->lengths[c->n_lengths++] = o->steps;
+        rest = rest[n] ? rest + n + 1 : NULL;
+    }
+    qsort(c->lengths, (size_t)c->n_lengths, sizeof *c->lengths, by_size);
+    int kept = 1;
+    for (int i = 1; i < c->n_lengths; i++)
+        if (c->lengths[i] != c->lengths[kept - 1]) c->lengths[kept++] = c->lengths[i];
+    c->n_lengths = kept;
+    o->steps = c->lengths[kept - 1];
+    return true;
 }
 
 static bool is_help(int number) { return strcmp(option_value(number)->option, "--help") == 0; }
@@ -136,6 +164,9 @@ static bool read_option(char **argv, int *at, Options *o, Error *err) {
     if (left_out) return true;
     if (option->type == PAIR) return read_pair(option->option, value, o->attn.head, err);
     void *base = is_rope ? (void *)&o->rope.rope : o;
+    const bool is_length = base == o && option->place == offsetof(Options, steps);
+    if (is_length && strchr(value, ',')) return read_lengths(option, value, o, err);
+    if (is_length) o->check.n_lengths = 0;
     return setting_read(option, base, option->option, value, err) ||
            hint_at_letters(option->option, value, err);
 }
