@@ -30,7 +30,7 @@ SHORTER = [(r'-n (131072|32768|8192|8k|4096|2048|1024|60000)\b', '-n 600'), (r'-
            (r'--reads \d+', '--reads 3')]
 COMMAND = r'(?:    )?(?:make && )?((?:head -c \d+ \S+ \| )?(?:\./run|python3 model_export\.py) .*)'
 OWN = {'block.json', 'config.json', 'path/to/checkpoint/config.json', 'books.txt', 'long_prompt.txt', 'mymodel.bin',
-       'original.bin', 'mymodel-q8.bin', 'found.json', 'check.json', 'OUT.gguf'}
+       'original.bin', 'mymodel-q8.bin', 'found.json', 'check.json', 'report.xml', 'OUT.gguf'}
 RELEASED = 'smollm2.gguf', 'gemma3.gguf', 'qwen.gguf'  # what make test-real has: commands of these are its own
 OF_SERVERS = 'served.gguf', 'FOLDER mine.bin', '/path/to/blobs'
 BOOK = 'It was a fine day, and they went down to the river together. ' * 200
@@ -90,7 +90,7 @@ def shorter(command):
     words = shlex.split(command)
     if ('--passkey' in words or '--tasks' in words) and '--trials' not in words:
         words += ['--trials', '1']
-    if '--check' in words and '--budget' not in words:
+    if '--check' in words and '--budget' not in words and '--save' not in words:
         words += ['--budget', '2']
     return words
 
