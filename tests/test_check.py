@@ -567,7 +567,7 @@ def test_saved_readings():
     check(abs(float(like['value']) - 1) < 1e-6 and like['verdict'] == 'ok', 'the same model', like)
     other = run(MODEL, '--check', '-n', 256, '--rope', 'linear', '--factor', 4, '--like', saved)
     like = next(r for r in table(other.out)[2] if r['check'] == 'like')
-    check(other.status == NO and like['verdict'] == 'fail' and float(like['value']) > 1.1, 'another model', other.out)
+    check(other.status == NO and like['verdict'] != 'ok' and float(like['value']) > 1.5, 'another model', other.out)
     for options, words in ((('-n', 128), 'no readings of 128'), (('-n', 256, '--effort', 2), 'another --effort'),
                            (('-n', 256, '--save', saved), 'name one file')):
         one_line(run(SIBLING, '--check', *options, '--like', saved), TROUBLE, 'readings of something else', words)
