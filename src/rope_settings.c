@@ -423,7 +423,7 @@ bool settings_resolve(const RopeSettings *s, const RopeConfig *start, int window
         r->map = s->rope.map;
     }
     take_fields(s, r);
-    // Inkling's, where only the floor is given.
+    // The usual one, where only the floor is given.
     bool has_beta = r->temperature_beta != 0 || is_said(s, SET_TEMPERATURE_BETA);
     if (r->temperature_floor > 0 && !has_beta) r->temperature_beta = 0.1;
     settings_fill_defaults(r, context);

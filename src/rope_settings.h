@@ -117,8 +117,7 @@ bool settings_has_one_list(const RopeConfig *config);
 // it reaches, as cope does.
 bool settings_have_no_factor(const RopeConfig *config);
 // Whether longrope reads a text of `before` positions by one list, and one of `now` by the other.
-// Hugging Face then drops the cache, and reads the whole text anew
-// (Phi3ForCausalLM.prepare_inputs_for_generation).
+// Hugging Face's generate then drops the cache, and reads the whole text anew.
 bool settings_changes_list(const RopeConfig *config, int before, int now);
 // False with the reason when a configuration, with defaults for `context` positions, makes no
 // sense.

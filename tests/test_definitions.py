@@ -88,7 +88,7 @@ def made(name, **changes):
 def settings():
     """The settings that the program says there are: {name: whether it takes a value}."""
     said = run('model.bin', '--rope', 'yarn:nope=3', '-n', 2, cwd=ROOT)
-    found = re.search(r"there is no setting 'nope' \((.*)\)\n", said.err)
+    found = re.search(r"there is no setting 'nope' \((?:expected )?(.*)\)\n", said.err)
     listed = found[1].split(', ') if check(found, 'the settings are listed', said) else []
     source = read(os.path.join(ROOT, 'src', 'rope_settings.c')).decode()
     rows = re.findall(r'\{"--([a-z-]+)",\s*("[A-Z]+"|NULL)', source)
@@ -115,7 +115,10 @@ def test_settings():
                 break
             if counted:
                 break
-        check(counted, '%s counts somewhere' % name)
+        if name == 'x':  # of a method of one's own: no row of rope.c has one
+            three.compare('x', model, '--rope', 'yarn:x=3')
+        else:
+            check(counted, '%s counts somewhere' % name)
     for options in (['--temperature-floor', 8, '--temperature-beta', 1], ['--logn', '--temperature-beta', 0.5],
                     ['--rope', 'yarn', '--logn', '--attn-factor', 2, '--window', 9]):
         three.compare('several', model, *options)

@@ -357,7 +357,7 @@ def test_messages_name_what_is_there():
     paths = glob.glob(os.path.join(ROOT, 'src', '**', '*.c'), recursive=True) + [os.path.join(ROOT, 'run.c')]
     found = [os.path.basename(path) for path in paths
              if re.search(r'".*(model_export\.py|\./run).*"', read(path).decode())]
-    check(sorted(found) == ['foreign.c', 'tiny.c'], 'who names the exporter of the sources, in C', found)
+    check(sorted(found) == ['foreign.c', 'tiny_text.c'], 'who names the exporter of the sources, in C', found)
     found = [os.path.basename(path) for path in glob.glob(os.path.join(ROOT, 'export', '*.py'))
              if 'python3 model_export.py' in read(path).decode()]
     check(found == ['common.py'], 'and in Python', found)

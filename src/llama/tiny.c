@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "measures.h"
 #include "sampler.h"
 
 // Positions of a text, and of a measurement in trained contexts.
@@ -45,9 +46,9 @@ static const char usage[] = "model.bin -n N -i TEXT -t T -p P -k K --min-p M -s 
                             "--rope NAME:SETTING=VALUE --factor S --logn "
                             "--ppl FILE --passkey --trials K";
 
-// Reads the option at word *at, and leaves *at behind its value. Options that are not in the table
+// Reads the option at word *at, and leaves *at after its value. Options that are not in the table
 // are settings of RoPE.
-static bool read_option(Asked *a, char **words, int *at, Error *err) {
+static bool take_option(Asked *a, char **words, int *at, Error *err) {
     const char *name = words[(*at)++], *value = words[*at];
     bool is_long = strncmp(name, "--", 2) == 0;
     const Setting *row = NULL;
@@ -77,43 +78,6 @@ static int context_of(const Model *m, const Asked *a) {
     return most && most < usual ? most : usual;
 }
 
-// Opens the model, plans its RoPE by the settings given and its own, takes memory for the text, and
-// finds the tokenizer.
-static bool open_text(TinyText *t, const Asked *a, Error *err) {
-    Model *m = &t->model;
-    Plain *p = &t->plain;
-    if (!model_open(t->path, t->by->known, m, err)) return false;
-    *p = (Plain){.model = m, .rope = &t->plan.rope, .context = context_of(m, a)};
-    if (!t->by->plan(p, &a->settings, &t->plan, err)) return false;
-    for (int pass = 0; pass < 2; pass++) {  // an arena first counts, then gives
-        t->by->lay_out(p, &t->arena);
-        t->x = arena_take(&t->arena, m->config.dim, sizeof(float));
-        t->logits = arena_take(&t->arena, m->config.vocab_size, sizeof(float));
-        t->tokens = arena_take(&t->arena, p->context + 1L, sizeof *t->tokens);
-        if (pass == 0 && !arena_open(&t->arena, "the past", err)) return false;
-    }
-    t->tokenizer =
-        tokenizer_find(NULL, t->path, m->config.vocab_size, "python3 model_export.py", err);
-    return t->tokenizer;
-}
-
-static void close_text(TinyText *t) {
-    tokenizer_free(t->tokenizer);
-    free(t->plain.extra);
-    arena_close(&t->arena);
-    model_close(&t->model);
-}
-
-bool tiny_read(TinyText *t, int32_t token, int i, int length, bool wants_logits, Error *err) {
-    int n_layers = t->model.config.n_layers;
-    int layer = t->by->forward(&t->plain, token, i, length, t->x);
-    if (layer < n_layers) return fail_not_finite(layer, n_layers, i, err);
-    if (!wants_logits) return true;
-    t->by->logits(&t->plain, t->x, t->logits);
-    return all_finite(t->logits, t->model.config.vocab_size) ||
-           fail_not_finite(n_layers, n_layers, i, err);
-}
-
 // Prints and reads the prompt (n_prompt ids), then samples until a token ends the text or the context
 // is full. The token that no longer fits is printed, but not read.
 static bool write_text(TinyText *t, const int32_t *prompt, int n_prompt, Sampler *s, Error *err) {
@@ -129,14 +93,14 @@ static bool write_text(TinyText *t, const int32_t *prompt, int n_prompt, Sampler
         t->tokens[i] = token;
         bool anew = !in_prompt && settings_changes_list(t->plain.rope, length - 1, length);
         for (int j = anew ? 0 : i; j <= i; j++)  // the whole text by longrope's other list
-            if (!tiny_read(t, t->tokens[j], j, length, j == i && i + 1 >= n_prompt, err))
+            if (!text_read(t, t->tokens[j], j, length, j == i && i + 1 >= n_prompt, err))
                 return false;
     }
     return text_out_end(err);
 }
 
 // Encodes the prompt, and goes on with it.
-static bool go_on(TinyText *t, const Asked *a, Error *err) {
+static bool continue_prompt(TinyText *t, const Asked *a, Error *err) {
     size_t n;
     Sampler s = {0};
     int32_t *prompt = tokenizer_encode(t->tokenizer, a->prompt, strlen(a->prompt), true, &n, err);
@@ -159,14 +123,15 @@ int tiny_program(int argc, char **argv, const Definition *by) {
         return YES;
     }
     bool ok = argc > 1 || fail(&err, "a model is needed (%s %s)", by->name, usage);
-    for (int i = 2; ok && i < argc;) ok = read_option(&a, argv, &i, &err);
+    for (int i = 2; ok && i < argc;) ok = take_option(&a, argv, &i, &err);
     if (ok && a.ppl && a.passkey) ok = fail(&err, "--ppl and --passkey cannot be combined");
     ok = ok && (!a.rope || settings_read(&a.settings, a.rope, &err));
-    ok = ok && open_text(&t, &a, &err);
+    ok = ok && model_open(t.path, by->known, &t.model, &err);
+    ok = ok && text_open(&t, &a.settings, context_of(&t.model, &a), &err);
     if (ok && a.ppl) ok = tiny_perplexity(&t, a.ppl, &err);
     else if (ok && a.passkey) ok = tiny_passkey(&t, a.trials, a.seed, &err);
-    else ok = ok && go_on(&t, &a, &err);
+    else ok = ok && continue_prompt(&t, &a, &err);
     if (!ok) fprintf(stderr, "%s: %s\n", by->name, err.text);
-    close_text(&t);
+    text_close(&t);
     return ok ? YES : TROUBLE;
 }

@@ -1,48 +1,7 @@
-// The tiny program, and what it runs a model by.
+// The tiny program by one definition of the forward pass, such as that of ./llama (main.c).
 #pragma once
 
-#include "../rope_settings.h"
-#include "../tokens/tokenizer.h"
-#include "forward.h"
-
-// A forward pass by its definition: that of a Llama (main.c), or of all kinds of models
-// (src/kinds/main.c).
-typedef struct {
-    const char *name;           // of the program
-    const struct Kinds *known;  // the kinds of models; NULL: a Llama alone
-    // Fills in the plan by the settings given, else by the model's own, and what the text keeps
-    // besides (Plain.extra, which is freed at the end). False with the reason.
-    bool (*plan)(Plain *plain, const RopeSettings *given, RopePlan *plan, Error *err);
-    // As plain_lay_out, plain_forward and plain_logits.
-    uint64_t (*lay_out)(Plain *plain, Arena *arena);
-    int (*forward)(Plain *plain, int32_t token, int i, int length, float *x);
-    void (*logits)(Plain *plain, const float *x, float *logits);
-} Definition;
-
-// A text in the making, or under measurement.
-typedef struct {
-    const Definition *by;
-    const char *path;  // of the model
-    Model model;
-    RopePlan plan;
-    Plain plain;
-    Tokenizer *tokenizer;
-    Arena arena;      // of all arrays
-    float *x;         // (dim) the last layer's result for the last token
-    float *logits;    // (vocab_size) of the next one
-    int32_t *tokens;  // (context + 1)
-} TinyText;
-
-// Reads token i into the text, and t->logits of the next one if these are wanted; `length` is that
-// of the text so far, for dynamic methods. False with the reason where NaN or infinity comes out.
-bool tiny_read(TinyText *t, int32_t token, int i, int length, bool wants_logits, Error *err);
-
-// ---- measures.c: the tables of ./run --ppl and --passkey, of one method ----
-
-// Prints perplexity by position in the first plain.context tokens of a text file.
-bool tiny_perplexity(TinyText *t, const char *path, Error *err);
-// Prints how many of `trials` hidden keys are found, by length up to plain.context, and depth.
-bool tiny_passkey(TinyText *t, int trials, uint64_t seed, Error *err);
+#include "tiny_text.h"
 
 // Reads the arguments and does what they ask. Returns the exit status.
 int tiny_program(int argc, char **argv, const Definition *by);

@@ -25,6 +25,8 @@ ELSEWHERE = {
     'tools/measure/random_shapes.py': ['gpt-oss', 'qwen3moe', 'qwen2', 'gemma4', 'deepseek2', 'deepseek32',
                                        'qwen35', 'lfm2', 'lfm2moe', 'granitehybrid', 'nemotron_h',
                                        'nemotron_h_moe', 'qwen3vl'],
+    'tools/tiny/model_export.py': ['llama'], 'tools/tiny/one_file.py': ['llama'],
+    'tools/tiny/tests/test.py': ['llama', 'gemma'],
     'tools/figures/layer_costs.py': ['gemma3', 'gemma3_text', 'gpt-oss', 'gpt_oss', 'laguna', 'ministral3', 'olmo3',
                                      'qwen3_5_text', 'smollm3']}
 MADE = ['src/configs/family_words.h', 'src/configs/family_table.h', 'src/configs/key_table.h',

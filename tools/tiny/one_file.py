@@ -1,0 +1,278 @@
+#!/usr/bin/env python3
+"""Writes the tiny program as one file that reads from top to bottom: src/llama, and what it needs of src/base,
+src/weights and src/tokens (make dist-tiny).
+
+    python3 tools/tiny/one_file.py > run.c
+
+Nothing is written by hand here. What main does not reach is left out: functions, types, constants. A function of
+narrow.inc replaces the one of its name in src, where a Llama of llama2.c's kind needs less: three types of weights and
+one tokenizer. What other kinds of models add (the EACH_KIND loops of hooks.h) goes, since a Llama has none.
+A prototype goes, too; what its header says of a function comes before the function."""
+
+import os
+import re
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+NARROW = 'tools/tiny/narrow.inc'
+
+# The sections of the file, and what each is made of, in an order in which nothing needs what comes later.
+SECTIONS = [
+    ('errors, memory, files, random numbers', ['src/base/util.h', 'src/base/util.c', 'src/base/names.c']),
+    ('a header as a table of fields', ['src/base/fields.h', 'src/base/fields.c']),
+    ('settings of RoPE', ['src/rope_settings.h', 'src/rope_settings.c']),
+    ('weights: float32, float16 and q8', ['src/weights/matrix.h', 'src/weights/block_bits.h', 'src/weights/weights.c']),
+    ('a model: its sizes and its tensors', [
+        'src/llama/model.h', 'src/llama/old_files.c', 'src/llama/header.c',
+        'src/llama/hooks.h', 'src/llama/tensors.c']),
+    ('arithmetic', ['src/llama/arithmetic.h', 'src/llama/arithmetic.c']),
+    ('one forward pass', ['src/llama/forward.h', 'src/llama/forward.c']),
+    ('text to tokens and back', ['src/tokens/unicode.h', 'src/tokens/unicode.c', 'src/tokens/tokenizer.h',
+                                 'src/tokens/tokenizer_private.h', 'src/tokens/tokenizer.c',
+                                 'src/tokens/tokenizer_file.c', 'src/tokens/encode.c']),
+    ('logits to a token', ['src/llama/sampler.h', 'src/llama/sampler.c']),
+    ('a text, its perplexity, and a hidden key', ['src/llama/tiny_text.h', 'src/llama/tiny_text.c',
+                                                  'src/llama/measures.h', 'src/llama/measures.c']),
+    ('the program', ['src/llama/tiny.h', 'src/llama/tiny.c', 'src/llama/main.c']),
+]
+BEGINNING = '''\
+// A Llama in one file: it reads a model, goes on with a prompt, and measures how a method of RoPE
+// does on long texts. rope.c, beside it, has the methods. This file is made by rope.c's `make
+// dist-tiny` from the sources of its ./llama; change it as you like. It reads from top to bottom:
+// nothing needs what comes later, and main is the end.
+//
+//     make
+//     ./run model.bin -n 1024 --rope yarn -t 0.8 -i "It was a fine morning in the spring when"
+//     ./run model.bin -n 2048 --rope yarn --ppl tests/text.txt
+//     ./run model.bin -n 1024 --rope yarn --passkey
+//
+// Sections:
+'''
+
+
+def bare(code):
+    """Code without comments and strings."""
+    return re.sub(r'//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'', ' ', code)
+
+
+class Item:
+    """A thing at the top level of a file, with the comment before it."""
+
+    def __init__(self, comment, code, path):
+        self.comment, self.code, self.path = comment, code, path
+        self.uses = set(re.findall(r'(?<![.>\w])[A-Za-z_]\w*', bare(code)))  # but for members
+        self.calls = set(re.findall(r'(?<![.>\w])([A-Za-z_]\w*)\(', bare(code)))
+        self.kind, self.names = kind_of(bare(code), code)
+
+    def text(self):
+        return ''.join(self.comment) + self.code
+
+
+def kind_of(code, whole):
+    """What an item is, and the names that it makes."""
+    flat = ' '.join(code.split())
+    if flat.startswith('#define'):
+        return 'macro', [re.match(r'#define (\w+)', flat)[1]]
+    if flat.startswith('#'):
+        return 'directive', []
+    if flat.startswith('_Static_assert'):
+        return 'assertion', []
+    if flat.startswith('typedef'):
+        function = re.match(r'typedef [\w \*]+?(\w+)\([^)]*\);$', flat)
+        names = [function[1] if function else re.search(r'(\w+);$', flat)[1]]
+        names += re.findall(r'typedef (?:struct|enum) (\w+)', flat)
+        return 'type', names + constants(flat)
+    if re.match(r'enum \{|struct \w+ \{', flat):
+        return 'type', constants(flat) + re.findall(r'^struct (\w+)', flat)
+    head = re.split(r'[{=]', flat, 1)[0]
+    if flat.startswith('extern') or ('(' in head and flat.endswith(';') and '{' not in flat and '=' not in flat):
+        name = re.search(r'(\w+)\(', head) or re.search(r'(\w+)(?:\[[^\]]*\])*;?$', head.strip())
+        return 'prototype', [name[1]]
+    if '(' in head and '=' not in flat.split('{')[0]:
+        return 'function', [re.search(r'(\w+)\(', head)[1]]
+    return 'variable', [re.search(r'(\w+)(?:\[[^\]]*\])*\s*;?$', head.strip())[1]]
+
+
+def constants(flat):
+    """The names of an enum."""
+    body = re.search(r'enum(?: \w+)? \{(.*?)\}', flat)
+    return re.findall(r'(?:^|,)\s*(\w+)', body[1]) if body else []
+
+
+def items_of(path):
+    """The items of a file in their order, without includes."""
+    with open(os.path.join(ROOT, path), encoding='utf-8') as file:
+        lines = without_kinds(file.read()).splitlines(True)
+    comment, at = [], 0
+    while at < len(lines):
+        line = lines[at]
+        if line.startswith('//'):
+            comment.append(line)
+            at += 1
+            continue
+        if not line.strip() or re.match(r'#(include|pragma once|define _(POSIX|FILE))', line):
+            comment, at = [], at + 1
+            continue
+        end = end_of(lines, at)
+        yield Item(comment, ''.join(lines[at:end]), path)
+        comment, at = [], end
+
+
+def end_of(lines, at):
+    """The line after an item that begins at line `at`."""
+    if lines[at].startswith('#if'):
+        while not lines[at].startswith('#endif'):
+            at += 1
+        return at + 1
+    if lines[at].startswith('#'):
+        while lines[at].rstrip().endswith('\\'):
+            at += 1
+        return at + 1
+    depth = 0
+    while True:
+        code = bare(lines[at])
+        depth += code.count('{') + code.count('(') - code.count('}') - code.count(')')
+        at += 1
+        if depth == 0 and re.search(r'[;}]\s*$', code):
+            return at
+
+
+def without_kinds(text):
+    """C without what other kinds of models add: loops over them, and pointers to their parts."""
+    text = re.sub(r'^ *EACH_KIND(?:_THAT)? \([^;{]*?;\n', '', text, flags=re.M)
+    text = re.sub(r'^( *)EACH_KIND \([^{]*?\{\n.*?^\1\}\n', '', text, flags=re.M | re.S)
+    text = re.sub(r'(?:^ +//[^\n]*\n)*^ *(?:const )?struct (?:\w+Extra|\w+Parts|Kinds) \*[^\n,]*;[^\n]*\n', '', text,
+                  flags=re.M)
+    text = re.sub(r'^ *free\(t->plain.extra\);\n', '', text, flags=re.M)
+    text = text.replace('model_open(t.path, by->known, &t.model, &err)', 'model_open(t.path, &t.model, &err)')
+    return re.sub(r'tokenizer_find\(NULL, t->path, m->config.vocab_size, "[^"]*", err\)',
+                  'tokenizer_find(t->path, m->config.vocab_size, err)', text)
+
+
+def system_includes(paths):
+    found = set()
+    for path in paths:
+        with open(os.path.join(ROOT, path), encoding='utf-8') as file:
+            found.update(re.findall(r'^#include <(.*?)>', file.read(), re.M))
+    return sorted(found)
+
+
+def reached(items):
+    """Those that main needs, and what these need."""
+    makers = {}
+    for item in items:
+        for name in item.names:
+            makers.setdefault(name, []).append(item)
+    todo, found, done = ['main'], set(), set()
+    while todo:
+        name = todo.pop()
+        if name in done:
+            continue
+        done.add(name)
+        for item in makers.get(name, ()):
+            found.add(item)
+            todo += item.uses
+    return [item for item in items if item in found or (item.kind == 'directive' and 'FAST_MATH' in item.code)]
+
+
+def whole_file():
+    narrow = list(items_of(NARROW))
+    instead = {name: item for item in narrow for name in item.names}
+    sections, contracts, items, taken = [], {}, [], set()
+    for title, paths in SECTIONS:
+        of_section = []
+        for path in paths:
+            for item in items_of(path):
+                if item.kind == 'prototype':
+                    if item.names[0] not in contracts:
+                        contracts[item.names[0]] = item.comment
+                    continue
+                names = [name for name in item.names if name in instead]
+                if names:
+                    item = instead[names[0]]
+                    if item in taken:
+                        continue
+                    taken.add(item)
+                of_section.append(item)
+        sections.append((title, of_section))
+    for before, item in zip(narrow, narrow[1:]):  # what src has not
+        for _, of_section in sections:
+            if item not in taken and before in of_section:
+                of_section.insert(of_section.index(before) + 1, item)
+                taken.add(item)
+    items = [item for _, of_section in sections for item in of_section]
+    kept = set(reached(items))
+    lost = [name for item in narrow for name in item.names if item not in kept]
+    if lost:
+        sys.exit('one_file.py: nothing needs %s of %s' % (', '.join(lost), NARROW))
+    return sections, kept, contracts
+
+
+def written(item, contracts):
+    """An item as the file has it. Functions and tables are its own; a header's comment comes first."""
+    code, comment = item.code, list(item.comment)
+    if item.kind == 'function' and not code.startswith('static') and item.names[0] != 'main':
+        head, body = code[:code.index('{')], code[code.index('{'):]
+        code = 'static ' + head.replace('\n', '\n       ') + body  # what goes on in a line more stays below its bracket
+    if item.kind == 'variable' and not code.startswith('static'):
+        code = 'static ' + code
+    comment = [line for line in comment if not line.startswith('// ----')]
+    if item.kind == 'function' and item.path != NARROW:
+        said = [line for line in contracts.get(item.names[0], ()) if not line.startswith('// ----')]
+        comment = said + comment
+    return ''.join(comment) + code
+
+
+def in_order(items):
+    """The items of a section, each after what it uses, else as in their files."""
+    makers = {name: item for item in items for name in item.names}
+    out, under_way = [], set()
+
+    def put(item):
+        under_way.add(item)
+        for name in re.findall(r'(?<![.>\w])[A-Za-z_]\w*', bare(item.code)):
+            needed = makers.get(name)
+            if needed and needed not in under_way:
+                put(needed)
+        out.append(item)
+    for item in items:
+        if item not in under_way:
+            put(item)
+    return out
+
+
+def ahead_of(item, later):
+    """The functions that an item uses and that come later."""
+    return [other for other in later if other.kind == 'function' and other.names[0] in item.calls]
+
+
+def head_of(function):
+    """Its prototype."""
+    head = function.code[:function.code.index('{')].strip() + ';\n'
+    return head if head.startswith('static') else 'static ' + head
+
+
+def main():
+    sections, kept, contracts = whole_file()
+    out = [BEGINNING]
+    out += ['//     %d. %s\n' % (i, title) for i, (title, _) in enumerate(sections, 1)]
+    out += ['#define _POSIX_C_SOURCE 200809L\n#define _FILE_OFFSET_BITS 64\n#include "rope.h"\n\n']
+    out += ['#include <%s>\n' % name for name in system_includes([path for _, paths in SECTIONS for path in paths])]
+    ordered = [in_order([item for item in items if item in kept]) for _, items in sections]
+    later, told = [item for items in ordered for item in items], set()
+    for i, ((title, _), items) in enumerate(zip(sections, ordered), 1):
+        out.append('\n// ======== %d. %s ========\n' % (i, title))
+        before = False
+        for item in items:
+            later.pop(0)
+            ahead = [other for other in ahead_of(item, later) if other not in told]
+            told.update(ahead)
+            text = ''.join(map(head_of, ahead)) + written(item, contracts)
+            is_short = item.kind in ('macro', 'variable', 'type') and item.code.count('\n') == 1
+            out.append(('' if is_short and before else '\n') + text)
+            before = is_short
+    print(''.join(out).rstrip())
+
+
+if __name__ == '__main__':
+    main()
