@@ -194,7 +194,7 @@ class Server:
 
 def failure_in(found: Dict[str, Any]) -> Optional[Failure]:
     """The error that an object is, in place of an answer."""
-    error = found.get('error')
+    error = found.get('error') or found.get('object') == 'error'
     if not error or any(found.get(key) for key in ANSWERS) or isinstance(found.get('message'), dict):
         return None
     code = error.get('code') if isinstance(error, dict) else found.get('code')

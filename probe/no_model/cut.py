@@ -24,6 +24,7 @@ ENDS = (' What was the pass key of today? The pass key of today is',
 PLACES = 'the beginning', 'the middle', 'the end'
 FEW = 3           # tokens that a count may be off the line
 ROUNDED = 6       # where the short texts are not quite on one, because the server rounds
+ROUGH = 0.1       # of a count, where the server counts about
 WORDS = 16        # tokens of an answer that are compared
 LETTERS = 4       # of a token, about: where the server counts nothing
 
@@ -39,6 +40,7 @@ class Cutting:
         self.empty: Set[int] = set()
         self.whole = 0  # the most sentences that arrived whole until now
         self.each, self.begin, self.is_counted, self.is_exact = 0.0, 0.0, True, True
+        self.rough = 0.0  # of a count, by which it may be less
 
     def text(self, k: int, start: int = 0, end: int = 0) -> str:
         return STARTS[start] + k * SENTENCE + ENDS[end]
@@ -86,14 +88,24 @@ class Cutting:
         if k not in self.counts:
             self.count(k)
         counted = self.counts[k]
-        off = FEW if self.is_exact else ROUNDED
+        off = (FEW if self.is_exact else ROUNDED) + self.rough * self.expected(k)
         is_short = self.is_counted and counted is not None and counted < self.expected(k) - off
         is_whole = k not in self.refusals and not is_short and k not in self.empty
         self.whole = max(self.whole, k) if is_whole else self.whole
         return is_whole
 
     def borders(self, most: int) -> Tuple[int, Optional[int]]:
-        """The most sentences that arrive whole, and the fewest that do not, None where all do."""
+        """The most sentences that arrive whole, and the fewest that do not, None where all do. Where a text of twice as
+        many is counted as if it were whole, counts are only about right."""
+        whole, short = self.search(most)
+        if short is None or short in self.refusals or short in self.empty:
+            return whole, short
+        if self.is_whole(2 * short) or (self.counts[2 * short] or 0) > (1 - ROUGH) * self.expected(2 * short):
+            self.rough = ROUGH
+            return self.search(most)
+        return whole, short
+
+    def search(self, most: int) -> Tuple[int, Optional[int]]:
         whole, short = 0, next((k for k in FIRST if not self.is_whole(k)), None)
         k = FIRST[-1]
         while short is None and k < most:

@@ -223,8 +223,9 @@ def lacking(trials, asker, least):
         elif least is not None:
             found.append(('accuracy', '%s, below --min-accuracy %g' % (words, least)))
         elif begin[1] < ENOUGH:
-            found.append(('unknown', '%s, and these are the shortest texts: it may not know the task (%sother --tasks, or '
-                          '--min-accuracy 0 to judge the prompts alone)' % (words, '' if asker.chat else '--chat, ')))
+            other = 'other --tasks' if asker.chat else '--chat, other --tasks'
+            found.append(('unknown', '%s, and these are the shortest texts: it may not know the task (%s, or '
+                          '--min-accuracy 0 to judge the prompts alone)' % (words, other)))
         else:
             found.append(('accuracy', '%s, and %.3f at %s' % (words, begin[1], with_commas(begin[0]))))
     return found

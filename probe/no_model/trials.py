@@ -17,7 +17,7 @@ ECHO = 60  # characters at the end of a prompt, by which a repetition of it is k
 
 class Trial:
     """A line of ./run --prompts, and what became of it: what was said, whether that is unfinished or empty, the share
-    of its place's answers that are right, the server's count, seconds, and the answer that refuses it or fails at it."""
+    of its place's answers that are right, the server's count, seconds, and the answer that refuses it or fails."""
 
     def __init__(self, line):
         given = json.loads(line)

@@ -23,6 +23,7 @@ LEAN = 0.4     # of the way to a value a tenth larger or smaller: an error of 4 
 ALIKE = 0.9    # of a distance, at most, is left without what the tokens of a prompt have in common, where that is the
 #                server's doing: 0.88 and less was seen, and 0.93 and more of servers whose probabilities add up to 1
 FEW_BITS = 0.6  # of a distance, at most, is left by a cache of as few bits as the server's
+MOST_LEFT = 0.1  # of a distance, at most, is left by another temperature
 HOLDS = 0.03   # nats of a prompt at which a reading holds, where that of longer ones does not
 BROKEN = 0.05  # nats of a longer prompt, at least, at which it does not; twice as much where one prompt is longer
 BROKEN_TIMES = 8  # so many times as far as the prompts at which it holds: rounding grows with length, but not so
@@ -205,6 +206,16 @@ def level(answers: Answers, tops: Answers) -> Answers:
     """Log-probabilities of the same tokens, less their mean over the tokens of each prompt."""
     means = {n: sum(tops[n][id] for id in top) / len(top) for n, top in answers.items()}
     return {n: {id: tops[n][id] - means[n] for id in top} for n, top in answers.items()}
+
+
+def temperature_of(answers: Answers, ours: Answers) -> Optional[float]:
+    """The temperature by which the server divides its logits before it gives log-probabilities, where that explains
+    almost all that they are off ours; else None."""
+    there, here = level(answers, answers), level(answers, ours)
+    pairs = [(p, here[n][id]) for n, top in there.items() for id, p in top.items()]
+    share = sum(p * q for p, q in pairs) / max(sum(q * q for _, q in pairs), 1e-12)
+    off, left = (sum(abs(p - by * q) for p, q in pairs) / len(pairs) for by in (1, share))
+    return 1 / share if share > 0 and left < MOST_LEFT * off else None
 
 
 def offset(answers: Answers, ours: Answers) -> float:

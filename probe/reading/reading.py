@@ -25,6 +25,7 @@ LONG_PROMPTS = 512  # tokens of the longest prompt, unless -n says otherwise
 GREEDY = 64        # prompts, where one token of each is all that there is
 REPEATS = 0.01     # nats by which the first prompt may differ when it is asked again: else all are, to measure it
 NOISY = 0.12       # nats by which prompts may differ when they are asked again: more is no rounding (decide.FIT)
+WARM = 0.05        # from 1: a temperature that cannot be the server's arithmetic
 PATIENCE = 10      # seconds that our side may take without saying so beforehand
 SLOWER = 1.5       # times: float32 activations, and prompts one after another, beside the run that is timed
 
@@ -351,6 +352,15 @@ def as_rounded(model, verdict, ids, answers):
     return decide.distance({n: {id: plain[n][id] for id in top} for n, top in answers.items()}, rounded.ours)
 
 
+def check_temperature(readings, answers):
+    """Refuses log-probabilities of other logits than the model's: of those divided by a temperature."""
+    for reading in readings:
+        found = decide.temperature_of(answers, reading.ours)
+        if found and abs(found - 1) > WARM:
+            raise Problem('the log-probabilities are those of temperature %.2f, not of 1: the server divides by its '
+                          'own temperature first (set that to 1)' % found, 'answer')
+
+
 def levelled_if_so(readings, answers, verdict):
     """Where the probabilities of a prompt do not add up to 1: what is judged without what they have in common, as
     (verdict, readings, answers), and a remark. Else None twice."""
@@ -377,6 +387,8 @@ def decided(model, readings, ids, answers, further, budget, noise):
         verdict = decide.judge(readings, answers, noise, rounding)
         if verdict.kind != 'nearest':
             remarks.append('activations of 8 bits alone move this model by %.4f nats here' % rounding)
+    if verdict.kind in ('none', 'nearest'):
+        check_temperature(readings, answers)
     level, off_alike = levelled_if_so(readings, answers, verdict)
     bounds = []
     if noise:
