@@ -176,7 +176,7 @@ def uncounted(said, n, most, server):
 HOLDS, NOTHING_REFUSED = (0, 'holds to 1,280: prompts arrive whole'), (0, 'holds to 1,280: nothing is refused')
 WHOLE, NO_COUNTS = (0, 'whole to '), (3, 'cannot tell: the server counts no tokens')
 EMPTY, EMPTY_CUT = (1, 'answers are empty from 1,280 tokens on'), (1, 'answers are empty from 7')
-USED_UP = 3, 'thoughts used up 2,048 tokens in 5 of 5 answers'
+USED_UP, USED_UP_CUT = (3, 'thoughts used up 2,048 tokens in 5 of 5 answers'), (3, 'thoughts used up the 2,048 tokens')
 
 # Name, behaviour, and what --tasks and --cut must say of it: status and words of the last line.
 SERVERS = [
@@ -214,13 +214,13 @@ SERVERS = [
     # thoughts
     ('short thoughts', thinking(200), HOLDS, WHOLE), ('long thoughts', thinking(1500), HOLDS, WHOLE),
     ('long thoughts of long texts', thinking(1500, past=700), HOLDS, WHOLE),
-    ('endless thoughts', thinking(9999), USED_UP, WHOLE),
-    ('endless thoughts of long texts', thinking(9999, past=700), USED_UP, WHOLE),
-    ('an open tag', thinking(9999, '<think>', 700), USED_UP, WHOLE),
-    ('another open tag', thinking(9999, '[THINK]', 700), USED_UP, WHOLE),
+    ('endless thoughts', thinking(9999), USED_UP, USED_UP_CUT),
+    ('endless thoughts of long texts', thinking(9999, past=700), USED_UP, USED_UP_CUT),
+    ('an open tag', thinking(9999, '<think>', 700), USED_UP, USED_UP_CUT),
+    ('another open tag', thinking(9999, '[THINK]', 700), USED_UP, USED_UP_CUT),
     ('a tag that closes', thinking(1500, '<think>', 700), HOLDS, WHOLE),
     ('thoughts that are not shown', thinking(1500, 'hidden'), HOLDS, WHOLE),
-    ('endless ones that are not shown', thinking(9999, 'hidden', 700), USED_UP, WHOLE),
+    ('endless ones that are not shown', thinking(9999, 'hidden', 700), USED_UP, USED_UP_CUT),
     ('long thoughts and zeros', both(thinking(1500), counting(lambda n: 0)), NOTHING_REFUSED, NO_COUNTS),
     ('no room for thoughts', both(without_room(1600), thinking(1500)), (3, 'thoughts used up '), None),
 ]

@@ -161,8 +161,8 @@ def test_counts_of_what_is_new():
                                                      max_tokens=1, answers=['12345'], prompt='')))
                 trial.is_done, trial.right = True, float(is_right)
                 asked.append(trial)
-        found = tasks.lost_beginnings(asked)
-        check(bool(found) == bool(words) and words in ''.join(found), 'forgotten: %s' % depths, found)
+        found = tasks.lost_depths(asked)
+        check(bool(found) == bool(words) and (not found or words in found[0][1]), 'forgotten: %s' % depths, found)
 
 
 def test_judging():
@@ -171,10 +171,10 @@ def test_judging():
     asked = 'The pass key is 67890. ' + 'The grass is green. ' * 9 + 'What is the pass key? The pass key is'
     for said, chat, right in (
             (' 12345. And', False, 1), ('12 345', True, 1), ('99999, or 12345', True, 0), ('</think>12,345', True, 1),
-            (asked + ' 12345.', False, 1), (asked + ' unknown.', False, 0), (asked, True, 0), ('', False, 0)):
+            (asked + ' 12345.', False, 1), (asked + ' unknown.', False, 0), (asked, False, 0), ('', False, 0)):
         more = {'messages': [{'role': 'user', 'content': asked}]} if chat else {'prompt': asked}
         one, other = (trials.Trial(json.dumps(dict(line, **more))) for _ in range(2))
-        one.said, other.said = Said(said), Said('67890')
+        one.said, other.said = Said(said).without_echo(asked), Said('67890')
         found = trials.judge([one], 0.85)
         check(one.right == right and found['words'], 'judged: %r' % said, one.right, found)
         trials.judge([one, other], None)

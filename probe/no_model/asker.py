@@ -50,6 +50,7 @@ class Asker:
         self.server, self.chat, self.retries = server, options.chat, options.retries
         self.longest = options.answer_tokens
         self.has_answered = False  # then an answer that cannot be read is a failure at its prompt
+        self.babbles = False  # whether an answer did not end in as many tokens as there are, without thoughts
         self.thinks = None  # whether the model thinks before it answers; None: not known yet
         self.counts_new, self.begun = False, Beginnings()
         self.model = model_of(server, options.served)
@@ -94,7 +95,7 @@ class Asker:
                 else:
                     raise
         said.seconds, said.most = time.time() - began, most
-        return said
+        return said.without_echo(prompt[-1]['content'] if isinstance(prompt, list) else prompt)
 
     def said(self, answer):
         if answer.status in REFUSED:
@@ -115,8 +116,10 @@ class Asker:
         usual = max(most, min(CHAT_ANSWER, self.longest)) if self.chat else most
         longest = max(usual, self.longest)
         said = self.ask_down(prompt, [longest, usual, most] if self.thinks else [usual, most])
-        if said.most == usual and usual < longest and self.is_unfinished(said):
+        may_think = self.is_unfinished(said) or self.chat and said.is_full and not said.is_blank() and not self.babbles
+        if said.most == usual and usual < longest and may_think:
             more = self.ask(prompt, longest)
+            self.babbles = more.is_full and not more.has_thoughts()
             more.seconds += said.seconds
             said = said if more.refused else more
         if said.has_thoughts():
@@ -138,10 +141,8 @@ class Asker:
     def is_unfinished(self, said):
         """Whether an answer is missing because thoughts, shown or not, took its tokens: known by themselves, or by the
         server's other answers."""
-        if said.refused:
-            return False
-        if said.has_open_thoughts() or said.hides_thoughts():
+        if said.is_thinking():
             return True
-        if not said.is_full or self.thinks is False:
+        if said.refused or not said.is_full or self.thinks is False:
             return False
         return self.chat and not said.has_ended_thoughts() if said.text.strip() else said.hides_thoughts() is None

@@ -21,6 +21,7 @@ SENTENCE = ' The grass is green, the sky is blue, and the sun is yellow.'
 STARTS = 'The pass key of today is 48213.', 'The pass key of today is 90576.'
 ENDS = (' What was the pass key of today? The pass key of today is',
         ' Once upon a time, in a small village by the sea, there lived')
+THOUGHTS = 'thoughts'  # in place of a place
 PLACES = 'the beginning', 'the middle', 'the end'
 FEW = 3           # tokens that a count may be off the line
 ROUNDED = 6       # where the short texts are not quite on one, because the server rounds
@@ -120,16 +121,24 @@ class Cutting:
             whole, short = (middle, short) if self.is_whole(middle) else (whole, middle)
         return whole, short
 
-    def answer(self, text: str) -> Said:
-        return self.asker.ask(text, self.most)
+    def said(self, text: str) -> str:
+        return self.asker.ask(text, self.most).whole()
 
-    def tells(self, k: int, place: str) -> bool:
-        """Whether other words at a place of k sentences change the answer."""
-        one, other = (self.answer(text).whole() for text in self.texts(k, place))
-        return one != other
+    def tells(self, k: int, place: str) -> Optional[bool]:
+        """Whether other words at a place of k sentences change the answer. Thoughts may begin alike, and are given more
+        tokens then; None where they do not end."""
+        said = self.texts_said(k, place, self.most)
+        is_same = said[0].whole() == said[1].whole()
+        if is_same and any(one.is_thinking() or self.asker.chat and one.is_full for one in said):
+            said = self.texts_said(k, place, self.asker.longest)
+            is_same = said[0].whole() == said[1].whole()
+        return None if is_same and any(one.is_thinking() for one in said) else not is_same
+
+    def texts_said(self, k: int, place: str, most: int) -> List[Said]:
+        """What is said to two texts that differ at the place."""
+        return [self.asker.ask(text, most) for text in self.texts(k, place)]
 
     def texts(self, k: int, place: str) -> List[str]:
-        """Two that differ at the place."""
         if place == 'the end':
             return [self.text(k, end=0), self.text(k, end=1)]
         if place == 'the beginning':
@@ -138,7 +147,7 @@ class Cutting:
 
     def kept(self, k: int, whole: int) -> Optional[str]:
         """Which end is seen of k sentences; None where that cannot be decided. Of `whole` sentences both are there."""
-        if self.answer(self.text(k)).whole() != self.answer(self.text(k)).whole():
+        if self.said(self.text(k)) != self.said(self.text(k)):
             return None  # it does not say the same twice
         sees_start, sees_end = self.tells(k, 'the beginning'), self.tells(k, 'the end')
         if sees_start and sees_end:
@@ -148,27 +157,33 @@ class Cutting:
         return 'the beginning' if self.tells(whole, 'the end') else None
 
     def unseen(self, k: int) -> List[str]:
-        """The places that tell in a short text, and not in one of k sentences. Thoughts may begin alike."""
-        said = self.answer(self.text(k))
-        if said.has_open_thoughts() or said.hides_thoughts() is not False:
-            return []
-        return [place for place in PLACES if self.tells(FIRST[0], place) and not self.tells(k, place)]
+        """The places that tell in a short text, and not in one of k sentences; ['thoughts'] where these tell nothing."""
+        told = {place: self.tells(k, place) for place in PLACES}
+        if None in told.values():
+            return [THOUGHTS]
+        return [place for place in PLACES if not told[place] and self.tells(FIRST[0], place)]
 
 
 def whole_in_words(cutting: Cutting, k: int) -> Tuple[str, int, str]:
     """(last line, status, the word for machines) where nothing is short to k sentences."""
     to, unseen = cutting.told(k), cutting.unseen(k)
+    if THOUGHTS in unseen:
+        return 'cannot tell: %s to %s tokens, and thoughts used up the %s tokens of an answer (--answer-tokens N gives ' \
+            'them more)' % ('counted whole' if cutting.is_counted else 'taken', to, with_commas(
+                cutting.asker.longest)), UNDECIDED, 'unknown'
     if 'the end' in unseen:
         return 'cannot tell: to texts of %s tokens it says the same, whatever their end' % to, UNDECIDED, 'unknown'
-    forgets = '; of these %s change%s nothing in the answer: a window, or too far for the model (--tasks shows ' \
-        'which)' % (' and '.join(unseen), 's' * (len(unseen) == 1)) if unseen else ''
+    forgets = '; of these %s change%s nothing in the answer: a cut that is not counted, a window, or too far for the ' \
+        'model (--tasks shows which)' % (' and '.join(unseen), 's' * (len(unseen) == 1)) if unseen else ''
     if not cutting.is_counted:
         return 'cannot tell: the server counts no tokens, or each text as many; none is refused to %s tokens%s' % (
             to, forgets or ' (--tasks asks for what it read)'), UNDECIDED, 'unknown'
     if not cutting.counts[k]:
         return 'cannot tell: the server does not count texts of %s tokens, and shorter ones it does%s' % (
             to, forgets), UNDECIDED, 'unknown'
-    return 'whole to %s tokens%s' % (to, forgets), YES, 'whole'
+    if unseen:
+        return 'cannot tell: counted whole to %s tokens%s' % (to, forgets), UNDECIDED, 'unknown'
+    return 'whole to %s tokens' % to, YES, 'whole'
 
 
 def short_in_words(cutting: Cutting, whole: int, short: int) -> Tuple[str, int, str]:

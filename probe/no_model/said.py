@@ -14,6 +14,7 @@ THOUGHTS = (('<think>', '</think>'), ('<thinking>', '</thinking>'), ('<thought>'
             ('<|channel|>analysis', '<|channel|>final<|message|>'), ('<|START_THINKING|>', '<|END_THINKING|>'))
 FIELDS = 'reasoning_content', 'reasoning', 'thinking'  # that hold thoughts beside the text
 SPECIAL = re.compile(r'<\|[^|<>\s]*\|>|</?s>|<(?:eos|bos|pad|unk|end_of_turn)>')
+ECHO = 60  # characters at the end of a question, by which a repetition of it is known
 WORDY = 32  # tokens that an answer may have more than letters: more than that were thoughts that are not shown
 
 
@@ -54,8 +55,18 @@ class Said:
             return False
         return None if self.made is None else self.made >= self.most
 
+    def is_thinking(self) -> bool:
+        """Thoughts, shown or not, had all the tokens."""
+        return not self.refused and bool(self.has_open_thoughts() or self.hides_thoughts())
+
     def is_empty(self) -> bool:
-        return not (self.refused or self.has_open_thoughts() or self.hides_thoughts()) and self.is_blank()
+        return not self.refused and not self.is_thinking() and self.is_blank()
+
+    def without_echo(self, asked: str) -> Said:
+        """The same but for a repetition of what was asked, which holds every answer."""
+        before, _, after = self.text.rpartition(asked[-ECHO:])
+        self.text = after if before.strip() else self.text
+        return self
 
     def whole(self) -> str:
         """All that was said, thoughts too: to compare two answers."""

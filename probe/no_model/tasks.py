@@ -245,10 +245,11 @@ def empty_answers(trials):
     return [('empty', 'answers are empty from %s tokens on' % with_commas(empty[0]))]
 
 
-def lost_beginnings(trials):
-    """Words of each task and length where the keys of the first depths are never found and those of the others are,
-    as they all were in the shortest texts: a beginning that was cut off, where no count shows it, or forgotten. The
-    same of the middle, where each depth was asked more than once."""
+def lost_depths(trials):
+    """[(a word for machines, words)] of each task and length where the keys of the first depths are never found and
+    those of the others are, as they all were in the shortest texts: a beginning that was cut off, where no count shows
+    it, or forgotten. The same of the middle, where each depth was asked more than once. One depth may be lost by
+    chance, and where all others are right it is unknown."""
     shortest, found = {}, []
     for (task, length), asked in by_line(trials).items():
         by_depth = {}
@@ -260,15 +261,17 @@ def lost_beginnings(trials):
         first = shortest.setdefault(task, marks)
         lost = [i for i, mark in enumerate(marks) if not mark]
         others = [mark for mark in marks if mark]
-        if not FEWEST_LOST <= len(lost) < len(marks) == len(first) or min(first + others) < ENOUGH or \
+        if not 0 < len(lost) < len(marks) == len(first) or min(first + others) < ENOUGH or \
                 lost[-1] - lost[0] >= len(lost) or lost[-1] == len(marks) - 1:
             continue
-        if lost[0] == 0:
-            found.append('%s, %s tokens: nothing is found in the first %d of %d depths, and all in the others: the '
-                         'beginning is cut off or forgotten' % (task, with_commas(length), len(lost), len(marks)))
-        elif len(asked) > len(marks):
-            found.append('%s, %s tokens: nothing is found in %d of %d depths in the middle, and all in the others: it '
-                         'is cut out or forgotten' % (task, with_commas(length), len(lost), len(marks)))
+        is_often, is_alone = len(asked) > len(marks), len(lost) < FEWEST_LOST
+        if is_alone and min(first + others) < 1 or not is_often and (is_alone or lost[0] > 0):
+            continue
+        where = 'the first %d of %d depths' if lost[0] == 0 else '%d of %d depths in the middle'
+        found.append(('unknown' if is_alone else 'accuracy', '%s, %s tokens: nothing is found in %s, and all in the '
+                      'others: %s' % (task, with_commas(length), where % (len(lost), len(marks)),
+                                      'the beginning is cut off or forgotten' if lost[0] == 0 else
+                                      'it is cut out or forgotten')))
     return found
 
 
@@ -291,7 +294,7 @@ def shortfalls(trials, ruler, least):
                 with_commas(length), answer.told())))
     found += empty_answers(trials) + lacking(trials, ruler.asker, least)
     if not found and least is None:
-        found = [('accuracy', words) for words in lost_beginnings(trials)]
+        found = lost_depths(trials)
     return found
 
 

@@ -12,9 +12,6 @@ from ..common import Problem
 from ..numbers.ours import Refused, Work, run
 
 
-ECHO = 60  # characters at the end of a prompt, by which a repetition of it is known
-
-
 class Trial:
     """A line of ./run --prompts, and what became of it: what was said, whether that is unfinished or empty, the share
     of its place's answers that are right, the server's count, seconds, and the answer that refuses it or fails."""
@@ -31,15 +28,10 @@ class Trial:
         return self.task, self.length, self.depth
 
     def line(self):
-        """A line of ./run --answers. Where a server repeats what it was asked, which holds every answer, what comes
-        after the question is judged."""
-        asked = self.prompt if isinstance(self.prompt, str) else self.prompt[-1]['content']
-        said = None
-        if not (self.said.refused or self.is_unfinished):
-            before, _, after = self.said.text.rpartition(asked[-ECHO:])
-            said = after if before.strip() else self.said.text
+        """A line of ./run --answers."""
+        said = None if self.said.refused or self.is_unfinished else self.said.text
         found = dict(task=self.task, length=self.length, depth=self.depth, answers=self.answers, said=said)
-        return found if self.prompt is asked else dict(found, messages=[])
+        return found if isinstance(self.prompt, str) else dict(found, messages=[])
 
 
 def task_names():
