@@ -55,26 +55,33 @@ NO_NUMBERS = ['', 'x', '5x', '5 ', ' 5', '\t5', '5\n', '--', '-', '+', '.', 'e',
               '0x1p4', '0b1', '1f', '1e999', '-1e999', '1e19', '99999999999999999999', '9' * 400]
 
 
+# How --help calls a number.
+NUMBERS = 'T P K M SEED N B S L R A F W G C X D SECONDS SHARE NATS TIMES'.split()
+
+
+def options_of_help():
+    """{option: how --help all calls its value, or None}"""
+    told = good('--help', 'all').out.partition('Methods of --rope')[0]
+    return {name: value or None for name, value in re.findall(r'(?m)^  (--?[a-z][a-z-]*)(?: (\S+))?(?:  |$)', told)}
+
+
 @takes_long
 def test_usage_errors():
     m = tiny_model('tiny.bin')
-    takes_value = ('-t -p -s -n -i -f -z -m -y --kv --threads --rope --factor --theta --train-ctx --beta-fast '
-                   '--beta-slow --ramp --attn-factor --low-freq-factor --high-freq-factor --window --sinks --near --k '
-                   '--group --chunk --ppl '
-                   '--samples --trials --min-accuracy --head-dim --quantize --tasks --budget --attn').split()
+    listed = options_of_help()
+    takes_value = [option for option, value in listed.items() if value and value[0] != '[']
+    check(len(takes_value) > 60 and '--min-p' in takes_value and '--explain' in listed, 'the options', listed)
     for option in takes_value:
         one_line(run(m, option), 2, '%s without a value' % option, option)
-    for option in ('--explain', '--passkey', '--ids', '--per-token', '--help', '--version', '--ignore-eos',
-                   '--rope-json', '--plot', '--logn', '--tsv', '--stepwise', '--stale-keys'):
+    for option in [option for option, value in listed.items() if not value and option[:2] == '--']:
         one_line(run(m, option + '=1'), 2, '%s with a value' % option, option)
     for option in ('--nope', '-x', '-nn', '--', '--rope-', '-', '--factor4', '-t1', '--' + 'x' * 500):
         result = run(m, option)
         one_line(result, 2, 'an option %s' % option[:20], option[:20])
     one_line(run(m, '--Rope'), 2, 'an option in any case', '--rope needs a value')
-    numbers = ('-t -p -n -s --threads --factor --theta --train-ctx --beta-fast --beta-slow --attn-factor '
-               '--low-freq-factor --high-freq-factor --window --sinks --near --k --group --chunk --samples --trials '
-               '--min-accuracy '
-               '--head-dim --budget').split()
+    other = '--next', '--x'  # that of --next may be a file, and --x may be below 0
+    numbers = [option for option in takes_value if listed[option] in NUMBERS and option not in other]
+    check(len(numbers) > 35, 'the numbers', numbers)
     for option in numbers:
         for value in NO_NUMBERS:
             one_line(run(m, option, value), 2, '%s %r' % (option, value), option)

@@ -11,6 +11,7 @@ from common import ROOT, check, main, skip, takes_long, house as c_files
 
 sys.path.insert(0, os.path.join(ROOT, 'tools', 'lint'))
 import house  # noqa: E402
+import report  # noqa: E402
 import scope  # noqa: E402
 import storey  # noqa: E402
 
@@ -24,7 +25,7 @@ def test_repository():
 
 
 def test_report():
-    """make report counts this tree, beside an older one if git has it; nothing in it is a limit."""
+    """make report counts this tree, beside an older one or the last version; nothing in it is a limit."""
     if not os.path.exists(os.path.join(ROOT, '.git')):
         return skip('make report: this is no clone')
     said = subprocess.run([sys.executable, '-S', 'tools/lint/report.py', 'HEAD'], cwd=ROOT, stdout=subprocess.PIPE,
@@ -34,7 +35,10 @@ def test_report():
     check(said.returncode == 0 and rows['a Llama alone: rope.[ch], src/llama'][1] == str(own), 'a Llama alone', rows)
     lost = [what for what in ('lines of C', 'words of documents', 'hooks of kinds of models', 'lines of the Makefile')
             if float(rows.get(what, [0, 0])[1]) <= 0]
-    return check(not lost, 'what is counted', lost)
+    check(not lost, 'what is counted', lost)
+    version, kept = report.last_version()
+    check(re.fullmatch(r'\d+\.\d+\.\d+', version) and set(rows) >= set(kept) - {row for row in kept if row[:2] == '  '},
+          'the figures of the last version', version, set(kept) - set(rows))
 
 
 LOW, HIGH = 'src/llama/low', 'src/kinds/high'

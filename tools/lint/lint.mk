@@ -1,5 +1,5 @@
 # make lint     checks house style, plain English, links and options of documents, then runs mypy, gcc's analyzer, clang-tidy and cppcheck if installed
-# make report   prints lines, words, lengths and hooks beside those of the last release (SINCE=COMMIT); nothing in it fails
+# make report   prints lines, words, lengths and hooks beside those of the last version (SINCE=COMMIT); nothing in it fails
 
 # gcc's analyzer follows every path, but takes vectors for numbers. clang's own is left out: it loses sight of what one
 # function has made sure of for another. Of clang-tidy's checks, these are matters of taste (parameters that could be

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""make report: how large the project is, and how it changed since the last release. Nothing here is a limit.
+"""make report: how large the project is, and how it changed since the last version. Nothing here is a limit.
 
-    python3 tools/lint/report.py [COMMIT]     beside COMMIT (else the newest tag v*, if there is one)
+    python3 tools/lint/report.py [COMMIT]     beside COMMIT (else the last version's figures, report.json)
+    python3 tools/lint/report.py --keep       writes report.json: the figures of this version, once it is done
     python3 tools/lint/report.py --functions  the longest functions of C, by lines and by branches
 
 Lines are all lines. A token is a token of C: a name, a number, a string or an operator; a line of code holds more than
@@ -25,6 +26,7 @@ from house import GENERATED, is_closed
 from scope import circles, shared_names, uses
 from storey import hooks_of
 
+KEPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'report.json')
 LONG, BRANCHES, WIDE, BIG = 50, 13, 100, 450  # lines, branches, columns, lines of a file: what is counted as past these
 ROW = re.compile(r'\s*\{.*\},\s*')
 BRANCH = r'\b(?:if|for|while|case)\b|\?|&&'
@@ -125,8 +127,17 @@ def figures(texts):
     yield 'hooks of kinds of models', sum(map(len, hooks_of(texts).values()))
 
 
-def last_release():
-    return git('describe', '--tags', '--match', 'v[0-9]*', '--abbrev=0').decode().strip()
+def last_version():
+    """(version, {what: number}) as it was kept."""
+    with open(KEPT, encoding='utf-8') as file:
+        kept = json.load(file)
+    return kept['version'], kept['figures']
+
+
+def keep(texts):
+    kept = {'version': re.search(r'#define VERSION "(.*)"', texts['run.c'])[1], 'figures': dict(figures(texts))}
+    with open(KEPT, 'w', encoding='utf-8') as file:
+        file.write(json.dumps(kept, indent=1) + '\n')
 
 
 def changed(before, now):
@@ -150,17 +161,20 @@ def main(arguments):
     if '--functions' in arguments:
         show_functions({path: text for path, text in texts.items() if is_own_c(path)})
         return 0
-    commit = arguments[0] if arguments else last_release()
+    if '--keep' in arguments:
+        keep(texts)
+        return 0
+    commit = arguments[0] if arguments else None
     if commit and not git('rev-parse', '--verify', '--quiet', commit + '^{commit}'):
         print('report.py: there is no commit %s' % commit, file=sys.stderr)
         return 2
-    before = dict(figures(committed(commit))) if commit else {}
-    print('%-40s %10s %10s %10s' % ('', commit[:10] if commit else 'no release', 'now', 'change'))
+    name, before = (commit, dict(figures(committed(commit)))) if commit else last_version()
+    print('%-40s %10s %10s %10s' % ('', name[:10], 'now', 'change'))
     now = dict(figures(texts))
     for what in [*now, *(name for name in before if name not in now)]:
         old, new = before.get(what), now.get(what)
         print(('%-40s %10s %10s %10s' % (what, '-' if old is None else '%g' % old, '-' if new is None else '%g' % new,
-                                         changed(old or 0, new or 0) if commit else '')).rstrip())
+                                         changed(old or 0, new or 0))).rstrip())
     return 0
 
 
