@@ -135,9 +135,10 @@ static bool load_model(Program *p, Error *err) {
     p->job.form = (TableForm){.tsv = o->tsv, .json = o->json ? &p->json : NULL};
     find_installed(p);
     if (!find_model(o, o->model_path, p->model_file, sizeof p->model_file, err)) return false;
-    if (!is_saved(o->check.like_path)) {
-        if (!find_model(o, o->check.like_path, p->like_file, sizeof p->like_file, err)) return false;
-        if (o->check.like_path) o->check.like_path = p->like_file;
+    const char **like = &o->check.like_path;
+    if (*like && !is_saved(*like)) {
+        if (!find_model(o, *like, p->like_file, sizeof p->like_file, err)) return false;
+        *like = p->like_file;
     }
     said_by_numbers(o->head_dim, numbers->theta, numbers->train_ctx, &p->said);
     if (!o->model_path && !model_unknown(&p->model, err)) return false;

@@ -83,8 +83,8 @@ static void print_row(Check *c, Row *row) {
     else print_row_line(c, row, row->type->name);
     if (!c->table.eyes) fflush(stdout);
     if (row->units > 0 && !c->table.moves)
-        fprintf(stderr, "run: %s %d: %.0f tokens, %.1f s\n", row->type->name, row->length, c->tokens,
-                spent(c));
+        fprintf(stderr, "run: %s %d: %.0f tokens, %.1f s\n", row->type->name, row->length,
+                c->tokens, spent(c));
 }
 
 // ---- rows in order ----
@@ -299,7 +299,8 @@ static bool check_length(Job *job, Check *c, FILE *save, int number, Error *err)
     if (c->n_rows > 0) c->reference_is = before.reference_is;
     if (ok && number == 0) print_head(c);
     ok = ok && run_checks(c, err);
-    if (ok && save) ok = save_readings(c, save, number == 0) || fail(err, "cannot write %s", o->save_path);
+    if (ok && save && !save_readings(c, save, number == 0))
+        ok = fail(err, "%s: cannot write", o->save_path);
     check_free(c);
     return ok;
 }
@@ -315,42 +316,44 @@ static void print_conclusion(Check *c, int length) {
     table_end_row(&c->table);
 }
 
+static int badness(Answer answer) { return answer == NO ? 2 : answer == UNDECIDED ? 1 : 0; }
+
+// The answer to several lengths is the worst one's, or that of the longest which holds.
 bool check_model(Job *job, Error *err) {
     const CheckOptions *o = &job->options->check;
     const int several = o->n_lengths;
-    const int lengths_n = several ? several : 1;
+    const int n = several ? several : 1;
     const int last = job->length;
     int lengths[MOST_LENGTHS];
     Conclusion said[MOST_LENGTHS];
     Check *c = alloc_array(1, sizeof *c, "a check", err);
     FILE *save = NULL;
     bool ok = c;
-    int worst = 0;
+    int worst = 0, done = 0;
     if (!o->settings) catch_interrupt(0);
     if (ok && o->save_path && o->like_path && is_same_file(o->save_path, o->like_path))
         ok = fail(err, "--save and --like name one file (%s)", o->save_path);
     if (ok && o->save_path && !(save = fopen(o->save_path, "w")))
         ok = fail(err, "%s: cannot write", o->save_path);
-    for (int i = 0; ok && i < lengths_n; i++) {
+    for (int i = 0; ok && i < n && !interrupted; i++) {
         lengths[i] = several ? o->lengths[i] : last;
         job->length = lengths[i];
         ok = (!several || plan_job(job, err)) && check_length(job, c, save, i, err);
         if (!ok) break;
         said[i] = c->said;
+        done++;
         if (several) print_conclusion(c, lengths[i]);
-        if (interrupted || (said[i].answer == NO && said[worst].answer != NO) ||
-            (said[i].answer == said[worst].answer && said[i].answer == YES) ||
-            (said[i].answer == UNDECIDED && said[worst].answer == YES))
-            worst = i;
+        const bool is_worse = badness(said[i].answer) > badness(said[worst].answer);
+        if (interrupted || is_worse || badness(said[worst].answer) == 0) worst = i;
     }
-    if (ok) {
+    if (ok && done > 0) {
         table_verdict(&c->table, said[worst].code, "%s", said[worst].words);
         job->answer = said[worst].answer;
     }
-    if (c) table_end(&c->table);
+    if (c && c->table.n_names > 0) table_end(&c->table);
     if (ok) warn_of_unsaid(job);
     if (ok && o->junit_path)
-        ok = write_junit(o->junit_path, job->options->model_path, c, said, lengths, lengths_n, err);
+        ok = write_junit(o->junit_path, job->options->model_path, c, said, lengths, done, err);
     if (save && (fputs("]}\n", save) < 0 || fclose(save)) && ok)
         ok = fail(err, "%s: cannot write", o->save_path);
     if (save && !ok) remove(o->save_path);  // readings that are not whole

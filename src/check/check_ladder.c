@@ -12,7 +12,7 @@
 
 enum {
     FIRST_RUNG = 256,    // tokens
-    MOST_SCORED = 512,   // last tokens of a text that are scored: a quarter of it, or half of a short one
+    MOST_SCORED = 512,   // last tokens of a text that are scored, or half of a short one
     MOST_SAMPLES = 64,   // texts of a rung
     MOST_FIRST = 4,      // that are read of a rung before it is judged, where it is short
     USUAL_SAMPLES = 16,  // that are read at most, at the usual effort
@@ -129,7 +129,8 @@ static const double *read_sample(Check *c, int reader, int rung, int u, Row *row
     int32_t *text = alloc_array((uint64_t)n, sizeof *text, "a text", err);
     double *nll = text ? alloc_array((uint64_t)scored, sizeof *nll, "scores", err) : NULL;
     if (text) take_before(c, sample_end(c, u), n, text);
-    const bool ok = nll && score_anew(c, l->session[reader], (Span){text, n - scored, n, n}, nll, err);
+    const Span span = {text, n - scored, n, n};
+    const bool ok = nll && score_anew(c, l->session[reader], span, nll, err);
     free(text);
     *kept = keep_if(ok, nll);
     return *kept;

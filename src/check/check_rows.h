@@ -14,7 +14,7 @@ enum { FAILED_BYTES = 400 };
 typedef struct {
     char failed[FAILED_BYTES];  // what the first row that fails says; empty: none does
     const char *row;            // its name
-    char other[FAILED_BYTES];   // what differs from the file, and is judged by reading; empty: nothing
+    char other[FAILED_BYTES];   // what differs from the file, and the text judges; empty: nothing
     bool at_any_length;         // one fails that would fail at any length
     // The positions that the settings are made for, and whether the length is past them. That alone
     // fails nothing that reading shows to hold.
@@ -121,7 +121,7 @@ typedef struct {
     char doing[40];        // what progress is shown of
     // Texts.
     int lengths[MAX_LENGTHS], n_lengths;  // the rungs, rising, to -n
-    int32_t *ids;                         // (n_ids) without BOS: plain English, story, text as given
+    int32_t *ids;                         // (n_ids) without BOS: plain English, story, what is given
     size_t n_ids, n_given;                // the last n_given of them are what is read
     bool is_strange;                      // the tokenizer was not made for the text
     int window;                           // tokens of a stretch, within the trained context
@@ -154,7 +154,7 @@ struct RowType {
     // Whether the check asks for it at this length; NULL: always.
     bool (*is_wanted)(const Check *check, int length);
     int units;  // that are read at most, times the effort; 0: as many as the text has stretches
-    int (*most)(const Check *check, const Row *row);  // that there are; NULL: as many as are asked for
+    int (*most)(const Check *check, const Row *row);  // that there are; NULL: any number
     int (*tokens)(const Check *check, int length);    // of the units that decide most rows
     // Reads the row's next unit and adds its samples. False with the reason, or when it was too
     // late. What lacks memory sets `lacks` and returns true.

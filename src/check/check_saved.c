@@ -40,7 +40,8 @@ static uint64_t hash_more(uint64_t hash, const void *bytes, size_t n) {
 static const uint64_t HASH_START = 0xcbf29ce484222325u;
 
 static void hash_text(const Check *c, char out[HASH_BYTES]) {
-    const uint64_t hash = hash_more(HASH_START, c->ids + (c->n_ids - c->n_given), c->n_given * sizeof *c->ids);
+    const int32_t *given = c->ids + (c->n_ids - c->n_given);
+    const uint64_t hash = hash_more(HASH_START, given, c->n_given * sizeof *given);
     snprintf(out, HASH_BYTES, "%016llx", (unsigned long long)hash);
 }
 
@@ -92,7 +93,8 @@ bool save_readings(const Check *c, FILE *file, bool is_first) {
 
 // ---- reading ----
 
-static bool is_same(const Json *json, const char *key, const char *wanted, const char *path, Error *err) {
+static bool is_same(const Json *json, const char *key, const char *wanted, const char *path,
+                    Error *err) {
     if (json_is(json_member(json, key), wanted)) return true;
     return fail(err, "%s: its readings are of another %s", path, key);
 }
@@ -104,7 +106,8 @@ static bool is_of_this(const Check *c, Saved *s, const char *path, Error *err) {
         return fail(err, "%s: no readings of --check (expected a file of --save)", path);
     hash_text(c, text);
     hash_tokenizer(c, tokenizer);
-    if (!is_same(s->json, "tokenizer", tokenizer, path, err) || !is_same(s->json, "text", text, path, err))
+    if (!is_same(s->json, "tokenizer", tokenizer, path, err) ||
+        !is_same(s->json, "text", text, path, err))
         return false;
     if (!json_number(json_member(s->json, "effort"), &x) || x != c->effort)
         return fail(err, "%s: its readings were made with another --effort", path);

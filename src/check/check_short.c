@@ -104,7 +104,9 @@ static bool wants_base(const Check *c, int length) {
     return model_encoding(c->job->model) == ENCODING_ROPE;
 }
 
-static int bases_tokens(const Check *c, int length) { return wants_base(c, length) ? 6 * length : 0; }
+static int bases_tokens(const Check *c, int length) {
+    return wants_base(c, length) ? 6 * length : 0;
+}
 
 // The reference beside readings with other bases. Both are read alike often.
 static bool read_bases(Check *c, Row *row, Error *err) {

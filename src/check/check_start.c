@@ -40,8 +40,9 @@ static bool find_text(Check *c, Error *err) {
     const size_t wanted = 2 * (size_t)job->length;
     if (c->n_given < wanted)
         ok = (story = story_ids(job->tokenizer, &n_story, err));
-    if (ok && c->n_given + n_story < wanted)
-        ok = (english = plain_english(job->tokenizer, wanted - c->n_given - n_story, 1, &n_english, err));
+    const size_t found = c->n_given + n_story;
+    if (ok && found < wanted)
+        ok = (english = plain_english(job->tokenizer, wanted - found, 1, &n_english, err));
     if (ok && job->ids) {
         ok = (given = alloc_array(job->n_ids, sizeof *given, "a text", err));
         if (ok) memcpy(given, job->ids, job->n_ids * sizeof *given);

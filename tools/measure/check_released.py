@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 """The rows of docs/check-released.tsv: what --check says of released models, beside what their whole texts say.
 
-usage: check_released.py OUT.tsv CELLS.tsv FOLDER [--scale S] [--run PROGRAM]   runs the cells that OUT.tsv lacks
+usage: check_released.py OUT.tsv CELLS.tsv FOLDER [--run PROGRAM]               runs the cells that OUT.tsv lacks
        check_released.py OUT.tsv                                              prints the confusion table
 
-A cell is a line of CELLS.tsv: how, model, options, length, text. `how` is `check` (--budget 300), `check-60`, `window`
-(a budget that whole texts of that length do not fit in) or `truth`. FOLDER has MODEL.bin or MODEL.gguf of each model
-and TEXT.txt of each text; the text `story` is the one that is built in. On a busy machine --scale S multiplies all
-budgets. Cells run one by one, and a line is written after each, so that it may be stopped. A model NAME@THETA is a copy
-of NAME.bin whose full layers turn by another theta, as its file says.
+A cell is a line of CELLS.tsv: how, model, options, length, text. `how` is `check` or `truth`. FOLDER has MODEL.bin or
+MODEL.gguf of each model and TEXT.txt of each text; the text `story` is the one that is built in. Cells run one by one, and a
+line is written after each, so that it may be stopped. A model NAME@THETA is a copy of NAME.bin whose full layers turn by
+another theta, as its file says. The file has verdicts of version 5.0 by 60 seconds (check-60), too.
 
 The truth of a setting at a length: perplexity of 1,024 tokens of its last quarter, in four places, relative to the same
 tokens after their own last 1,024 alone, read by the model's own settings. Broken is above 1.15, healthy below 1.05."""
@@ -26,7 +25,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, ROOT)
 from probe.asking.vocabulary import Vocabulary  # noqa: E402
 
-BUDGET, BEFORE, SCORED, PLACES, BLOCK = 300, 1024, 256, 4, 64
+BEFORE, SCORED, PLACES, BLOCK = 1024, 256, 4, 64
 HEALTHY, BROKEN = 1.05, 1.15
 THETA = 112  # its place in a header (docs/header.tsv)
 ANSWERS = {0: 'yes', 1: 'no', 2: 'trouble', 3: 'undecided', 130: 'interrupted'}
@@ -40,8 +39,8 @@ def rows_of(text):
 
 
 class Runner:
-    def __init__(self, program, folder, scale):
-        self.program, self.folder, self.scale = program, folder, scale
+    def __init__(self, program, folder):
+        self.program, self.folder = program, folder
 
     def model(self, name):
         """Its file, as exported or (tools/released.py) as published."""
@@ -64,25 +63,14 @@ class Runner:
                               text=True)
         return done.returncode, done.stdout
 
-    def check(self, model, options, length, text, budget):
+    def check(self, model, options, length, text):
         file = [] if text == 'story' else [os.path.join(self.folder, text + '.txt')]
         began = time.time()
-        status, out = self.run(self.model(model), '--check', *file, '-n', length, '--tsv', '--budget', budget,
-                               *options.split())
+        status, out = self.run(self.model(model), '--check', *file, '-n', length, '--tsv', *options.split())
         rows = {(row['check'], row['length']): row for row in rows_of(out)}
-        found = rows.get(('perplexity', str(length))) or rows.get(('perplexity-window', str(length))) or {}
-        return [ANSWERS[status], found.get('value', '-'), found.get('se', '-'), '%g' % budget,
+        found = rows.get(('perplexity', str(length)), {})
+        return [ANSWERS[status], found.get('value', '-'), found.get('se', '-'), '-',
                 '%.0f' % (time.time() - began), out.splitlines()[-1][2:] if out else '-']
-
-    def window(self, model, options, length, text):
-        """A check that must read through a window: its budget is between what that takes and what a whole text does."""
-        costs = rows_of(self.run(self.model(model), '--check', '-n', length, '--tsv', '--budget', 0,
-                                 *options.split())[1])
-        whole = {int(row['length']): float(row['whole_seconds']) for row in costs}
-        through = {int(row['length']): float(row['window_seconds']) for row in costs}
-        below = max(n for n in whole if n <= length / 2)
-        budget = min(0.95 * whole[length], 2 * whole[below] + 2 * through[length])
-        return self.check(model, options, length, text, budget)
 
     def per_token(self, model, ids, length, *options):
         """[-ln p] of the windows of a file of ids, one after another."""
@@ -122,9 +110,7 @@ class Runner:
     def measure(self, how, model, options, length, text):
         if how == 'truth':
             return self.truth(model, options, length, text)
-        if how == 'window':
-            return self.window(model, options, length, text)
-        return self.check(model, options, length, text, (60 if how == 'check-60' else BUDGET) * self.scale)
+        return self.check(model, options, length, text)
 
 
 def load(path):
@@ -175,7 +161,7 @@ def show(path):
 
 
 def main(words):
-    options = {'--scale': '1', '--run': os.path.join(ROOT, 'run')}
+    options = {'--run': os.path.join(ROOT, 'run')}
     while len(words) > 2 and words[-2] in options:
         options[words[-2]] = words[-1]
         words = words[:-2]
@@ -183,7 +169,7 @@ def main(words):
         return show(words[0])
     if len(words) != 3:
         sys.exit(__doc__)
-    measure(words[0], words[1], Runner(options['--run'], words[2], float(options['--scale'])))
+    measure(words[0], words[1], Runner(options['--run'], words[2]))
 
 
 if __name__ == '__main__':
