@@ -127,12 +127,13 @@ class Cutting:
     def tells(self, k: int, place: str) -> Optional[bool]:
         """Whether other words at a place of k sentences change the answer. Thoughts may begin alike, and are given more
         tokens then; None where they do not end."""
-        said = self.texts_said(k, place, self.most)
-        is_same = said[0].whole() == said[1].whole()
-        if is_same and any(one.is_thinking() or self.asker.chat and one.is_full for one in said):
-            said = self.texts_said(k, place, self.asker.longest)
-            is_same = said[0].whole() == said[1].whole()
-        return None if is_same and any(one.is_thinking() for one in said) else not is_same
+        for most in (self.most, self.asker.longest):
+            one, other = self.texts_said(k, place, most)
+            if one.whole() != other.whole():
+                return True
+            if not any(said.is_thinking() or self.asker.chat and said.is_full for said in (one, other)):
+                return False
+        return None
 
     def texts_said(self, k: int, place: str, most: int) -> List[Said]:
         """What is said to two texts that differ at the place."""
@@ -157,20 +158,20 @@ class Cutting:
         return 'the beginning' if self.tells(whole, 'the end') else None
 
     def unseen(self, k: int) -> List[str]:
-        """The places that tell in a short text, and not in one of k sentences; ['thoughts'] where these tell nothing."""
+        """The places that tell in a short text, and not in one of k sentences; [THOUGHTS] where these tell nothing."""
         told = {place: self.tells(k, place) for place in PLACES}
         if None in told.values():
             return [THOUGHTS]
-        return [place for place in PLACES if not told[place] and self.tells(FIRST[0], place)]
+        return [place for place in PLACES if not told[place] and self.tells(FIRST[0], place) is not False]
 
 
 def whole_in_words(cutting: Cutting, k: int) -> Tuple[str, int, str]:
     """(last line, status, the word for machines) where nothing is short to k sentences."""
     to, unseen = cutting.told(k), cutting.unseen(k)
     if THOUGHTS in unseen:
-        return 'cannot tell: %s to %s tokens, and thoughts used up the %s tokens of an answer (--answer-tokens N gives ' \
-            'them more)' % ('counted whole' if cutting.is_counted else 'taken', to, with_commas(
-                cutting.asker.longest)), UNDECIDED, 'unknown'
+        how = 'counted whole' if cutting.is_counted else 'taken'
+        return 'cannot tell: %s to %s tokens, and thoughts used up the %s tokens of an answer (--answer-tokens N ' \
+            'gives them more)' % (how, to, with_commas(cutting.asker.longest)), UNDECIDED, 'unknown'
     if 'the end' in unseen:
         return 'cannot tell: to texts of %s tokens it says the same, whatever their end' % to, UNDECIDED, 'unknown'
     forgets = '; of these %s change%s nothing in the answer: a cut that is not counted, a window, or too far for the ' \
