@@ -74,7 +74,7 @@ def read_config(job: Job, folder: str) -> Read:
     if key:
         model.set(after_norm_eps=config.number(key, family.default(key), high=MAX_EPS))
     model.set(**(states.from_config(config, family, model) if family.states else
-                 layers.from_config(config, family, model.n_layers)))
+                 layers.from_config(config, said, family, model.n_layers)))
     table_rows = read_per_layer(config, family, model)
     model.set(**altup.from_config(config, family), **gaussian_topk.from_config(config, family, n_layers))
     shapes.from_config(config, family, model, widths_of)
@@ -126,6 +126,7 @@ def check_keys(config: Keys, family: Family, is_wrapper: bool) -> None:
             config.only(key, value)
     else:
         config.only('hidden_act', 'silu', 'swish')
+    config.only('is_causal', True)
     if 'mlp_bias' not in family.keys.says:
         config.only('mlp_bias', False)
     for key, values in family.keys.must.items():

@@ -20,7 +20,8 @@ from export.families import FAMILIES  # noqa: E402
 with open(ROOT + '/src/configs/keys.json', encoding='utf-8') as _file:
     KEYS = json.load(_file)['keys']
 BESIDE = [name for key, row in KEYS.items() if 'top' in row['at'] for name in (key, *row.get('also', ()))] + [
-    'use_logn_attn', 'rope_ratio', 'sliding_window', 'layer_rope_theta', 'compress_ratios', 'per_layer_config', 'model_type',
+    'use_logn_attn', 'rope_ratio', 'sliding_window', 'use_sliding_window', 'max_window_layers', 'is_causal', 'rope_base',
+    'use_bidirectional_attention', 'sliding_window_size', 'layer_rope_theta', 'compress_ratios', 'per_layer_config', 'model_type',
     'architectures', 'text_config', 'dual_chunk_attention_config', 'rope_interleave', 'use_long_context']
 INSIDE = [key for key, row in KEYS.items() if 'block' in row['at']]
 TYPES = ['default', 'linear', 'dynamic', 'yarn', 'llama3', 'longrope', 'proportional', 'su', 'mrope', 'axial', 'ntk']

@@ -17,21 +17,22 @@ from .steps import read_turns
 FULL, SLIDING, CHUNKED = 'full_attention', 'sliding_attention', 'chunked_attention'
 
 
-def from_config(config: Keys, family: Family, n_layers: int) -> Dict[str, Any]:
-    """The window, or the chunk, and a byte for each layer where they are not alike."""
+def from_config(config: Keys, said: Dict[str, Any], family: Family, n_layers: int) -> Dict[str, Any]:
+    """The window, or the chunk, and a byte for each layer where they are not alike. Which layers slide, ./run has said,
+    as it reads that for --explain and --engines, too."""
     rule = family.layers.rule
     if rule == 'small' and config.values.get('layer_types') is None:
         rule = 'alike'
-    window, layers = RULES[rule][0](config, family, n_layers)
+    window, layers = RULES[rule][0](config, said, family, n_layers)
     width = 'attention_chunk' if rule == 'chunked' else 'sliding_window'
     return {width: window, 'layers': layers if any(layers) else []}
 
 
-def window_of(config: Keys, family: Family) -> int:
-    return config.integer('sliding_window', MAX_SEQ, family.default('sliding_window', 0), 0)
+def slides_said(said: Dict[str, Any], n_layers: int) -> List[bool]:
+    return [bool(slides) for slides in said.get('slides', [0] * n_layers)]
 
 
-def all_alike(config, family, n_layers):
+def all_alike(config, said, family, n_layers):
     config.only('sliding_window', None)
     rope_key = family.rope.only_key
     for word in family.layers.full_words:  # which newer releases write as all do
@@ -40,77 +41,41 @@ def all_alike(config, family, n_layers):
     return 0, [WITHOUT_ROPE * bool(rope_key and config.values.get(rope_key) != 'rope')] * n_layers
 
 
-def all_slide(config, family, n_layers):
+def all_slide(config, said, family, n_layers):
     """Every layer slides when one does."""
     not_used(config, family, 'layer_types')
-    return window_of(config, family), []
+    return said.get('window', 0), []
 
 
-def all_by_flag(config, family, n_layers):
-    """The same, if use_sliding_window says so."""
-    not_used(config, family, 'layer_types')
-    return window_of(config, family) if config.flag('use_sliding_window', False, False) else 0, []
-
-
-def layers_by_flag(config, family, n_layers):
-    """Those of layer_types slide if use_sliding_window says that some do. Without the list it is those that do not
-    turn, in a family that has such layers, else those from max_window_layers on."""
+def some_slide(config, said, family, n_layers):
+    """Those that slide have a window, and some may not turn."""
+    slides, window = slides_said(said, n_layers), said.get('window', 0)
     still = [False] * n_layers
-    listed = family.layers.without_rope == 'listed'
-    if listed:
+    if family.layers.without_rope == 'listed':
         given = layers_with_rope(config, n_layers)
         key = 'no_rope_layer_interval'
         interval = 0 if given else config.integer(key, MAX_SEQ, family.default(key))
         still = [not given[i] if given else (i + 1) % interval == 0 for i in range(n_layers)]
-    window = window_of(config, family) if config.flag('use_sliding_window', False, False) else 0
-    slides = named_layers(config, n_layers, window)
-    if slides is None and listed:
-        slides = still
-    elif slides is None:
-        key = 'max_window_layers'
-        first = config.integer(key, MAX_SEQ, family.default(key), low=0) if window else 0
-        slides = [i >= first for i in range(n_layers)]
-    if not any(slides):
-        window = 0
     return window, [SEES_ALL * bool(window and not slides[i]) + WITHOUT_ROPE * still[i] for i in range(n_layers)]
 
 
-def listed_layers(config, family, n_layers):
-    """Those of layer_types slide. Without the list all do, if there is a window."""
-    window = window_of(config, family)
-    slides = named_layers(config, n_layers, window) or [bool(window)] * n_layers
-    window = window if any(slides) else 0
-    return window, [SEES_ALL * bool(window and not slide) for slide in slides]
-
-
-def periodic_layers(config, family, n_layers):
+def periodic_layers(config, said, family, n_layers):
     """All slide but one in a period, which may turn otherwise than the full ones. In families whose full layers do not
     turn, a config without a window makes all full, and then they turn."""
-    window = window_of(config, family)
-    slides = named_layers(config, n_layers, window)
-    rule = family.layers
-    needs_window = rule.without_rope == 'full' and not rule.thetas
-    if not window and (slides is None or needs_window):
-        config.refuse('sliding_window', 'a whole number from 1 to %d, or layer_types' % MAX_SEQ)
-    if slides is None:
-        key = rule.period_key
-        period = config.integer(key, MAX_SEQ, family.default(key)) if key else family.default('period')
-        full = {'first': 0, 'last': period - 1, 'from_end': (n_layers - 1) % period}[rule.full]
-        slides = [i % period != full and not (i == 0 and rule.also_full == 'first') for i in range(n_layers)]
-    if rule.also_full == 'last' and slides[-1]:
-        slides[-1] = False
+    slides, window = slides_said(said, n_layers), said.get('window', 0)
+    rule, types = family.layers, config.values.get('layer_types')
+    if rule.also_full == 'last' and types and types[-1] == SLIDING:
         config.job.note('the last layer is full, as the class has it whatever layer_types says')
     turns = turning_layers(config, family, n_layers)
-    if turns:  # by themselves, whatever slides
-        window = window if any(slides) else 0
-        return window, [SEES_ALL * bool(window and not slide) + WITHOUT_ROPE * (not turn)
-                        for slide, turn in zip(slides, turns)]
     bare = WITHOUT_ROPE if rule.without_rope.startswith('full') and window else 0
     window = window if any(slides) else 0
+    if turns:  # by themselves, whatever slides
+        return window, [SEES_ALL * bool(window and not slide) + WITHOUT_ROPE * (not turn)
+                        for slide, turn in zip(slides, turns)]
     return window, [TURNS_AS_SLIDING if slide else SEES_ALL * bool(window) + bare for slide in slides]
 
 
-def chunked_layers(config, family, n_layers):
+def chunked_layers(config, said, family, n_layers):
     """Which layers turn, by no_rope_layers or an interval, and which see their chunk alone: those of layer_types, else
     those that turn."""
     key, length_key = 'no_rope_layer_interval', 'attention_chunk_size'
@@ -126,12 +91,11 @@ def chunked_layers(config, family, n_layers):
                    for own, turn in zip(in_chunks, turns)]
 
 
-def layers_of_small(config, family, n_layers):
+def layers_of_small(config, said, family, n_layers):
     """Layers of small models by tools/training/train.py: their kinds by layer_types, and by no_rope_layers the full
     ones without RoPE."""
     config.only('position_encoding', 'rope')
-    window = config.integer('sliding_window', MAX_SEQ)
-    slides = named_layers(config, n_layers, window)
+    slides, window = slides_said(said, n_layers), said.get('window', 0)
     turns = layers_with_rope(config, n_layers) or [1] * n_layers
     if not any(slides):
         window = 0
@@ -152,15 +116,6 @@ def turning_layers(config: Keys, family: Family, n_layers: int) -> Optional[List
         type(x) in (int, float) and x >= 0 for x in v), 'a number from 0 for each of %d layers' % n_layers, None, None)
     return [theta > 0 for theta in thetas] if thetas else [
         (n_layers - 1 - layer) % family.period != 0 for layer in range(n_layers)]
-
-
-def named_layers(config: Keys, n_layers: int, window: int) -> Optional[List[bool]]:
-    """Whether each layer slides, by layer_types; None where there is no such list."""
-    types = config.get('layer_types', lambda v: isinstance(v, list) and len(v) == n_layers and all(
-        t == FULL or t == SLIDING and window for t in v),
-        '%s for each layer' % ('%s or %s' % (FULL, SLIDING) if window else FULL + ', since there is no window,'),
-        None, None)
-    return [t == SLIDING for t in types] if types else None
 
 
 def layers_with_rope(config: Keys, n_layers: int) -> Optional[List[int]]:
@@ -289,8 +244,8 @@ def periodic_out(path, family, model):
 
 # Each rule of a row: what reads config.json, and what writes it again.
 RULES = {'alike': (all_alike, alike_out), 'all_slide': (all_slide, all_slide_out),
-         'all_by_flag': (all_by_flag, all_by_flag_out), 'by_flag': (layers_by_flag, by_flag_out),
-         'periodic': (periodic_layers, periodic_out), 'listed': (listed_layers, listed_out),
+         'all_by_flag': (all_slide, all_by_flag_out), 'by_flag': (some_slide, by_flag_out),
+         'periodic': (periodic_layers, periodic_out), 'listed': (some_slide, listed_out),
          'chunked': (chunked_layers, chunked_out),
          'small': (layers_of_small, None)}  # of a family that never goes out
 

@@ -251,6 +251,7 @@ static bool layer_number(const LayerReader *r, const char *key, int *found) {
 // Whether layers of the family may slide: they have a window, and are not of another kind.
 static bool may_slide(const LayerReader *r) {
     const RopeFamily *f = r->family;
+    if (f->slides) return r->out->window > 0;
     return (!f->other_words || f->window) && (r->out->window > 0 || !f->window);
 }
 
@@ -383,6 +384,69 @@ static bool count_kinds(LayerReader *r, const Json *list) {
     return true;
 }
 
+const char *family_sees_later(const Json *text, const RopeFamily *family) {
+    static const char key[] = "use_bidirectional_attention", other[] = "is_causal";
+    const Json *v = family->flags & FAMILY_BOTH_WAYS ? json_member(text, key) : NULL;
+    const Json *causal = json_member(text, other);
+    if (family->flags & FAMILY_ENCODER) return family->model_type;
+    if (v && (v->kind == 't' || json_is(v, "all"))) return key;
+    return causal && causal->kind == 'f' ? other : NULL;
+}
+
+// ---- layers that turn alike ----
+
+// Whether a layer does not turn, by no_rope_layers or an interval.
+static bool is_at_rest(const LayerReader *r, int layer) {
+    const Json *v = json_items(list_of(r, "no_rope_layers"));
+    double x = r->family->still_each;
+    const bool is_listed = v;
+    for (int i = 0; v && i < layer; i++) v = v->next;
+    if (is_listed) return json_number(v, &x) && x == 0;
+    json_number(json_member(r->text, "no_rope_layer_interval"), &x);
+    return x >= 1 && (layer + 1) % (int)fmin(x, MOST_LAYERS + 1) == 0;
+}
+
+// Whether a layer slides where no list says it. `first` is max_window_layers.
+static bool slides(const LayerReader *r, int layer, double first) {
+    switch (r->family->slides) {
+    case SLIDES_SOME_BY_FLAG: return r->family->still_each ? is_at_rest(r, layer) : layer >= first;
+    case SLIDES_ODD_BY_FLAG: return layer % 2 == 0 && layer < first;
+    case SLIDES_LATER: return layer >= first;
+    default: return true;
+    }
+}
+
+// Which layers of such a family slide, as its class in transformers has it. `list` is layer_types.
+static bool alike_layers(LayerReader *r, const Json *list) {
+    ConfigLayers *out = r->out;
+    const RopeFamily *f = r->family;
+    const bool by_flag = f->slides >= SLIDES_ALL_BY_FLAG && f->slides <= SLIDES_ODD_BY_FLAG;
+    const Json *window = json_member(r->text, "sliding_window");
+    const Json *first = json_member(r->text, "max_window_layers");
+    const Json *flag = by_flag ? json_member(r->text, "use_sliding_window") : NULL;
+    const bool may = f->slides && (!by_flag || (flag && flag->kind == 't'));
+    double before = f->max_window_layers;
+    out->is_alike = true;
+    if (flag && !is_null(flag) && flag->kind != 't' && flag->kind != 'f')
+        return fault(r, "use_sliding_window", "true or false");
+    out->window = may && !is_null(window) ? f->alike_window : 0;
+    if (may && !is_null(window) && !layer_number(r, "sliding_window", &out->window))
+        return fault(r, "sliding_window", "a whole number from 1 to 1073741824, or null");
+    if (f->slides <= SLIDES_ALL_BY_FLAG) list = NULL;
+    const bool is_counted = !list && f->max_window_layers && out->window > 0 && first;
+    if (is_counted && (!json_number(first, &before) || before != floor(before) || before < 0))
+        return fault(r, "max_window_layers", "a whole number from 0");
+    if (list && !named_layers(r, list)) return false;
+    for (int i = 0; i < out->n; i++) {
+        if (!list) out->kinds[i] = out->window && slides(r, i, before) ? KIND_SLIDING : KIND_FULL;
+        out->n_of[out->kinds[i]]++;
+    }
+    if (out->n && !out->n_of[KIND_SLIDING]) out->window = 0;
+    return true;
+}
+
+// ---- all families ----
+
 bool config_layers(const Json *text, const RopeFamily *family, bool types, ConfigLayers *layers,
                    const char **key, const char **expected) {
     LayerReader r = {text, family, layers, key, expected};
@@ -395,23 +459,42 @@ bool config_layers(const Json *text, const RopeFamily *family, bool types, Confi
     bool has_layers = layer_number(&r, "num_hidden_layers", &n_layers) && n_layers <= MOST_LAYERS;
     if (!has_layers) return fault(&r, "num_hidden_layers", "a whole number from 1 to 1024");
     layers->n = n_layers;
-    if (!family->period) return types_are_alike(&r, has_types ? list : NULL);
+    if (!family->period)
+        return types_are_alike(&r, has_types ? list : NULL) &&
+               alike_layers(&r, has_types ? list : NULL);
     bool is_missing = !list || is_null(list);
     const bool has_no_window = family->window && is_null(window);
     static const char windows[] = "a whole number from 1 to 1073741824, or layer_types";
     if (has_no_window) layers->window = 0;
     else if (family->window && !layer_number(&r, "sliding_window", &layers->window))
         return fault(&r, "sliding_window", "a whole number from 1 to 1073741824");
+    const Json *earlier = family->earlier_key ? json_member(text, family->earlier_key) : NULL;
+    if (earlier && !is_null(earlier) && !has_no_window) {
+        if (!layer_number(&r, family->earlier_key, &layers->window) || layers->window == MOST)
+            return fault(&r, family->earlier_key, "a whole number from 1 to 1073741823");
+        layers->window++;
+    }
     if (types && !is_list && !is_missing) return fault_in_types(&r);
     if (has_no_window && !has_types) return fault(&r, "sliding_window", windows);
     if (!count_kinds(&r, has_types ? list : NULL)) return false;
+    const bool is_halved = family->flags & FAMILY_HALVES_WINDOW &&
+                           family_sees_later(text, family) &&
+                           json_member(text, "use_bidirectional_attention");
+    if (is_halved) layers->window = layers->window / 2 + (layers->window > 0);
     // Without a window such a class divides by a period of 0, or has no layer that turns.
     const bool needs_window = family->flags & FAMILY_NEEDS_WINDOW;
     return !(has_no_window && needs_window) || fault(&r, "sliding_window", windows);
 }
 
 bool layers_have(const ConfigLayers *layers, int kind) {
-    bool slides = layers->window > 0;
+    const bool slides = layers->window > 0 && !layers->is_alike;
     if (slides && layers->n > 0) return layers->n_of[kind] > 0;
     return slides || kind == KIND_FULL;
+}
+
+bool layers_bare_full(const RopeFamily *family, const ConfigLayers *layers) {
+    // Where thetas are listed by layer, that is a matter of the list, not of layer_types.
+    const bool is_listed = family_reads(family, "layer_rope_theta");
+    return family->flags & FAMILY_BARE_FULL && layers->window > 0 &&
+           (!is_listed || layers_have(layers, KIND_SLIDING));
 }

@@ -27,6 +27,17 @@ typedef struct {
     FamilyWords does;         // DOES_...
 } FamilyEngine;
 
+// Which layers slide in families whose layers all turn alike: where the config has a window, ...
+typedef enum {
+    SLIDES_NONE,
+    SLIDES_ALL,
+    SLIDES_ALL_BY_FLAG,  // if use_sliding_window says so, likewise below
+    SLIDES_SOME_BY_FLAG,  // those of layer_types, else those that do not turn or from max_window_layers on
+    SLIDES_ODD_BY_FLAG,  // else every other one before max_window_layers
+    SLIDES_LATER,        // else those from max_window_layers on, without a flag
+    SLIDES_LISTED,       // those of layer_types, else all
+} SlidingRule;
+
 // A row of export/families.json, as far as settings of RoPE go by it.
 typedef struct {
     const char *model_type, *architecture;
@@ -47,7 +58,11 @@ typedef struct {
     // Layers turn if this key says rope or true, or if it is rope_theta unless it is null; NULL: always.
     const char *only_key;
     const char *block_names[N_KINDS];  // of the kinds' blocks; NULL: kind_keys
+    SlidingRule slides;                // where all layers turn alike, with the next two
+    int alike_window;                  // of sliding_window; 0: none
+    int max_window_layers;             // the default of that key
     int window;                        // W of sliding layers
+    const char *earlier_key;  // of how many positions before its own a query sees; NULL: none
     int period;               // in each period of layers one is full; 0: all layers are alike
     const char *period_key;   // its key; NULL: none
     const char *zeros_key;    // of a list with a 0 for each layer that is not full; NULL: none
@@ -128,8 +143,9 @@ bool config_names_family(const Json *config);
 typedef struct {
     int n;  // 0: not known, and then both kinds are there
     int n_of[N_KINDS + 1];
-    int window;          // W of sliding layers, a query's own position included; 0: none slide
-    char expected[100];  // of layer_types, where it is wrong
+    int window;     // W of sliding layers, a query's own position included; 0: none slide
+    bool is_alike;  // all layers turn alike: they are not of two kinds of RoPE, whichever slide
+    char expected[100];                // of layer_types, where it is wrong
     unsigned char kinds[MOST_LAYERS];  // KIND_... of each layer
 } ConfigLayers;
 
@@ -145,8 +161,14 @@ typedef struct {
 // How many layers layer_types names, where that is another number than num_hidden_layers, which
 // transformers refuses; else -1, and where the family's class takes any number.
 int family_layers_named(const Json *text, const RopeFamily *family);
-// Whether there are layers of a kind. Where it is not known which are which, there are both.
+// The key by which queries of a config see later positions, too, as the library masks them then, or the
+// model_type where they always do. NULL: they do not.
+const char *family_sees_later(const Json *text, const RopeFamily *family);
+// Whether there are layers of a kind with a RoPE of its own. Where it is not known which are which, there are both.
 bool layers_have(const ConfigLayers *layers, int kind);
+
+// Whether full layers do not turn, which in some families is so where there is a window.
+bool layers_bare_full(const RopeFamily *family, const ConfigLayers *layers);
 
 // Reads which layers of a text model are of which kind; without a text model (NULL), those of
 // layers->n layers by the family's period. `types` is false where layer_types is not read. False when a

@@ -119,6 +119,7 @@ static const ConfigKey config_keys[] = {
         .by_layer = true},
     {"_sliding_window_pattern", .at = KEY_AT_TOP, .type = KEY_ANY, .saved = true},
     {"sliding_window_pattern", .at = KEY_AT_TOP, .type = KEY_ANY, .by_layer = true},
+    {"use_bidirectional_attention", .at = KEY_AT_TOP, .type = KEY_ANY, .of_some = true},
     {"attn_temperature_tuning", .at = KEY_AT_TOP, .type = KEY_ANY, .by_layer = true},
     {"no_rope_layers", .at = KEY_AT_TOP, .type = KEY_LIST, .by_layer = true},
     {"no_rope_layer_interval", .at = KEY_AT_TOP, .type = KEY_WHOLE, .low = 1, .high = 1073741824,

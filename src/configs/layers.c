@@ -139,6 +139,21 @@ static void remark_unused(Config *c) {
         config_remark(c, "%s means nothing to model_type %s and is not used", pattern, type);
 }
 
+// Says that queries see later positions, too, and how many in sliding layers.
+static void say_directions(Config *c, int window) {
+    char *out = c->file->directions;
+    const size_t size = sizeof c->file->directions;
+    const char *key = c->family ? family_sees_later(c->config, c->family) : NULL;
+    const bool is_half = key && config_is_of(c, FAMILY_HALVES_WINDOW);
+    const int side = config_is_of(c, FAMILY_ENCODER) ? window : is_half ? window - 1 : 0;
+    *out = '\0';
+    if (!key) return;
+    snprintf(out, size, "both: queries see later positions, too (%s)", key);
+    if (side > 0)
+        snprintf(out + strlen(out), size - strlen(out), ", in sliding layers %d to each side",
+                 side);
+}
+
 void config_read_layers(Config *c) {
     const char *key = "", *expected = "";
     if (c->family) c->file->by_layer = false;
@@ -146,7 +161,8 @@ void config_read_layers(Config *c) {
     double x;
     const bool is_alike = c->family && !c->family->period;
     const bool is_counted = json_number(json_member(c->config, "num_hidden_layers"), &x);
-    if (!c->family || (is_alike && !is_counted)) return;
+    say_directions(c, 0);
+    if (!c->family || (is_alike && !is_counted && !c->family->slides)) return;
     ConfigLayers *layers = &c->file->layers;
     if (!is_alike) c->layers = layers;
     if (!config_layers(c->config, c->family, true, layers, &key, &expected))
@@ -157,11 +173,12 @@ void config_read_layers(Config *c) {
                       "layer_types has %d layers, and num_hidden_layers is %.0f: transformers "
                       "refuses such a config",
                       n_named, x);
-    if (is_alike) *layers = (ConfigLayers){.n = 0};
+    say_directions(c, layers->window);
+    if (is_alike && !layers->window) *layers = (ConfigLayers){.is_alike = true};
     if (is_alike) return;
     remark_unused(c);
     c->file->by_layer = layers_have(layers, KIND_SLIDING);
-    c->file->bare_full = c->file->by_layer && c->family->flags & FAMILY_BARE_FULL;
+    c->file->bare_full = layers_bare_full(c->family, layers);
 }
 
 // ---- what a block must not be ----

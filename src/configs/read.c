@@ -137,7 +137,7 @@ static void read_all(Config *c) {
     if (c->family && !(c->family->flags & FAMILY_RUNS) && !c->is_any)
         config_remark(c, "model_type %s is explained, and not run yet", c->family->model_type);
     bool was_still = file->still;
-    file->still = config_is_still(c);
+    file->still = config_is_still(c) || (file->bare_full && !file->by_layer);
     if (file->still && file->sizes.dim && !was_still)
         config_reject(c, c->config, "model_type", "a family with RoPE, as the model has it");
     if (file->still) config_remark_still(c);

@@ -185,7 +185,8 @@ static bool is_usual(const Json *v, const ConfigKey *row) {
 static bool is_own_key(const RopeFamily *f, const char *key) {
     const char *const own[] = {f->only_key,    f->thetas_key,  f->period_key,  f->zeros_key,
                                f->indexes_key, f->unturned[0], f->unturned[1], f->unturned[2]};
-    bool is_own = family_reads(f, key);
+    const bool is_of_direction = strcmp(key, "use_bidirectional_attention") == 0;
+    bool is_own = family_reads(f, key) || (is_of_direction && f->flags & FAMILY_BOTH_WAYS);
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         is_own = is_own || (own[i] && strcmp(own[i], key) == 0);
     return is_own;

@@ -30,6 +30,7 @@ typedef struct {
     bool bare_full;        // full layers do not turn
     bool still;            // no layer turns
     ConfigLayers layers;   // which layers are of which kind; none: not known
+    char directions[200];  // that queries see later positions, too, in words; empty: they do not
     LayersAtRest at_rest;  // layers without RoPE, where the family lists them
     ModelSizes sizes;      // of the model
     bool latent;           // the model has latent attention: mscale_all_dim scales its scores
@@ -48,9 +49,10 @@ typedef struct {
     char unused[200];    // keys that its rope_type does not use, with commas between them
     char remarks[2400];  // what else is worth a warning, each with a line's end: contradictions
     char unread[1600];   // those of them about what no reader looks at, engines neither
-    char refused[sizeof((Error *)0)->text];  // why it was refused, for how engines read it; empty: it was not
-    bool is_malformed;   // it was for a value that its key cannot have
-    char not_json[80];   // of a whole config: what is no JSON, which engines refuse; empty: nothing
+    char refused[sizeof((Error *)0)
+                     ->text];  // why it was refused, for how engines read it; empty: it was not
+    bool is_malformed;         // it was for a value that its key cannot have
+    char not_json[80];  // of a whole config: what is no JSON, which engines refuse; empty: nothing
     // longrope's lists, of each kind of layers
     double short_factors[N_KINDS][ROPE_MAX_PAIRS], long_factors[N_KINDS][ROPE_MAX_PAIRS];
     const char *model_type;  // the file's; NULL: none that has a row

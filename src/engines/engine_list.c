@@ -136,9 +136,8 @@ static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *
     engine_rules[out->row].reads(c);
     if (c->as->own) config_refuse(c, c->as->own->refuses, c->as->own->refuses);
     if (out->served && out->max_len) out->max_len = out->served;
-    // Full layers turn not in some families, where others slide to the engine.
-    bool is_bare = c->family->flags & FAMILY_BARE_FULL && out->kind == KIND_FULL && out->by_layer &&
-                   layers_have(&out->layers, KIND_SLIDING);
+    // Full layers do not turn in some families, where there is a window.
+    bool is_bare = out->kind == KIND_FULL && layers_bare_full(c->family, &out->layers);
     out->has_rope = !is_bare && !config_is_still(c);
     reading_end(c);
     reading_judge(c, out->has_rope ? reference : NULL);

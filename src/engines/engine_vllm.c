@@ -87,6 +87,17 @@ static void refuse_by_vllm(Config *c) {
         "TypeError: no attention backend takes layer_idx, with dual_chunk_attention_config");
 }
 
+// Of Qwen's classes, that some layers slide and others do not.
+static void refuse_some_that_slide(Config *c) {
+    const ConfigLayers *layers = &c->as->out->layers;
+    const bool is_qwen = c->family->slides == SLIDES_SOME_BY_FLAG && !c->family->still_each;
+    const bool are_mixed = layers->n_of[KIND_SLIDING] > 0 && layers->n_of[KIND_FULL] > 0;
+    double first = c->family->max_window_layers;
+    json_number(json_member(c->config, "max_window_layers"), &first);
+    config_refuse(c, is_qwen && are_mixed && first != layers->n,
+                  "AssertionError: Sliding window for some but all layers is not supported");
+}
+
 // The classes that transformers' newer configs stop.
 static void refuse_by_vllm_classes(Config *c) {
     static const double heads_by_layer = 5.13;  // a release of transformers
@@ -200,6 +211,7 @@ void engine_vllm(Config *c) {
     if (server_stands_on_4(c)) vllm_on_4(c);
     refuse_by_vllm_classes(c);
     refuse_by_vllm(c);
+    refuse_some_that_slide(c);
     limit_vllm(c);
     char words[160];
     snprintf(words, sizeof words,

@@ -217,15 +217,19 @@ static void refuse_by_flags(Config *c) {
 }
 
 bool reading_open(Config *c, const Json *config, Error *err) {
-    const char *key, *expected;
+    const char *key = "", *expected = "";
     c->whole = config;
     c->config = config;
     if (!config_find_family(c, config, false, err)) return false;
     if (!c->family) c->family = family_any(c->config);
     if (!c->family) return fail(err, "model_type: a family that is known expected");
-    if (!config_layers(c->config, c->family, true, &c->as->out->layers, &key, &expected))
-        return fail(err, "%s: %s expected", key, expected);
-    c->layers = &c->as->out->layers;
+    ConfigLayers *layers = &c->as->out->layers;
+    const bool are_read = config_layers(c->config, c->family, true, layers, &key, &expected);
+    // A window that makes no sense is none where layers turn alike all the same.
+    const bool is_of_window = !c->family->period && strstr(key, "window");
+    if (!are_read && !is_of_window) return fail(err, "%s: %s expected", key, expected);
+    if (!are_read) layers->window = 0;
+    c->layers = layers;
     c->theta = c->family->theta;
     return true;
 }

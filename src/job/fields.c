@@ -67,6 +67,17 @@ static void put_rest(const RopeFile *said) {
     if (c->map) put_number("", "chunk", c->chunk);  // of dca, which no header has
 }
 
+// Which layers slide, a 1 for each, and over how many positions; nothing where none does.
+static void put_slides(const RopeFile *said) {
+    const ConfigLayers *layers = &said->layers;
+    if (layers->window == 0) return;
+    put_number("", "window", layers->window);
+    fputs(", \"slides\": [", stdout);
+    for (int i = 0; i < layers->n; i++)
+        printf("%s%d", i ? ", " : "", layers->kinds[i] == KIND_SLIDING);
+    putchar(']');
+}
+
 // What is worth a warning, a line each, in the words of --explain.
 static void put_remarks(const RopeFile *said) {
     fputs("\"remarks\": [", stdout);
@@ -97,6 +108,7 @@ bool print_fields(Job *job, Error *err) {
     put_string("inside", said->inside);
     put_method("", &rope);
     put_rest(said);
+    put_slides(said);
     if (said->by_layer) put_method("sliding_", &said->sliding);
     puts("}");
     return true;

@@ -60,8 +60,11 @@ bool plan_for_job(const Job *job, const RopeSettings *settings, const RopeConfig
     const RopeFile *said = job->said;
     int positions = positions_of(job);
     int window = said_window(job->model, said);
-    if (!settings_resolve(settings, start, model_window(job->model), positions, plan, err))
-        return false;
+    // Without a model the full layers' window is of interest where all layers turn alike.
+    const int own = job->model->layers       ? model_window(job->model)
+                    : job->kinds.own_sliding ? 0
+                                             : window;
+    if (!settings_resolve(settings, start, own, positions, plan, err)) return false;
     if (job->kinds.own_sliding &&
         !settings_resolve_sliding(settings, &job->options->asked_sliding, &said->sliding, window,
                                   positions, plan, err))

@@ -150,10 +150,27 @@ Model model_as_said(const Model *model, const RopeFile *said, struct ModelExtra 
     return copy;
 }
 
+// Those of a config whose layers turn alike, and of which some slide, or all.
+static LayerKinds kinds_of_alike(const RopeFile *said) {
+    const ConfigLayers *layers = &said->layers;
+    const LayersAtRest *rest = &said->at_rest;
+    LayerKinds kinds = {.is_there = {layers->n_of[KIND_FULL] > 0, !layers->n_of[KIND_FULL]}};
+    kinds.turns[LAYERS_SLIDING] = !layers->n;  // then all slide
+    for (int i = 0, k = 0; i < layers->n; i++) {
+        const int kind = layers->kinds[i] == KIND_SLIDING ? LAYERS_SLIDING : LAYERS_FULL;
+        const bool is_at_rest = k < rest->n && rest->layers[k] == i;
+        k += is_at_rest;
+        kinds.is_there[kind] = true;
+        kinds.turns[kind] = kinds.turns[kind] || !is_at_rest;
+    }
+    return kinds;
+}
+
 LayerKinds kinds_of_layers(const Model *model, const RopeFile *said) {
     const ModelConfig *c = &model->config;
     if (!model->layers) {
         const ConfigLayers *layers = &said->layers;
+        if (layers->is_alike && layers->window > 0) return kinds_of_alike(said);
         bool has_full = !said->by_layer || layers_have(layers, KIND_FULL);
         return (LayerKinds){
             .is_there = {has_full, said->by_layer},
@@ -179,5 +196,5 @@ int said_context(const RopeFile *said) {
 
 int said_window(const Model *model, const RopeFile *said) {
     if (model->layers) return model->config.extra->attention.window;
-    return said->by_layer ? said->layers.window : 0;
+    return said->by_layer || said->layers.is_alike ? said->layers.window : 0;
 }

@@ -313,6 +313,8 @@ static void print_all_notes(Table *t, const LayerKind *kinds, int n) {
     }
     print_notes(t, &kinds[0].notes, NULL, kinds[0].name);
     if (n > 1 && kinds[1].turns) print_notes(t, &kinds[1].notes, &kinds[0].notes, kinds[1].name);
+    if (n > 1 && !kinds[1].turns && kinds[1].rope.window > 0)
+        table_note_number(t, "window_sliding", "%d", kinds[1].rope.window);
     for (int i = 0; i < n; i++)
         if (!kinds[i].turns) table_note(t, kinds[i].name, "no RoPE: queries and keys do not turn");
 }
@@ -373,20 +375,27 @@ bool explain(Job *job, Error *err) {
     Table t = table_open(job->form);
     int n = fill_kinds(job, kinds);
     char columns[120] = "";
-    if (n > 1) add_name(columns, sizeof columns, "\t", "layers");
+    // Where both kinds turn by the same settings, the pairs are told once.
+    const bool are_one = !job->kinds.own_sliding && kinds[0].turns && kinds[n - 1].turns;
+    const bool are_two = n > 1 && !are_one;
+    if (are_two) add_name(columns, sizeof columns, "\t", "layers");
     add_name(columns, sizeof columns, "\t",
              "pair\tinv_freq\twavelength\tturns\tramp\tscaled_inv_freq\tscaled_wavelength");
     print_all_notes(&t, kinds, n);
     note_layers(&t, &job->said->layers);
+    if (job->said->directions[0]) table_note(&t, "directions", "%s", job->said->directions);
     note_still(&t, job);
     note_model(&t, job);
     table_columns(&t, as_list, columns);
-    for (const LayerKind *k = kinds; k < kinds + n; k++)
-        if (k->turns) print_pairs(&t, k, n > 1);
+    const LayerKind *first = kinds, *end = kinds + n;
+    while (first < end && !first->turns) first++;
+    if (!are_two && first < end) end = first + 1;
+    for (const LayerKind *k = first; k < end; k++)
+        if (k->turns) print_pairs(&t, k, are_two);
     table_end(&t);
-    for (const LayerKind *k = kinds; k < kinds + n; k++)
+    for (const LayerKind *k = first; k < end; k++)
         if (k->turns && (job->options->plot || isatty(STDERR_FILENO)))
-            plot_pairs(n > 1 ? k->name : NULL, job, k, t.width < 76 ? 24 : MOST_WIDE);
+            plot_pairs(are_two ? k->name : NULL, job, k, t.width < 76 ? 24 : MOST_WIDE);
     free(kinds);
     return true;
 }

@@ -55,12 +55,16 @@ static void print_reading(Table *t, const Reading *r, int length) {
 }
 
 // What is said of all engines, above the rows.
-static void print_notes_of_all(Table *t, const Reading *reference, int length) {
+static void print_notes_of_all(Table *t, const RopeFile *said, const Reading *reference,
+                               int length) {
     table_note_number(t, "length", "%d", length);
     table_note(t, "facts_of", "%s", ENGINES_DATE);
     table_note(t, "reference", "%s", is_read(reference) ? reference->engine : "none");
     note_layers(t, &reference->layers);
-    if (reference->by_layer) table_note_number(t, "window_sliding", "%d", reference->layers.window);
+    const ConfigLayers *layers = &reference->layers;
+    if (layers->window > 0 && (!layers->n || layers->n_of[KIND_SLIDING] > 0))
+        table_note_number(t, "window_sliding", "%d", layers->window);
+    if (said->directions[0]) table_note(t, "directions", "%s", said->directions);
     if (!reference->has_rope)
         table_note(t, kind_names[reference->kind], "no RoPE: queries and keys do not turn");
 }
@@ -100,7 +104,7 @@ bool show_engines(Job *job, Error *err) {
     Readings *readings = readings_of(&what, list, length, err);
     if (!readings) return false;
     Table t = table_open(job->form);
-    print_notes_of_all(&t, readings->reference, length);
+    print_notes_of_all(&t, job->said, readings->reference, length);
     if (is_refused && !t.eyes) table_note(&t, "refused_here", "%s", job->said->refused);
     note_raised(&t, &what, list, length, readings);
     name_columns(&t, readings->of[0].by_layer);

@@ -40,6 +40,10 @@ FAMILY_WORDS = (
     ('bare_full', lambda f: f.layers.without_rope.startswith('full'), 'full layers have no RoPE'),
     ('needs_window', lambda f: f.layers.without_rope == 'full' and not f.layers.thetas,
      'a window of null is refused, also where all layers are full'),
+    ('both_ways', lambda f: f.layers.both_ways in ('read', 'halved'),
+     'queries see later positions, too, if use_bidirectional_attention says so'),
+    ('halves_window', lambda f: f.layers.both_ways == 'halved', 'a window then has half its width on either side'),
+    ('encoder', lambda f: f.layers.both_ways == 'always', 'queries always see later positions, too'),
     # Heads.
     ('latent', lambda f: bool(f.latent), 'latent attention: a part of each head is at rest, and another turns'),
     ('null_head', lambda f: f.keys.null_head, "a head_dim of null is the model's width by its heads"),
@@ -118,6 +122,9 @@ DOES_WORDS = {
     'class_below': "transformers' own class is used",
     'reads_factor': "yarn's attention_factor counts",
     'shifted': 'a release passes its arguments one place off'}
+# The rules of layers that turn alike, by which some or all slide.
+SLIDES = {'all_slide': 'ALL', 'all_by_flag': 'ALL_BY_FLAG', 'by_flag': 'SOME_BY_FLAG', 'odd_by_flag': 'ODD_BY_FLAG',
+          'later': 'LATER', 'listed': 'LISTED'}
 # What engines do otherwise.
 KNOWN = {'theta', 'refuses', 'known', 'before', 'one_block_before', 'block', 'does'}
 
@@ -193,10 +200,15 @@ def family_text(family):
     layer_keys = [*family.keys.by_layer, *(['rope_interleave'] if family.latent == 'interleave' else [])]
     texts = {'longer_key': family.keys.longer, 'head_key': family.keys.head, 'thetas_key': thetas,
              'rotary_key': rope.rotary_key, 'only_key': rope.only_key, 'period_key': layers.period_key,
+             'earlier_key': layers.earlier_key,
              'zeros_key': ' '.join(zeros), 'indexes_key': listed, 'other_words': others,
              'full_words': ' '.join(layers.full_words), 'layer_keys': ' '.join(layer_keys)}
     members = [quoted(family.model_type), quoted(family.architecture)]
     members += ['.%s = %s' % (name, number(value)) for name, value in numbers.items() if value]
+    if layers.rule in SLIDES:
+        members.append('.slides = SLIDES_' + SLIDES[layers.rule])
+        members += ['.%s = %s' % (name, number(default(key))) for name, key in (
+            ('alike_window', 'sliding_window'), ('max_window_layers', 'max_window_layers')) if default(key)]
     members += ['.%s = %s' % (name, quoted(text)) for name, text in texts.items() if text]
     for name, by_kind in ('theta_keys', rope.theta_keys), ('block_names', rope.blocks):
         if by_kind:
