@@ -160,7 +160,7 @@ def score_merges(model, vocab, merges, tokens):
         for i in range(1, len(text)):
             a, b = text[:i], text[i:]
             if (a, b) not in listed and all((len(x) == 1 or x in order) and not cut_out(x) for x in (a, b)):
-                refuse('%.40r and %.40r are no merge, but make a token', a, b)
+                refuse('%.40r and %.40r are not a merge, but make a token', a, b)
 
 
 def is_run(text):

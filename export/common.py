@@ -60,7 +60,9 @@ class Keys:
         return Keys(self.job, self.path, values, inside)
 
     def refuse(self, key: str, expected: str) -> NoReturn:
-        found = named(self.values[key], self.path, key) if key in self.values else 'nothing'
+        if key not in self.values:
+            raise Problem(self.path, '%s%s is missing (expected %s)' % (self.inside, key, expected))
+        found = named(self.values[key], self.path, key)
         raise Problem(self.path, '%s%s cannot be used (found %s, expected %s)' % (self.inside, key, found, expected))
 
     def get(self, key: str, good: Callable[[Any], Any], expected: str, default: Any = REFUSED,

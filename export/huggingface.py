@@ -9,7 +9,7 @@ from typing import Dict
 from .common import Job, Problem, read_json
 from .config import read_config
 from .families import Family
-from .inputs import adapter_alone, adapter_in
+from .inputs import adapter_alone, adapter_in, own_weights
 from .kinds import altup, expert_tensors, latent, state_tensors
 from .model import XIELU, Feature, Model
 from .names import names_in
@@ -148,6 +148,11 @@ def read_weights(job, folder):
         kind = 'model.safetensors' if shards[0].endswith('.safetensors') else 'pytorch_model.bin'
         raise Problem(folder, 'has shards of weights and no index (found %s; expected %s.index.json beside them, which '
                               'is published with them)' % (shards[0], kind))
+    own = own_weights(folder)
+    if own:
+        raise Problem(folder, "holds weights in Mistral's or Meta's own form (%s), which is not read (expected "
+                              'model.safetensors as it is published for Hugging Face, whole or in shards with its '
+                              '.index.json)' % own)
     raise Problem(folder, 'holds no weights (expected model.safetensors or pytorch_model.bin, or one of them in shards '
                           'with its .index.json)')
 

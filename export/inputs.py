@@ -13,9 +13,11 @@ from .header import version_of
 SETTINGS = 'config.json'
 WEIGHTS = '.safetensors', '.bin', '.pth', '.pt'
 TOKENIZERS = 'tokenizer.json', 'tokenizer.model'
+OWN_WEIGHTS = r'consolidated(\.\d+)?\.(safetensors|pth)'
 ADAPTER = r'adapter_(config\.json|model.*\.(safetensors|bin))'  # what the PEFT library adds to a model's weights
-GGUF, TENSORS, MODEL, LLAMA2C, READY, TOKENIZER, JSON = (
-    'a GGUF file', 'weights alone', 'a model.bin', 'a model of llama2.c', 'a tokenizer.bin', 'a tokenizer', 'settings')
+GGUF, TENSORS, MODEL, LLAMA2C, READY, TOKENIZER, JSON, PLAIN = (
+    'a GGUF file', 'weights alone', 'a model.bin', 'a model of llama2.c', 'a tokenizer.bin', 'a tokenizer', 'settings',
+    'a text')
 
 
 def kind_of(job: Job, path: str) -> Optional[str]:
@@ -39,7 +41,14 @@ def kind_of(job: Job, path: str) -> Optional[str]:
         return TOKENIZER
     if path.endswith('tokenizer.bin') or b'TKT1' in end:
         return READY
-    return JSON if start.lstrip()[:1] == b'{' else None
+    if start.lstrip()[:1] == b'{':
+        return JSON
+    return PLAIN if is_text(start) else None
+
+
+def is_text(start: bytes) -> bool:
+    """Whether a file begins as a text does: one of llama2.c's version 0 has zeros there."""
+    return len(start) >= 16 and all(byte >= 32 or byte in b'\t\n\f\r' for byte in start)
 
 
 def command(*words):
@@ -71,6 +80,11 @@ def adapter_alone(job: Job, folder: str) -> str:
             % (adapter_in(folder), ', %s' % base if base and isinstance(base, str) else ''))
 
 
+def own_weights(folder: str) -> Optional[str]:
+    """A file of weights in Mistral's or Meta's own form in a folder, or None."""
+    return next((name for name in sorted(os.listdir(folder)) if re.fullmatch(OWN_WEIGHTS, name)), None)
+
+
 def without_settings(job, folder, out):
     """A folder that is no checkpoint: why, and what to do about it."""
     if adapter_in(folder):
@@ -79,16 +93,17 @@ def without_settings(job, folder, out):
     models = [name for name in names if name.endswith('.gguf')]
     weights = [name for name in names if name.endswith(WEIGHTS) and not name.endswith('tokenizer.bin')]
     if models:
-        return 'is no checkpoint, but holds GGUF (%s%s): %s' % (
+        return 'is not a checkpoint, but holds GGUF (%s%s): %s' % (
             models[0], ' and %d more' % len(models[1:]) if models[1:] else '',
             command(os.path.join(folder, models[0]), out))
-    if 'params.json' in names:
-        return ("is a checkpoint in Meta's or Mistral's own form (params.json), which version 5.0 does not read any "
-                'more: get it as Hugging Face has it, with a config.json')
+    own = 'params.json' if 'params.json' in names else own_weights(folder)
+    if own:
+        return ("is a checkpoint in Meta's or Mistral's own form (%s), which is not read since version 5.0: get it as "
+                'Hugging Face has it, with a config.json' % own)
     if weights:
         return ('holds weights (%s), and no config.json that says what they are: get that from where they come from, '
                 'then %s' % (weights[0], command(folder, out)))
-    return 'is no checkpoint (expected a folder with config.json, or a file)'
+    return 'is not a checkpoint (expected a folder with config.json, or a file)'
 
 
 def check_source(job: Job, path: str, out: str, tokenizer_out: str) -> None:
@@ -106,6 +121,9 @@ def check_source(job: Job, path: str, out: str, tokenizer_out: str) -> None:
             PROGRAM, command(path, 'OUT.gguf')))
     if kind == READY:
         raise Problem(path, 'is a tokenizer.bin already, for %s -z %s' % (PROGRAM, shlex.quote(path)))
+    if kind == PLAIN:
+        raise Problem(path, 'is a text, not a model file (expected a folder with config.json, a GGUF file or a .bin of '
+                      'llama2.c)')
     if kind == TOKENIZER:
         raise Problem(path, 'is a tokenizer: ' + command('--tokenizer', path, tokenizer_out))
     if kind in (TENSORS, JSON):
@@ -123,8 +141,8 @@ def check_model(job: Job, path: str, out: str) -> None:
         return
     source = folder_of(path) if kind not in ('a folder', GGUF) else path
     if source is not path and not has_settings(source):
-        raise Problem(path, 'is no model.bin (expected one to make %s of)' % out)
-    raise Problem(path, '%s %s, no model.bin: %s first' % (
+        raise Problem(path, 'is not a model.bin (expected one to make %s of)' % out)
+    raise Problem(path, '%s %s, not a model.bin: %s first' % (
         'holds' if kind in (TENSORS, JSON) else 'is', kind, command(source, 'model.bin')))
 
 
@@ -140,5 +158,5 @@ def check_tokenizer(job: Job, path: str, out: str) -> None:
     if kind == READY:
         raise Problem(path, 'is a tokenizer.bin already, for %s -z %s' % (PROGRAM, shlex.quote(path)))
     if kind in (TENSORS, MODEL, LLAMA2C):
-        raise Problem(path, '%s %s, no tokenizer (expected tokenizer.json, tokenizer.model or a file of tiktoken)' % (
+        raise Problem(path, '%s %s, not a tokenizer (expected tokenizer.json, tokenizer.model or a file of tiktoken)' % (
             'holds' if kind == TENSORS else 'is', kind))

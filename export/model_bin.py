@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from math import prod
 from typing import Callable, Dict, Iterator, List
 
-from .common import NUMBER_LIMIT, PROGRAM, RUN, Job, Keys, Problem, is_number, size_of
+from .common import ENCODINGS, NUMBER_LIMIT, PROGRAM, RUN, Job, Keys, Problem, is_number, size_of
 from .header import BYTES, FIELDS, LAST_TOKEN, NEWEST, OLDEST, repacked, unpacked, version_of
 from .kinds import altup, gaussian_topk
 from .llama2c import read_llama2c
@@ -199,6 +199,9 @@ def read_header(header):
     if values['sliding_rope']:
         header.number('sliding_theta', above=1.0)
         header.get('sliding_method', lambda v: v != LONGROPE, '0 to 5 or 7: longrope has one pair of lists')
+    if 0 < values['encoding'] < len(ENCODINGS):
+        raise Problem(header.path, 'knows positions by its encoding %s, which cannot be exported (only RoPE can)'
+                      % ENCODINGS[values['encoding']])
     for field, name in (('encoding', 'rope'), ('encoding_rows', 'none'), ('unscaled_positions', 'none')):
         header.get(field, lambda v: v == 0, '0, %s: others have no place in other formats' % name)
     turning = values['rotary_dim'] or values['head_dim']

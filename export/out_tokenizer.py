@@ -38,8 +38,8 @@ def spellings(path, tokenizer):
         data, _, kind = tokens[id]
         texts[id] = next((text for text in choices(id, data, kind) if text and text not in seen), None)
         if texts[id] is None:
-            raise Problem(path, 'has a token %d that cannot be carried out (found %s, which is no text or another '
-                          'token, too; --no-tokenizer leaves the tokenizer out)' % (id, shown(data)))
+            raise Problem(path, 'has a token %d that cannot be carried out (found %s, which is not text, or is '
+                          'another token, too; --no-tokenizer leaves the tokenizer out)' % (id, shown(data)))
         seen.add(texts[id])
     return texts
 
@@ -161,7 +161,7 @@ def merges_of(path, tokens, texts):
         twin = made_at.setdefault(normal[text], text) if found else text
         if lone or twin != text and not (len(set(text)) == 1 and set(text) == set(twin)):
             raise Problem(path, 'has a tokenizer that tokenizer.json cannot say: token %r %s (--no-tokenizer leaves it '
-                          'out)' % (text[:40], 'is made of %r, which is no token' % lone if lone else
+                          'out)' % (text[:40], 'is made of %r, which is not a token' % lone if lone else
                                     'scores as %r does' % twin[:40]))
         merges += found
     return merges

@@ -18,12 +18,17 @@ from .tokenizer_json import read_tokenizer_json
 
 
 KIMIS = 'tiktoken.model'  # which folders of Kimi have in place of tokenizer.json
+TEKKEN = 'tekken.json'  # which Mistral's own library reads
+OF_TEKKEN = ("is a tokenizer in Mistral's own form, which is not read (expected the tokenizer.json or tokenizer.model of "
+             'the same model beside it, as it is published for Hugging Face)')
 BYTE_SPELLING = re.compile(rb'<0x[0-9A-F]{2}>')
 
 
 def read_tokenizer(job: Job, path: str) -> Tokenizer:
     """The tokenizer of a file, told by its first bytes: tokens as [text, score, type], and the trailer's fields."""
     start = read_small(job, path)[:4096]
+    if os.path.basename(path) == TEKKEN:
+        raise Problem(path, OF_TEKKEN)
     if start.lstrip(b'\xef\xbb\xbf \t\r\n')[:1] == b'{' or path.endswith('.json'):
         return read_tokenizer_json(job, path)
     if re.match(rb'[A-Za-z0-9+/]+=* [0-9]+\r?\n', start):  # tiktoken's: a token in base64 and its rank
@@ -52,6 +57,8 @@ def read_folder_tokenizer(job: Job, folder: str, model: Model) -> Optional[Token
              if os.path.exists(os.path.join(folder, name))]
     if found[1:] and takes_spaces(job, folder):
         del found[0]
+    if not found and os.path.exists(os.path.join(folder, TEKKEN)):
+        raise Problem(os.path.join(folder, TEKKEN), OF_TEKKEN)
     if not found:
         job.note('no tokenizer written, since %s has no tokenizer.model or tokenizer.json' % folder)
         return None

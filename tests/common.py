@@ -306,11 +306,16 @@ def screen(seen):
     return lines
 
 
+def says(told, words):
+    """Whether a message has these words; that a key cannot be used is said of one that is missing by that word."""
+    return words in told or words.replace(' cannot be used', ' is missing') in told
+
+
 def one_line(result, status, what, *words, who='run'):
     """The program refused: its status, one line `run: ...` with all the words, and nothing on standard output. who: the name
     of another program."""
     line = result.err.startswith(who + ': ') and result.err.count('\n') == 1 and result.err.endswith('\n')
-    missing = [word for word in words if word not in result.err]
+    missing = [word for word in words if not says(result.err, word)]
     check(result.status == status and line and not missing and not result.raw, what,
           '%r, expected status %d and %s' % (result, status, words))
 

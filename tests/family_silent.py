@@ -26,7 +26,7 @@ SILENT = {
         BY_SIGMOIDS, rotary_dim=64, layers=[DENSE] + [0] * 7, qk_norm=1, attention_gate=3, n_experts=256,
         n_experts_used=8, expert_hidden_dim=512, shared_hidden_dim=512)),
     'mimo_v2_flash': (131072, 8, 192, 5e6, 1e-5, 1, [], dict(
-        BY_SIGMOIDS, sliding_window=128, sliding_theta=1e4, rotary_dim=64, value_dim=128, value_scale=0.707,
+        BY_SIGMOIDS, sliding_window=129, sliding_theta=1e4, rotary_dim=64, value_dim=128, value_scale=0.707,
         layers=[(SEES_ALL + WITHOUT_SINKS if i in FULL_OF_MIMO else TURNS) + DENSE * (i == 0) for i in range(8)],
         shapes=[(32, 4 if i in FULL_OF_MIMO else 8, 192, 16, i) for i in range(8)], attention_sinks=1, n_experts=256,
         n_experts_used=8, expert_hidden_dim=2048)),

@@ -277,7 +277,7 @@ def test_unsaid_original():
     that was made of it, and by its quantized copy. Not where other settings are tried, nor once the length is said."""
     def warned(*options):
         result = run(*options[:1], '--check', '--settings', '-n', 512, *options[1:])
-        lines = [line for line in result.err.splitlines() if "YaRN's block in the " in line]
+        lines = [line for line in result.err.splitlines() if 'no original_max_position_embeddings' in line]
         check(len(lines) < 2, 'one warning', result.err)
         return lines[0] if lines else ''
     folder, unsaid, copy, again, back = map(in_work, ('unsaid/', 'unsaid.bin', 'unsaid-q8.bin', 'again/', 'again.bin'))
@@ -289,10 +289,13 @@ def test_unsaid_original():
     write(path, json.dumps(dict(values, rope_parameters=block)))
     export(folder, unsaid)
     good(unsaid, '--quantize', 'q8', copy)
-    for what, options in (('config', (MODEL, '--rope-config', path)), ('model', (unsaid,)), ('model', (copy,))):
+    for what, options in (('rope_parameters has no original_max_position_embeddings, nor is there one beside it',
+                           (MODEL, '--rope-config', path)),
+                          ("YaRN's block in the model has no original_max_position_embeddings", (unsaid,)),
+                          ("YaRN's block in the model has no original_max_position_embeddings", (copy,))):
         found = warned(*options)
-        check("the %s has no original_max_position_embeddings: it counts from max_position_embeddings, 512; llama.cpp, "
-              'ik_llama.cpp and ExLlamaV2 refuse' % what in found, 'the unsaid length, %s' % (options,), found)
+        check(what + ': it counts from max_position_embeddings, 512; llama.cpp, ik_llama.cpp and ExLlamaV2 refuse' in found,
+              'the unsaid length, %s' % (options,), found)
     export(unsaid, again)  # which names it
     export(again, back)
     write(path, json.dumps(dict(values, rope_parameters=dict(block, original_max_position_embeddings=512))))

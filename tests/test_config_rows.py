@@ -196,7 +196,7 @@ def compare(found, all_cases):
         elif not page and doors['p'][1:] != doors['x'][1:]:
             differ('the page reads otherwise', doors['p'][1:], doors['x'][1:])
         model = bare(doors['m'][0])
-        is_model_s = 'another model' in model or 'as in the model' in model or 'found nothing' in reason
+        is_model_s = 'another model' in model or 'as in the model' in model or 'is missing' in reason
         if model != reason and not is_model_s:
             differ('--rope-config with a model and --explain', model, reason)
         readings = [each.split('|') for each in doors['e'][2:]]

@@ -82,8 +82,8 @@ def test_no_command():
     for folder, name in ('only safetensors', 'model.safetensors'), ('only bin', 'pytorch_model.bin'):
         told(folder, (name, 'no config.json', "'%s' new.bin" % folder), folder, 'new.bin')
         told(name + ' alone', ('weights alone', 'no config.json'), '%s/%s' % (folder, name), 'new.bin')
-        told(name + ' to out/', ('is no model.bin',), '%s/%s' % (folder, name), 'out/')
-    told('an empty folder', ('is no checkpoint',), 'nothing', 'new.bin')
+        told(name + ' to out/', ('is not a model.bin',), '%s/%s' % (folder, name), 'out/')
+    told('an empty folder', ('is not a checkpoint',), 'nothing', 'new.bin')
     told('an empty folder as a tokenizer', ('no tokenizer.json or tokenizer.model',), '--tokenizer', 'nothing', 'x.bin')
     told('nothing', ('no such file or folder',), 'not there', 'new.bin')
     told('a device', ('neither a file nor a folder',), '/dev/null', 'new.bin')
@@ -91,8 +91,32 @@ def test_no_command():
     told('a model.bin', ('is a model.bin already', 'own.bin OUT.gguf'), 'own.bin', 'new.bin')
     told('a tokenizer.bin', ('is a tokenizer.bin already', '-z own.tokenizer.bin'), 'own.tokenizer.bin', 'new.bin')
     told('a tokenizer.bin again', ('is a tokenizer.bin already',), '--tokenizer', 'own.tokenizer.bin', 'new.bin')
-    told('a model as a tokenizer', ('a model.bin, no tokenizer',), '--tokenizer', 'own.bin', 'new.bin')
-    told('weights as a tokenizer', ('weights alone, no tokenizer',), '--tokenizer', 'a folder/model.safetensors', 'x')
+    told('a model as a tokenizer', ('a model.bin, not a tokenizer',), '--tokenizer', 'own.bin', 'new.bin')
+    told('weights as a tokenizer', ('weights alone, not a tokenizer',), '--tokenizer', 'a folder/model.safetensors', 'x')
+
+
+def test_own_forms():
+    """What Mistral publishes in a form of its own is named, with what is expected instead."""
+    for name in 'tekken', 'consolidated', 'nothing but consolidated':
+        os.mkdir(in_work(name))
+    for name in os.listdir(in_work('a folder')):
+        if name not in ('tokenizer.json', 'tokenizer.model', 'tokenizer_config.json', 'consolidated.00.pth'):
+            shutil.copy(in_work('a folder/' + name), in_work('tekken'))
+    write(in_work('tekken/tekken.json'), '{"config": {}, "vocab": [], "special_tokens": []}')
+    done = export(in_work('tekken'), in_work('tekken.bin'))
+    check(done.returncode == 0 and 'warning: no tokenizer written: ' in done.stderr and all(
+        word in done.stderr for word in ('tekken/tekken.json', "Mistral's own form", 'tokenizer.json')), 'tekken.json alone', done)
+    told('tekken.json', ("Mistral's own form", 'expected the tokenizer.json'), '--tokenizer', 'tekken/tekken.json', 'x.bin')
+    shutil.copy(in_work('a folder/config.json'), in_work('consolidated'))
+    for folder in 'consolidated', 'nothing but consolidated':
+        shutil.copy(in_work('a folder/model.safetensors'), in_work(folder + '/consolidated.safetensors'))
+    told('consolidated.safetensors', ("own form (consolidated.safetensors)", 'expected model.safetensors'), 'consolidated',
+         'new.bin')
+    told('no config.json either', ("own form (consolidated.safetensors)", 'with a config.json'), 'nothing but consolidated',
+         'new.bin')
+    write(in_work('words.txt'), 'It was a fine morning, and nobody was up.\n')
+    told('a text', ('is a text, not a model file', 'config.json'), 'words.txt', 'new.bin')
+    told('a text to out/', ('is not a model.bin',), 'words.txt', 'out/')
 
 
 def test_adapters():

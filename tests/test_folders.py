@@ -9,7 +9,7 @@ import struct
 
 import kept
 from common import (ENGINES, case, check, close, in_work, main, perplexity, random_ids, random_weights, read,
-                    read_model, takes_long, write)
+                    read_model, says, takes_long, write)
 from folders import (as_float32, export, folder_of, gguf_of, header_of, hf_tensors, meaning_of, read_safetensors, rows,
                      settings_of, sliding_name, tensors_of_row, write_folder)
 from readings import exporter_says
@@ -192,7 +192,7 @@ def test_refused():
     for row in rows('refused'):
         with case(row['name']):
             found, problem, *_ = exporter_says(json.dumps(settings_of(row)))
-            check(not found and row['refused'] + ' cannot be used' in problem and '\n' not in problem, row['name'],
+            check(not found and says(problem, row['refused'] + ' cannot be used') and '\n' not in problem, row['name'],
                   problem)
     weights = {}
     for row in rows('refused_gguf'):

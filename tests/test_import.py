@@ -372,7 +372,9 @@ def test_refused():
             env={'PATH': folder})
     refused(folder, 'a python3 that ends without a word', ['without a word'], 'tiny one.gguf', '-i', 'a',
             env={'PATH': fake_python(folder, 'exit 1')})
+    # Python before 3.12.9 leaves half of a .pyc file where there is no room.
     refused(folder, 'no room', ['model.bin', 'cannot be written'], 'tiny one.gguf', '-i', 'a',
+            env={'PYTHONDONTWRITEBYTECODE': '1'},
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
     write(os.path.join(folder, 'file'), '')
     refused(folder, 'a cache that is a file', ['file/rope.c', 'XDG_CACHE_HOME'], 'tiny one.gguf', '-i', 'a', cache='file')

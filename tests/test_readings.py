@@ -7,7 +7,7 @@ import math
 import os
 import re
 
-from common import METHODS, ROOT, case, check, close, main, one_line, run, table, tiny_model
+from common import METHODS, ROOT, case, check, close, main, one_line, run, says, table, tiny_model
 from readings import FAMILIES, FULL, SLIDING, base, config_of, exporter_says, reading, rows, saved, turning
 
 WITHOUT_ROPE, TURNS_AS_SLIDING = 2, 4
@@ -95,7 +95,7 @@ def export(row, path):
     """The exporter: a header's fields, refusals, remarks."""
     found, problem, notes, warned = exporter_says(row['text'] if 'text' in row else config_of(row))
     if 'refused' in row:
-        check(not found and all(words in problem for words in refusal(row)) and '\n' not in problem,
+        check(not found and all(says(problem, words) for words in refusal(row)) and '\n' not in problem,
               'the exporter refuses it: ' + row['name'], problem or found)
         return None
     if not check(found, 'the exporter takes it: ' + row['name'], problem):

@@ -171,7 +171,7 @@ ROWS = {
     'pasted-text/dict.txt': dict(means='a single quote, as Python has it'),
     'printed.txt': dict(means='found Qwen2Config, as print shows a config'),
     'pasted-text/print.txt': dict(means='found LlamaConfig, as print shows a config'),
-    'escapes.txt': dict(head=128, means=yarn(2, 4096, 5e5), says=['a byte order mark is no JSON'],
+    'escapes.txt': dict(head=128, means=yarn(2, 4096, 5e5), says=['a byte order mark is not JSON'],
                         engines={'hf5': ('refused', 'JSONDecodeError')}),
     # releases of engines
     'newest-layout.json': dict(head=128, means=yarn(2, 16384, 1e6), engines={
@@ -316,7 +316,7 @@ def test_exporter():
         is_told = values and 'twice' not in name  # which json.loads does not keep
         reason, warnings, _ = by_exporter(json.dumps(sized(values)) if is_told else text)
         kind = row['means']
-        if 'a family that is run' in reason or 'found nothing' in reason:  # which --explain does without
+        if 'a family that is run' in reason or 'is missing' in reason:  # which --explain does without
             check(not isinstance(kind, str) or kind == STILL, 'the exporter knows no such family: ' + name, reason)
             continue
         if isinstance(kind, str):
@@ -454,6 +454,62 @@ def test_reported():
 def test_own():
     check(set(os.listdir(OWN)) == {name for name in ROWS if '/' not in name}, 'each own input has its row',
           os.listdir(OWN))
+
+
+SIZES = dict(model_type='llama', hidden_size=512, num_attention_heads=8, num_hidden_layers=2, max_position_embeddings=2048)
+
+
+def of(**more):
+    return write(in_work('config.json'), json.dumps({**SIZES, **more}))
+
+
+def test_factor_of_zero():
+    """A form's 0 for `auto`, and less: refused here by its key; transformers loads it with a warning, and its rows say
+    so, without numbers; nobody is said to miss the key."""
+    for factor in 0, 0.0, -2.0:
+        for kind in 'linear', 'dynamic', 'yarn':
+            path = of(rope_scaling={'rope_type': kind, 'factor': factor})
+            done = run('--engines', '--tsv', '--rope-config', path)
+            rows = {row['engine']: row for row in table(done.out)[2]}
+            for name in 'hf5', 'hf4':
+                check(rows[name]['verdict'] == 'taken' and 'loaded with a warning' in rows[name]['note'] and
+                      rows[name]['scale'] == '-', '%s, %s: %s' % (kind, factor, name), rows[name])
+            check(done.status == 1 and not any('KeyError: factor' in row['note'] for row in rows.values()), 'the others', done.out)
+            check(json.loads(run('--engines', '--json', '--rope-config', path).out)['rows'][0]['scale'] is None, 'JSON')
+            done = run('--engines', '--reading', 'hf5', '--rope-config', path)
+            check(done.status == 2 or 'hf5' not in done.err, '--reading', done)
+            said = run('--explain', '--reading', 'hf5', '--rope-config', path)
+            check(said.status == 2 and said.err.count('\n') == 1, 'no plan is made of it', said)
+
+
+def test_other_names():
+    """LitGPT's names, and what another library calls a key that is missing; a missing key is said to be missing."""
+    lit = dict(name='x', block_size=4096, n_layer=2, n_head=4, n_embd=64, head_size=16, rope_base=500000)
+    for more in {}, {'rope_condense_ratio': 4}, {'rope_adjustments': {'factor': 32.0}}:
+        path = write(in_work('lit.json'), json.dumps({**lit, **more}))
+        for option in '--explain', '--engines', '--fields':
+            done = run(option, '--rope-config', path)
+            said = done.err + done.out
+            check(done.status == 2 and all(word in said for word in (
+                'LitGPT', 'rope_base is rope_theta', 'rope_condense_ratio', 'rope_adjustments', 'expected a config.json')),
+                  'LitGPT: ' + option, said)
+    beside = run('--explain', '--rope-config', of(rope_base=5e5, rope_condense_ratio=4, rope_adjustments={'factor': 2.0}))
+    check(all(word in beside.err for word in ('rope_base means nothing', 'did you mean rope_theta', 'rope_condense_ratio',
+                                              'rope_adjustments')), 'beside a model_type', beside.err)
+    for left_out, words in (('hidden_size', 'hidden_size is missing (expected a whole number from 1'),
+                            ('num_attention_heads', 'num_attention_heads is missing (expected a whole number from 1')):
+        config = {key: value for key, value in SIZES.items() if key != left_out}
+        done = run('--explain', '--rope-config', write(in_work('config.json'), json.dumps(config)))
+        check(done.status == 2 and words in done.err, 'missing: ' + left_out, done.err)
+    config = {**{key: value for key, value in SIZES.items() if key != 'hidden_size'}, 'n_embd': 512}
+    done = run('--explain', '--rope-config', write(in_work('config.json'), json.dumps(config)))
+    check("n_embd is another library's name of it" in done.err, 'under another name', done.err)
+
+
+def test_warned_once():
+    """--check --settings of a YaRN without an original length."""
+    done = run('--check', '--settings', '--rope-config', of(rope_theta=1e4, rope_scaling={'rope_type': 'yarn', 'factor': 4.0}))
+    check(done.err.count('no original_max_position_embeddings') == 1, 'one warning', done.err)
 
 
 if __name__ == '__main__':

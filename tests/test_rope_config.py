@@ -246,7 +246,7 @@ def test_no_json():
         path = saved(text)
         mended = 'line %d: %s' % (line, what)
         result = good('--explain', '--rope-config', path)
-        words = '%s is no JSON: it is left out here, and all nine engines refuse the file\n' % mended
+        words = '%s is not JSON: it is left out here, and all nine engines refuse the file\n' % mended
         check(result.err == 'run: warning: %s: %s' % (path, words) and (result.out == expected or 'linear' in text),
               'mended: %r' % text[-30:], result)
         result = run('--engines', '--rope-config', path)
@@ -426,7 +426,7 @@ def test_an_escape_in_a_key():
     marked = b'\xef\xbb\xbf' + json.dumps(dict(LLAMA, rope_scaling={'rope_\u0074ype': 'linear', 'factor': 2})).encode()
     marked = marked.replace(b'rope_type', b'rope_\\u0074ype')
     result = good('--explain', '--rope-config', saved(marked))
-    check(table(result.out)[0]['method'] == 'linear' and 'a byte order mark is no JSON' in result.err,
+    check(table(result.out)[0]['method'] == 'linear' and 'a byte order mark is not JSON' in result.err,
           'an escape in a key, and a byte order mark', result)
 
 

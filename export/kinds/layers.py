@@ -50,6 +50,8 @@ def all_slide(config, said, family, n_layers):
 def some_slide(config, said, family, n_layers):
     """Those that slide have a window, and some may not turn."""
     slides, window = slides_said(said, n_layers), said.get('window', 0)
+    if not window and SLIDING in (config.values.get('layer_types') or []):
+        config.refuse('layer_types', FULL + ', since there is no window, for each layer')
     still = [False] * n_layers
     if family.layers.without_rope == 'listed':
         given = layers_with_rope(config, n_layers)

@@ -215,13 +215,14 @@ static void warn_of_unsaid(const Job *job) {
     const RopeConfig *said = &job->said->rope;
     const RopeConfig *tried = &job->plans->rope;
     char words[200];
-    if (!job->said->original_unsaid || tried->method != said->method ||
+    const bool is_told = job->said->whole;  // reading the config has warned of it
+    if (is_told || !job->said->original_unsaid || tried->method != said->method ||
         tried->train_ctx != said->train_ctx)
         return;
     rope_config_say_unsaid(said->train_ctx, words, sizeof words);
     fprintf(stderr,
-            "run: warning: YaRN's block in the %s has no original_max_position_embeddings: %s\n",
-            job->said->whole ? "config" : "model", words);
+            "run: warning: YaRN's block in the model has no original_max_position_embeddings: %s\n",
+            words);
 }
 
 // What usually decides all rows, in tokens.

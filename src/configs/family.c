@@ -262,6 +262,8 @@ static int kind_named(const LayerReader *r, const Json *quoted) {
         const bool is_named =
             json_is(quoted, kind_keys[kind]) || json_is(quoted, family_block_name(f, kind));
         if (is_named && (kind == KIND_FULL || may_slide(r))) return kind;
+        // Where all turn alike, that only the window is missing is a matter of running the model.
+        if (is_named && f->slides) return KIND_FULL;
     }
     if (json_is_one_of(quoted, f->full_words)) return KIND_FULL;
     return json_is_one_of(quoted, f->other_words) ? KIND_OTHER : -1;
@@ -441,7 +443,10 @@ static bool alike_layers(LayerReader *r, const Json *list) {
         if (!list) out->kinds[i] = out->window && slides(r, i, before) ? KIND_SLIDING : KIND_FULL;
         out->n_of[out->kinds[i]]++;
     }
-    if (out->n && !out->n_of[KIND_SLIDING]) out->window = 0;
+    // Of layers whose number is not known, only all or none can be told.
+    const bool are_told = out->n ? out->n_of[KIND_SLIDING] > 0
+                                 : f->slides <= SLIDES_ALL_BY_FLAG || f->slides == SLIDES_LISTED;
+    if (!are_told) out->window = 0;
     return true;
 }
 

@@ -19,7 +19,7 @@ typedef uint64_t FamilyWords;
 #define FAMILY_FROM_END ((FamilyWords)1 << 34)  // periods of layers are counted from the last layer
 #define FAMILY_FULL_TOO ((FamilyWords)1 << 35)  // the first layer of all is full, too
 #define FAMILY_FULL_LAST ((FamilyWords)1 << 36)  // so is the last one, whatever a config says
-#define FAMILY_LINEAR ((FamilyWords)1 << 37)     // layers that are not full have linear attention
+#define FAMILY_LINEAR ((FamilyWords)1 << 37)  // layers that are not full have linear attention
 // what lists have after the last layer is not used
 #define FAMILY_CUTS_LISTS ((FamilyWords)1 << 38)
 #define FAMILY_BARE_FULL ((FamilyWords)1 << 39)  // full layers have no RoPE
@@ -86,10 +86,10 @@ typedef uint64_t FamilyWords;
 // What an engine does otherwise with a family than with others.
 // which layers slide is by the family's period, whatever is written
 #define DOES_LAYERS_BY_DEFAULT ((FamilyWords)1 << 31)
-#define DOES_LAYERS_BY_PERIOD ((FamilyWords)1 << 32)   // likewise by the config's period
+#define DOES_LAYERS_BY_PERIOD ((FamilyWords)1 << 32)  // likewise by the config's period
 #define DOES_TAKES_TEXT_CONFIG ((FamilyWords)1 << 33)  // a text_config does not stop it
-#define DOES_TAKES_CHUNKS ((FamilyWords)1 << 34)       // dual_chunk_attention_config
-#define DOES_FULL_PLAIN ((FamilyWords)1 << 35)         // full layers get no block
+#define DOES_TAKES_CHUNKS ((FamilyWords)1 << 34)  // dual_chunk_attention_config
+#define DOES_FULL_PLAIN ((FamilyWords)1 << 35)  // full layers get no block
 // rope_parameters is not read, and rope_scaling is of the full layers
 #define DOES_SCALING_ALONE ((FamilyWords)1 << 36)
 #define DOES_NULL_BLOCK_UNSEEN ((FamilyWords)1 << 37)  // a rope_scaling of null is unverified
@@ -106,16 +106,16 @@ typedef uint64_t FamilyWords;
 #define DOES_NEEDS_THETA ((FamilyWords)1 << 43)  // at the top level
 // a theta and a block of rope_parameters count where there are none beside it
 #define DOES_TAKES_PARAMETERS ((FamilyWords)1 << 44)
-#define DOES_LINEAR_ALONE ((FamilyWords)1 << 45)   // types but linear are unverified
+#define DOES_LINEAR_ALONE ((FamilyWords)1 << 45)  // types but linear are unverified
 #define DOES_LLAMA3_UNSEEN ((FamilyWords)1 << 46)  // llama3 is unverified
-#define DOES_PROPORTIONAL ((FamilyWords)1 << 47)   // it knows the rope_type proportional
+#define DOES_PROPORTIONAL ((FamilyWords)1 << 47)  // it knows the rope_type proportional
 // yarn was converted before others', where the key is `type`
 #define DOES_YARN_BY_TYPE ((FamilyWords)1 << 48)
 // the file tells yarn's betas, and mscale_all_dim, which it must have
 #define DOES_YARN_TOLD ((FamilyWords)1 << 49)
 // by yarn's attention factor, and queries grow one position early
 #define DOES_MULTIPLIES_AGAIN ((FamilyWords)1 << 50)
-#define DOES_THETA_FIXED ((FamilyWords)1 << 51)         // theta is a constant
+#define DOES_THETA_FIXED ((FamilyWords)1 << 51)  // theta is a constant
 #define DOES_SLIDING_BASE_FIXED ((FamilyWords)1 << 52)  // the theta of sliding layers is a constant
 // rope_scaling is of full layers, of which all turns, and the sliding ones are plain
 #define DOES_FLAT_BY_KIND ((FamilyWords)1 << 53)
@@ -132,6 +132,6 @@ typedef uint64_t FamilyWords;
 #define DOES_TELLS_POSITIONS ((FamilyWords)1 << 59)  // its class says how far positions reach
 // some releases have a class of their own for OLMo 3, and some transformers'
 #define DOES_OWN_CLASS ((FamilyWords)1 << 60)
-#define DOES_CLASS_BELOW ((FamilyWords)1 << 61)   // transformers' own class is used
+#define DOES_CLASS_BELOW ((FamilyWords)1 << 61)  // transformers' own class is used
 #define DOES_READS_FACTOR ((FamilyWords)1 << 62)  // yarn's attention_factor counts
-#define DOES_SHIFTED ((FamilyWords)1 << 63)       // a release passes its arguments one place off
+#define DOES_SHIFTED ((FamilyWords)1 << 63)  // a release passes its arguments one place off

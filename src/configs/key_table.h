@@ -144,4 +144,6 @@ static const struct {
     {"a generation_config.json", "eos_token_id transformers_version"},
     {"a special_tokens_map.json", "eos_token"},
     {"a params.json, Mistral's or Meta's own form", "dim n_layers n_heads"},
+    {"a tokenizer in Mistral's own form (tekken.json)", "config vocab special_tokens"},
+    {"a config of LitGPT (its rope_base is rope_theta, rope_condense_ratio a factor of linear, rope_adjustments a block)", "rope_base block_size"},
 };

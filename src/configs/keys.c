@@ -157,17 +157,26 @@ static const Json *written_like(const Json *object, const char *key) {
     return NULL;
 }
 
+// Another library's name of a key that an object has, as it is written there. NULL: none.
+static const char *other_name_in(const Json *object, const char *key) {
+    const ConfigKey *row = config_key(key);
+    for (const Json *v = row && row->also ? json_members(object) : NULL; v; v = v->next)
+        if (has_word(row->also, v->key)) return v->key;
+    return NULL;
+}
+
 void config_reject(Config *c, const Json *object, const char *key, const char *format, ...) {
     const Json *v = json_member(object, key), *where = v ? v : object;
     bool has_objects = false;
     for (const Json *in = json_members(v); in; in = in->next)
         has_objects = has_objects || in->kind == '{';
-    const char *found = !v               ? "nothing"
+    const char *found = !v               ? ""
                         : v->kind == '[' ? "a list"
                         : v->kind != '{' ? v->text
                         : has_objects    ? "an object of objects"
                                          : "an object";
     size_t length = v && found == v->text ? v->length : strlen(found);
+    const int line = where ? where->line : 1;
     char expected[400], inside[100];
     va_list args;
     va_start(args, format);
@@ -181,9 +190,18 @@ void config_reject(Config *c, const Json *object, const char *key, const char *f
                        misspelled->line, inside, config_key_word(misspelled).text, key);
         return;
     }
-    c->good =
-        fail(c->err, "line %d: %s%.39s cannot be used (found %.*s, expected %s)",
-             where ? where->line : 1, inside, key, length < 40 ? (int)length : 40, found, expected);
+    const char *other = v ? NULL : other_name_in(object, key);
+    if (other)
+        c->good = fail(c->err,
+                       "line %d: %s%.39s is missing (expected %s; %.39s is another library's name "
+                       "of it)",
+                       line, inside, key, expected, other);
+    else if (!v)
+        c->good =
+            fail(c->err, "line %d: %s%.39s is missing (expected %s)", line, inside, key, expected);
+    else
+        c->good = fail(c->err, "line %d: %s%.39s cannot be used (found %.*s, expected %s)", line,
+                       inside, key, length < 40 ? (int)length : 40, found, expected);
 }
 
 // A line more in a list of such lines, unless it is there.
@@ -244,7 +262,7 @@ static double lenient_number(Config *c, const Json *v, double missing) {
     double x;
     if (!v || v->kind == 'n') return missing;
     if (json_number(v, &x) && fabs(x) <= CONFIG_LIMIT) return x;
-    config_refuse(c, true, "TypeError: a setting is no number that can be used");
+    config_refuse(c, true, "TypeError: a setting is not a number that can be used");
     return missing;
 }
 

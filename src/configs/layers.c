@@ -154,6 +154,16 @@ static void say_directions(Config *c, int window) {
                  side);
 }
 
+// Warns of layers that slide by name, without a window.
+static void remark_no_window(Config *c, const ConfigLayers *layers) {
+    bool is_named = false;
+    const Json *v = json_items(json_member(c->config, "layer_types"));
+    for (; v; v = v->next) is_named = is_named || json_is(v, kind_keys[KIND_SLIDING]);
+    if (is_named && layers->window == 0 && c->family->slides > SLIDES_ALL_BY_FLAG && c->good)
+        config_remark(c, "layer_types has sliding layers, and there is no window (sliding_window, "
+                         "use_sliding_window): transformers cannot run that");
+}
+
 void config_read_layers(Config *c) {
     const char *key = "", *expected = "";
     if (c->family) c->file->by_layer = false;
@@ -174,6 +184,7 @@ void config_read_layers(Config *c) {
                       "refuses such a config",
                       n_named, x);
     say_directions(c, layers->window);
+    if (is_alike) remark_no_window(c, layers);
     if (is_alike && !layers->window) *layers = (ConfigLayers){.is_alike = true};
     if (is_alike) return;
     remark_unused(c);

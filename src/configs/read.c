@@ -137,11 +137,12 @@ static void read_all(Config *c) {
     if (c->family && !(c->family->flags & FAMILY_RUNS) && !c->is_any)
         config_remark(c, "model_type %s is explained, and not run yet", c->family->model_type);
     bool was_still = file->still;
-    file->still = config_is_still(c) || (file->bare_full && !file->by_layer);
+    const bool has_none = config_is_still(c);
+    file->still = has_none || (file->bare_full && !file->by_layer);
     if (file->still && file->sizes.dim && !was_still)
         config_reject(c, c->config, "model_type", "a family with RoPE, as the model has it");
     if (file->still) config_remark_still(c);
-    if (file->still) c->good = c->good && settle_still(c);
+    if (has_none) c->good = c->good && settle_still(c);
     else read_blocks(c);
     if (c->is_any && c->good) config_remark_any(c);
     if (c->good && (c->is_any || !file->still)) config_remark_unread(c);
@@ -173,7 +174,8 @@ static Config reader_of(RopeFile *file, const Card *card, Error *err) {
 // Warns of what makes a whole config another one than people may think.
 static void remark_card(Config *c, const Card *card, bool has_family) {
     if (card->mended[0])
-        config_remark(c, "%s is no JSON: it is left out here, and all nine engines refuse the file",
+        config_remark(c,
+                      "%s is not JSON: it is left out here, and all nine engines refuse the file",
                       card->mended);
     if (card->is_whole && !has_family)
         config_unread(c, "there is no model_type, so it is read as a Llama's");

@@ -76,7 +76,7 @@ static void lose_block(Config *c) {
     const bool is_llama3 = c->type == TYPE_LLAMA3 && !(c->family->flags & FAMILY_GGUF_DIVISORS);
     reading_unseen(c, is_llama3 && reading_does(c, DOES_LLAMA3_UNSEEN));
     reading_switch_off(c, is_llama3, "llama3's divisors are not converted");
-    reading_switch_off(c, c->type == TYPE_YARN && c->rope->factor == 0, "factor is no number");
+    reading_switch_off(c, c->type == TYPE_YARN && c->rope->factor == 0, "factor is not a number");
     reading_switch_off(c,
                        c->type == TYPE_YARN && reading_has_rule(c, RULE_YARN_BY_CLASS) && !by_type,
                        "yarn was not converted before December 2025");

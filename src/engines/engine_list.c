@@ -136,13 +136,19 @@ static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *
     engine_rules[out->row].reads(c);
     if (c->as->own) config_refuse(c, c->as->own->refuses, c->as->own->refuses);
     if (out->served && out->max_len) out->max_len = out->served;
-    // Full layers do not turn in some families, where there is a window.
-    bool is_bare = out->kind == KIND_FULL && layers_bare_full(c->family, &out->layers);
-    out->has_rope = !is_bare && !config_is_still(c);
+    // Full layers do not turn in some families, where others slide to the engine; to transformers also
+    // where none does, and that was looked at in no other.
+    const bool is_full = out->kind == KIND_FULL && layers_bare_full(c->family, &out->layers);
+    const bool is_hf = out->row == ENGINE_HF5 || out->row == ENGINE_HF4 || c->flags & STRICT;
+    const bool slides = layers_have(&out->layers, KIND_SLIDING);
+    const bool is_alone = is_full && !slides && reference && !reference->by_layer;
+    out->has_rope = !(is_full && (slides || is_hf)) && !config_is_still(c);
+    reading_unseen(c, is_alone && !is_hf);
     reading_end(c);
     reading_judge(c, out->has_rope ? reference : NULL);
     memcpy(out->note, c->note, sizeof out->note);
-    if (c->stopped && out->verdict != VERDICT_UNSEEN) out->verdict = VERDICT_REFUSED;
+    if (c->stopped && out->verdict != VERDICT_UNSEEN && !out->is_odd)
+        out->verdict = VERDICT_REFUSED;
     return true;
 }
 

@@ -176,7 +176,7 @@ void engine_exllamav3(Config *c) {
         if (c->kind == KIND_FULL) c->rope->theta = c->family->theta;
     }
     config_refuse(c, c->type == TYPE_YARN && !c->inside && c->rope->factor == 0,
-                  "TypeError: factor is no number");
+                  "TypeError: factor is not a number");
     config_refuse(c, c->type == TYPE_LONGROPE && !c->inside && !c->top,
                   "TypeError: original_max_position_embeddings");
     if (c->type == TYPE_YARN) exllamav3_yarn(c);

@@ -37,8 +37,9 @@ typedef struct {
     // Beside the reference. REFUSED and UNSEEN are found first, and then nothing below counts but the
     // note.
     ReadingVerdict verdict;
-    bool is_blind;        // it does not read a key of this config that others turn by
-    bool has_rope;        // false: layers of this kind have no RoPE, and `rope` is empty
+    bool is_odd;    // it takes a factor of 0 or below, and has no frequencies that are worth a name
+    bool is_blind;  // it does not read a key of this config that others turn by
+    bool has_rope;  // false: layers of this kind have no RoPE, and `rope` is empty
     RopeConfig rope;      // complete
     ConfigLayers layers;  // which layers are of which kind, and the window of the sliding ones
     int max_len;     // positions that the engine allows or takes by default; 0: all, -1: not known

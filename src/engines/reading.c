@@ -204,7 +204,10 @@ static void refuse_through_hf5(Config *c) {
 }
 
 static void refuse_by_flags(Config *c) {
-    bool no_number = c->type == TYPE_YARN && c->rope->factor == 0, serves = c->flags & SERVES;
+    double factor;
+    const bool is_number = json_number(config_member(c, "factor"), &factor);
+    bool no_number = c->type == TYPE_YARN && c->rope->factor == 0 && !is_number,
+         serves = c->flags & SERVES;
     const bool is_whole = json_is_whole(config_member(c, "factor"));
     if (c->flags & THROUGH_HF5) refuse_through_hf5(c);
     config_refuse(c, serves && json_member(c->config, "text_config"),
@@ -213,7 +216,7 @@ static void refuse_by_flags(Config *c) {
                       : "ValueError: text_config is taken for the model's");
     config_refuse(c, serves && c->type == TYPE_LINEAR && is_whole,
                   "TypeError: factor is written without a point");
-    config_refuse(c, c->flags & NEEDS_FACTOR && no_number, "TypeError: factor is no number");
+    config_refuse(c, c->flags & NEEDS_FACTOR && no_number, "TypeError: factor is not a number");
 }
 
 bool reading_open(Config *c, const Json *config, Error *err) {
@@ -228,7 +231,7 @@ bool reading_open(Config *c, const Json *config, Error *err) {
     // A window that makes no sense is none where layers turn alike all the same.
     const bool is_of_window = !c->family->period && strstr(key, "window");
     if (!are_read && !is_of_window) return fail(err, "%s: %s expected", key, expected);
-    if (!are_read) layers->window = 0;
+    if (!are_read) *layers = (ConfigLayers){.n = layers->n, .n_of = {layers->n}, .is_alike = true};
     c->layers = layers;
     c->theta = c->family->theta;
     return true;
@@ -324,7 +327,7 @@ static void take_lists(Config *c) {
                 config_find_list(c, "long_factor", n, out->long_factors);
     config_refuse(
         c, !good,
-        "ValueError: short_factor and long_factor are no lists of a number above 0 for each pair");
+        "ValueError: short_factor and long_factor are not lists of a number above 0 for each pair");
     r->short_factors = c->as->one_list ? c->as->one_list : out->short_factors;
     r->long_factors = c->as->one_list ? c->as->one_list : out->long_factors;
 }
@@ -348,6 +351,23 @@ static void spread_ramp(Config *c) {
     c->as->why_list = "extrapolation_factor is read";
 }
 
+// A factor of 0 or below, which transformers takes with a warning. How others take it is unverified.
+static void judge_odd_factor(Config *c) {
+    Reading *out = c->as->out;
+    double factor;
+    const bool is_odd = config_type_has(c, TYPE_NEEDS_FACTOR) &&
+                        json_number(config_member(c, "factor"), &factor) && factor <= 0;
+    const bool is_hf = out->row == ENGINE_HF5 || out->row == ENGINE_HF4;
+    if (!is_odd || c->stopped) return;
+    out->is_odd = c->stopped = true;
+    out->verdict = is_hf ? VERDICT_TAKEN : VERDICT_UNSEEN;
+    c->note[0] = '\0';
+    if (is_hf)
+        config_note(c, "loaded with a warning (factor must be >= 1): %s",
+                    factor == 0 ? "frequencies are divided by 0" : "the factor counts as it is");
+    else config_note(c, "what it does with a factor of %.6g is unverified", factor);
+}
+
 void reading_end(Config *c) {
     RopeConfig *r = c->rope;
     Reading *out = c->as->out;
@@ -358,6 +378,7 @@ void reading_end(Config *c) {
     if (r->method == ROPE_NONE) *r = plain_rope(c);
     if (c->type == TYPE_LONGROPE) take_lists(c);
     config_fill_factor(c);
+    judge_odd_factor(c);
     config_refuse(c, r->factor == 0, "KeyError: factor");
     settings_fill_defaults(r, c->trained);
     Error err;

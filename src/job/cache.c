@@ -45,7 +45,7 @@ static bool is_entry(const char *name, long *pid) {
         end = n - (sizeof ending - 1);
         while (end > 0 && name[end - 1] >= '0' && name[end - 1] <= '9') end--;
         *pid = strtol(name + end, NULL, 10);
-        if (*pid <= 0 || end == 0 || name[--end] != '.') return false;
+        if (*pid <= 0 || *pid > INT_MAX || end == 0 || name[--end] != '.') return false;
     }
     size_t start = end;
     while (start > 0 && strchr("0123456789abcdef", name[start - 1])) start--;

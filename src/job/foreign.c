@@ -117,7 +117,8 @@ static bool refuse_folder(const char *path, DIR *folder, Source *note, Error *er
         const char *end = dot ? dot : "";
         has_adapter = has_adapter || strncmp(name, "adapter_", 8) == 0;
         has_config = has_config || strcmp(name, "config.json") == 0;
-        has_params = has_params || strcmp(name, "params.json") == 0;
+        has_params = has_params || strcmp(name, "params.json") == 0 ||
+                     strncmp(name, "consolidated.", 13) == 0;
         has_weights = has_weights || strcmp(end, ".safetensors") == 0 || strcmp(end, ".bin") == 0 ||
                       strcmp(end, ".pth") == 0;
         if (strcmp(end, ".gguf") == 0 && !is_later_part(name)) n_gguf++;
@@ -135,8 +136,8 @@ static bool refuse_folder(const char *path, DIR *folder, Source *note, Error *er
         return fail(err, "%s: a folder with an adapter (LoRA): merge it into its base model", path);
     return fail(err,
                 has_params
-                    ? "%s: a checkpoint in Meta's or Mistral's own form, which version 5.0 does "
-                      "not read any more (expected Hugging Face's, with a config.json)"
+                    ? "%s: a checkpoint in Meta's or Mistral's own form, which is not read since "
+                      "version 5.0 (expected Hugging Face's, with a config.json)"
                     : "%s: a folder without a checkpoint (expected config.json or a GGUF file "
                       "in it)",
                 path);

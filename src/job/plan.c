@@ -170,7 +170,7 @@ static bool print_keys_of(const Job *job, const char *model_type, Error *err) {
     if (!family)
         return fail_unknown(err, "--rope-json: there is no family", model_type,
                             family_near(model_type),
-                            "expected a model_type, such as llama or qwen3");
+                            "expected a model_type of docs/checkpoints.md");
     if (!(family->flags & FAMILY_RUNS))
         return fail(err, "--rope-json: models of '%.60s' do not run here", model_type);
     said.model_type = family->model_type;
@@ -255,6 +255,7 @@ static bool check_reading(const Job *job, const Reading *r, const Reading *full,
     const int own = job->said->rope.rotary_dim;
     if (r->verdict == VERDICT_UNSEEN)
         return fail(err, "--reading: how %s reads this config is not known", r->engine);
+    if (r->is_odd) return fail(err, "--reading: %s has no frequencies: %s", r->engine, r->note);
     if (r->verdict == VERDICT_REFUSED)
         return fail(err, "--reading: %s refuses this config: %s", r->engine, r->note);
     if (job->model->layers && r->by_layer && !layers_have(&r->layers, KIND_SLIDING))

@@ -8,7 +8,7 @@
 enum { N_ROPE_CELLS = 5 };
 
 // Whether there are settings that the engine has in force.
-static bool is_read(const Reading *r) { return r->verdict < VERDICT_REFUSED; }
+static bool is_read(const Reading *r) { return r->verdict < VERDICT_REFUSED && !r->is_odd; }
 
 // The columns that are drawn in words below a row, where they say something.
 static void remark_difference(Table *t, const Reading *r) {
