@@ -246,7 +246,7 @@ static bool run_job(Program *p, Error *err) {
     if (job_facts[o->job].needs & A_TOKENIZER && !o->ids && !find_tokenizer(p, err)) return false;
     settle_bare(p);
     const unsigned needs = job_facts[o->job].needs;
-    const bool prompted = needs & A_PROMPT;
+    const bool prompted = needs & A_PROMPT || (o->job == JOB_HEADS && o->prompt_file);
     if (!read_ids(p, prompted, err)) return false;
     if (o->sessions.short_heads &&
         !short_heads_parse(o->sessions.short_heads, o->sessions.short_window, &p->model,

@@ -600,7 +600,7 @@ def test_two_jobs():
         one_line(result, 2, '%s and %s' % (one, other), one, other, 'cannot be combined')
     one_line(run(m, '--ppl', 'x', '--next', 3, '--rope', 'none,yarn'), 2, 'with a list', '--ppl and --next')
     for options in (['--explain', '--rope', 'none,yarn'], ['--explain', '--reading', 'hf5,vllm']):
-        one_line(run(m, *options), 2, 'a list for ' + options[0], 'lists are for --ppl, --passkey, --tasks, --next')
+        one_line(run(m, *options), 2, 'a list for ' + options[0], 'lists are for --ppl, --passkey, --tasks, --heads, --next')
 
 
 def test_options_without_effect():

@@ -13,6 +13,7 @@ import types
 from common import ROOT, check, in_work, main, run, takes_long, write
 
 sys.path.insert(0, os.path.join(ROOT, 'tools', 'figures'))
+import causes  # noqa: E402
 import figures as tool  # noqa: E402
 import svg  # noqa: E402
 
@@ -27,11 +28,12 @@ def figures(*arguments):
 
 
 def test_svg():
-    """The three figures are drawn of the data beside them."""
-    for name, draw in svg.DRAWN.items():
-        with open(os.path.join(svg.FIGURES, name + '.svg'), encoding='utf-8') as file:
-            check(file.read() == str(draw()), 'docs/figures/%s.svg is not what its data give: tools/figures/svg.py %s' % (
-                name, name))
+    """These figures are drawn of the data beside them."""
+    for made_by in svg, causes:
+        for name, draw in made_by.DRAWN.items():
+            with open(os.path.join(svg.FIGURES, name + '.svg'), encoding='utf-8') as file:
+                check(file.read() == str(draw()), 'docs/figures/%s.svg is not what its data give: %s' % (
+                    name, made_by.__file__))
 
 
 @takes_long

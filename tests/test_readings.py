@@ -80,7 +80,7 @@ def check_columns(row, c, notes, found):
     said.update({'factor': c['factor']} if c['factor'] else {}, dynamic=c['rope_dynamic'])
     wrong = {key: notes.get(key) for key in said if not math.isclose(float(notes.get(key, 'nan')), said[key])}
     check(not wrong, row['name'] + ': notes', (wrong, said))
-    turn = [{key: float(value) for key, value in each.items() if key not in ('layers', 'ramp')} for each in found
+    turn = [{key: float(value) for key, value in each.items() if key not in ('layers', 'ramp', 'base')} for each in found
             if float(each['scaled_inv_freq'])]
     of = c['head_dim'] if METHODS[c['rope_method']] == 'proportional' else c['rotary_dim'] or c['head_dim']
     f = [c['theta'] ** (-2 * i / of) for i in range(len(turn))]

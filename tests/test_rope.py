@@ -204,7 +204,7 @@ def test_table():
     """The columns, and that they agree with one another."""
     settings, header, rows = table(good('--explain', '--head-dim', 64, '--theta', 1e4, '--train-ctx', 512, '--rope',
                                         'dynamic-yarn', '--factor', 2, '-n', 2048).out)
-    check(header == 'pair inv_freq wavelength turns ramp scaled_inv_freq scaled_wavelength'.split(),
+    check(header == 'pair inv_freq wavelength turns ramp scaled_inv_freq scaled_wavelength base'.split(),
           'the columns of --explain', header)
     expected = {'method': 'dynamic-yarn', 'dynamic': '1', 'factor': '2', 'theta': '10000', 'train_ctx': '512',
                 'head_dim': '64', 'length': '2048'}
@@ -212,11 +212,13 @@ def test_table():
     check(abs(float(settings['scale']) - 7) < 1e-9, 'the scale in force of --explain', settings['scale'])
     check([row['pair'] for row in rows] == [str(i) for i in range(32)], 'the pairs of --explain')
     for i, row in enumerate(rows):
-        x = {key: float(value) for key, value in row.items()}
+        x = {key: float(value) for key, value in row.items() if value != '-'}
         tau, f = 6.283185307179586, 1e4 ** (-2 * i / 64)
         mixed = x['inv_freq'] / 7 * (1 - x['ramp']) + x['inv_freq'] * x['ramp']
         pairs = ((x['inv_freq'], f), (x['wavelength'], tau / f), (x['turns'], 512 * f / tau),
                  (x['scaled_inv_freq'], mixed), (x['scaled_wavelength'], tau / x['scaled_inv_freq']))
+        pairs += ((x['base'] ** (-2 * i / 64), mixed),) if i else ()
+        check(('base' in x) == (i > 0), 'the base of pair %d' % i, row)
         check(all(abs(a / b - 1) < 1e-9 for a, b in pairs), 'row %d of --explain agrees with itself' % i, row)
     plot = run('--explain', '--plot', '--head-dim', 64, '--theta', 1e4, '--train-ctx', 512, '--rope', 'yarn', '-n',
                2048)

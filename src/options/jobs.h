@@ -48,6 +48,8 @@ enum {
     JOB(CHECK, check_model, CONTEXT_LENGTH, ON_A_TEXT | A_TABLE)                                   \
     JOB(SETTINGS, check_model, CONTEXT_LENGTH, PLANS | A_MODEL_OR_SETTINGS | A_TABLE)              \
     JOB(ATTN, show_attention, PROMPT_LENGTH, ON_A_TEXT | A_PROMPT | SPREADING | A_TABLE)           \
+    JOB(HEADS, show_heads, FAR_LENGTH, ON_A_TEXT | LISTS | A_SEED | A_TABLE)                       \
+    JOB(WHY, show_why, FAR_LENGTH, ON_A_TEXT | A_SEED | A_TABLE)                                   \
     JOB(NEXT, show_next, PROMPT_LENGTH, ON_A_TEXT | A_PROMPT | LISTS | A_TABLE | ADVICE_TUNING)    \
     JOB(EXPLAIN, explain, CONTEXT_LENGTH,                                                          \
         PLANS | A_MODEL_OR_SETTINGS | A_TABLE | ADVICE_REACH | ADVICE_TUNING)                      \

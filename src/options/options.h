@@ -113,6 +113,7 @@ typedef struct {
     // the text
     const char *next;
     AttentionOptions attn;
+    bool whole;           // of --heads and --why: texts of the whole length are read
     const char *engines;  // a list, NULL: all
     const char *family;   // of --rope-json, a model_type; NULL: a block is printed
     int cache;            // CACHE_...

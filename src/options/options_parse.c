@@ -19,7 +19,6 @@ static const struct {
     {"--search", "6.0", "python3 tools/search.py MODEL TEXT -n N searches, by --ppl"},
     {"--search-windows", "6.0", "tools/search.py --windows K"},
     {"--reads", "6.0", "tools/search.py --reads K"},
-    {"--whole", "6.0", "--check reads all texts whole"},
 };
 
 // Fails for a word that is no option: one that was removed, -n20, another program's, or a typing error.

@@ -267,8 +267,8 @@ bool show_pairs(Job *job, Session *s, int layer, int head, Error *err) {
     ok = ok && (trial.key = find_key(&h, o->position, err)) >= 0 &&
          plan_other(job, &h, &other, err);
     const bool is_sliding = ok && h.rope == &job->plans->sliding;
-    ok = ok && other_speed_open(&trial.here, &h, is_sliding ? &other.sliding : &other.rope, length,
-                                err) &&
+    ok = ok && other_speed_open(&trial.here, &h, is_sliding ? &other.sliding : &other.rope,
+                                h.spread, length, err) &&
          mix_speeds(&trial, &h, length, err);
     if (ok) {
         Table table = table_open(job->form);

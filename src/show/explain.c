@@ -276,11 +276,13 @@ static void print_pairs(Table *t, const LayerKind *kind, bool is_named) {
         double scaled = kind->now.inv_freq[i];
         double kept = kind->kept[i];  // outside 0 to 1 it is no mixture: a method of one's own
         double ramp = kept >= 0 && kept <= 1 ? kept : NAN;
-        double numbers[] = {plain,  FULL_TURN / plain, rope_turns(c, i), ramp,
-                            scaled, FULL_TURN / scaled};
+        // theta^(-2i/d) = f, solved for theta; the first pair turns by 1 at any
+        double base = i > 0 && scaled > 0 ? pow(scaled, -(double)c->rotary_dim / (2 * i)) : NAN;
+        double numbers[] = {plain,  FULL_TURN / plain,  rope_turns(c, i), ramp,
+                            scaled, FULL_TURN / scaled, base};
         if (is_named) table_words(t, kind->name);
         table_number(t, "%.0f", i);
-        for (int k = 0; k < 6; k++) table_number_if(t, !isnan(numbers[k]), "%.12g", numbers[k]);
+        for (int k = 0; k < 7; k++) table_number_if(t, !isnan(numbers[k]), "%.12g", numbers[k]);
         table_end_row(t);
     }
 }
@@ -380,7 +382,7 @@ bool explain(Job *job, Error *err) {
     const bool are_two = n > 1 && !are_one;
     if (are_two) add_name(columns, sizeof columns, "\t", "layers");
     add_name(columns, sizeof columns, "\t",
-             "pair\tinv_freq\twavelength\tturns\tramp\tscaled_inv_freq\tscaled_wavelength");
+             "pair\tinv_freq\twavelength\tturns\tramp\tscaled_inv_freq\tscaled_wavelength\tbase");
     print_all_notes(&t, kinds, n);
     note_layers(&t, &job->said->layers);
     if (job->said->directions[0]) table_note(&t, "directions", "%s", job->said->directions);

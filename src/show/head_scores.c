@@ -86,30 +86,44 @@ static double angle_between(const RopeConfig *c, const RopeFreqs *f, int pair, i
            rope_parts(c, n).key * (pair_speed(c, f, pair, n) - speed);
 }
 
-bool other_speed_open(OtherSpeed *o, const HeadScores *h, const RopeConfig *other, int length,
-                      Error *err) {
+// What scores of a query at a position are multiplied with, besides what does not change.
+static double growth_at(const HeadScores *h, const RopeConfig *c, int position) {
+    return rope_logn(c, position) *
+           layer_temperature(&h->model->layers[h->layer], c, position) * score_growth(c);
+}
+
+bool other_speed_open(OtherSpeed *o, const HeadScores *h, const RopeConfig *other,
+                      const Spread *spread, int length, Error *err) {
     const int64_t n = h->n_keys;
     const int m = spread_position(h->spread, h->n_keys - 1);
+    const int m_then = spread_position(spread, h->n_keys - 1);
+    const bool slides = other->all_slide ||
+                        !(h->model->layers[h->layer].extra->flags & LAYER_SEES_ALL);
     RopeFreqs now, then;
     *o = (OtherSpeed){.scores = h, .is_unknown = h->model->config.extra->attention.qk_norm_late};
     o->whole = alloc_array((uint64_t)n * (h->n_pairs + 3), sizeof *o->whole, "scores", err);
-    if (!o->whole) return false;
+    if (o->whole) o->hidden = alloc_array((uint64_t)n, sizeof *o->hidden, "hidden keys", err);
+    if (!o->hidden) return false;
     o->all = o->whole + n;
     o->tried = o->all + n;
     o->changes = o->tried + n;
-    rope_frequencies(h->rope, length, &now);
+    o->grown = growth_at(h, other, m_then) / (h->logn * h->temperature * h->growth);
+    rope_frequencies(h->rope, m + 1 < length ? m + 1 : length, &now);
     rope_frequencies(other, length, &then);
     o->factor = then.attention_factor / now.attention_factor;
     o->factor *= o->factor;
     for (int64_t j = 0; j < n; j++) {
         const int key = spread_position(h->spread, (int)j);
+        const int key_then = spread_position(spread, (int)j);
+        o->hidden[j] = h->scores[j] == -INFINITY ||
+                       (slides && h->spread != spread && !rope_sees(other, m_then, key_then));
         o->whole[j] = h->parts[2 * h->n_pairs * n + j];
         o->all[j] = 0;
         for (int i = 0; i < h->n_pairs; i++) {
             const double given = h->parts[i * n + j];
             const double ahead = h->parts[(h->n_pairs + i) * n + j];
-            const double more =
-                angle_between(other, &then, i, m, key) - angle_between(h->rope, &now, i, m, key);
+            const double more = angle_between(other, &then, i, m_then, key_then) -
+                                angle_between(h->rope, &now, i, m, key);
             o->changes[i * n + j] = given * (cos(more) - 1) + ahead * sin(more);
             o->whole[j] += given;
             o->all[j] += o->changes[i * n + j];
@@ -120,17 +134,17 @@ bool other_speed_open(OtherSpeed *o, const HeadScores *h, const RopeConfig *othe
 
 void other_speed_close(OtherSpeed *o) {
     free(o->whole);
+    free(o->hidden);
     *o = (OtherSpeed){.whole = NULL};
 }
 
-// The weight of a key of the scores that are tried, before a cap.
-static double weight_tried(OtherSpeed *o, int key) {
+// Makes the scores that are tried what the softmax takes: capped, and without hidden keys.
+static void finish_tried(OtherSpeed *o) {
     const HeadScores *h = o->scores;
     for (int j = 0; j < h->n_keys; j++) {
         if (h->cap > 0) o->tried[j] = h->cap * tanh(o->tried[j] / h->cap);
-        if (h->scores[j] == -INFINITY) o->tried[j] = -INFINITY;
+        if (o->hidden[j]) o->tried[j] = -INFINITY;
     }
-    return key_weight(h, o->tried, key);
 }
 
 double weight_at_speed(OtherSpeed *o, int key, int first, int end, bool but_these) {
@@ -140,15 +154,25 @@ double weight_at_speed(OtherSpeed *o, int key, int first, int end, bool but_thes
         for (int i = first; i < end; i++) these += o->changes[i * n + j];
         o->tried[j] = o->whole[j] + (but_these ? o->all[j] - these : these);
     }
-    return weight_tried(o, key);
+    finish_tried(o);
+    return key_weight(o->scores, o->tried, key);
+}
+
+void scores_at_speed(OtherSpeed *o, const OtherSpeed *some, int first, int end, bool but_these) {
+    const HeadScores *h = o->scores;
+    const int64_t n = h->n_keys;
+    const float *still = h->parts + 2 * h->n_pairs * n;
+    for (int64_t j = 0; j < n; j++) {
+        double all = o->all[j];
+        for (int i = 0; some && i < h->n_pairs; i++)
+            if ((i >= first && i < end) != but_these)
+                all += some->changes[i * n + j] - o->changes[i * n + j];
+        o->tried[j] = o->grown * (still[j] + o->factor * (o->whole[j] - still[j] + all));
+    }
+    finish_tried(o);
 }
 
 double weight_by_method(OtherSpeed *o, int key) {
-    const HeadScores *h = o->scores;
-    const float *still = h->parts + (int64_t)2 * h->n_pairs * h->n_keys;
-    for (int64_t j = 0; j < h->n_keys; j++) {
-        const double turning = o->whole[j] - still[j] + o->all[j];
-        o->tried[j] = still[j] + o->factor * turning;
-    }
-    return weight_tried(o, key);
+    scores_at_speed(o, NULL, 0, 0, false);
+    return key_weight(o->scores, o->tried, key);
 }

@@ -37,26 +37,32 @@ double key_weight(const HeadScores *scores, const double *of_keys, int key);
 
 // ---- pairs at another speed ----
 
-// What each score changes by when a pair turns as another configuration has it, and the layers below
-// stay as they are.
+// What each score changes by when a pair turns as another configuration has it, and tokens stand at
+// other positions, while what query and keys hold stays as it is.
 typedef struct {
     const HeadScores *scores;
     double *whole;     // (n_keys) scores before a cap, as they are
     double *changes;   // (n_pairs, n_keys)
     double *all;       // (n_keys) the sum of the changes
     double *tried;     // (n_keys) for the functions below
+    bool *hidden;      // (n_keys) keys that the query does not see there
     double factor;     // of what the pairs give: what the other one's attention factor is more, squared
+    double grown;      // of all that, what goes by the query's position
     bool is_unknown;   // norms come after RoPE, so that pairs do not turn alone
 } OtherSpeed;
 
-// The other configuration is that of a text of `length` positions. False with the reason;
-// other_speed_close may be called all the same.
+// The other configuration is that of a text of `length` positions, whose tokens stand as `spread` says.
+// False with the reason; other_speed_close may be called all the same.
 bool other_speed_open(OtherSpeed *speed, const HeadScores *scores, const RopeConfig *other,
-                      int length, Error *err);
+                      const Spread *spread, int length, Error *err);
 void other_speed_close(OtherSpeed *speed);
 
 // The weight of a key if the pairs from `first` to before `end` alone turn at the other speed, or
 // (but_these) all pairs but these.
 double weight_at_speed(OtherSpeed *speed, int key, int first, int end, bool but_these);
-// The weight if all do, and scores have the other attention factor, too.
+// The weight if all do, and scores have the other attention factor, too, and grow as they do there.
 double weight_by_method(OtherSpeed *speed, int key);
+
+// The scores (n_keys) of that in speed->tried, as the softmax takes them. With `some`, at the same
+// positions, the pairs from `first` to before `end` turn as that has it, or (but_these) all others do.
+void scores_at_speed(OtherSpeed *speed, const OtherSpeed *some, int first, int end, bool but_these);

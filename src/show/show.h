@@ -23,6 +23,13 @@ RunJob measure_rounding;
 // Prints the scores and weights that one head gives to every key, for the last query of the prompt.
 RunJob show_attention;
 
+// Prints what each head looks at, in texts of its own or in a prompt: within the trained context, and at
+// job->length positions by each plan.
+RunJob show_heads;
+
+// Prints why the model fails at job->length positions, and what the plan changes.
+RunJob show_why;
+
 // Lists the models that were brought in, once it has removed them if that was asked for.
 RunJob show_cache;
 

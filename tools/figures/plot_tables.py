@@ -4,7 +4,7 @@ import os
 import sys
 
 # The header rows of ./run and of experiments.py, by which a table is recognised. Tables of older versions end before
-# the standard error (--ppl).
+# the standard error (--ppl) or the base (--explain).
 KINDS = {
     'ppl': ['method', 'from', 'to', 'tokens', 'nll', 'ppl', 'se'],
     'keys': ['method', 'tokens', 'nll', 'ppl', 'se', 'keys', 'key_nll', 'key_ppl', 'key_se'],
@@ -17,7 +17,7 @@ KINDS = {
     'encodings': ['method', 'length', 'windows', 'nll', 'se'],
     'encodings-keys': ['method', 'length', 'trials', 'share'],
     'layers': ['method', 'reading', 'from', 'to', 'tokens', 'se', 'nll'],
-    'explain': ['pair', 'inv_freq', 'wavelength', 'turns', 'ramp', 'scaled_inv_freq', 'scaled_wavelength'],
+    'explain': ['pair', 'inv_freq', 'wavelength', 'turns', 'ramp', 'scaled_inv_freq', 'scaled_wavelength', 'base'],
 }
 NAMES = 'task', 'method', 'keys', 'reading'  # columns of words; the keys of --keys are counts, and a number
 EXPECTED = 'expected a table of ./run --ppl, --passkey, --tasks or --explain'
@@ -43,8 +43,8 @@ class Table:
         return float(self.settings.get(key, default))
 
 
-def without_error(columns):
-    return columns[:-1] if columns == KINDS['ppl'] else columns
+def of_older_versions(columns):
+    return columns[:-1] if columns in (KINDS['ppl'], KINDS['explain']) else columns
 
 
 def read_tables(path):
@@ -56,7 +56,7 @@ def read_tables(path):
     tables, settings, table = [], {}, None
     for number, line in enumerate(lines, 1):
         cells = line.split('\t')
-        kind = next((kind for kind, columns in KINDS.items() if cells in (columns, without_error(columns))), None)
+        kind = next((kind for kind, columns in KINDS.items() if cells in (columns, of_older_versions(columns))), None)
         if line.startswith('#'):
             if table:  # a line about the next one
                 table, settings = None, {}
@@ -69,7 +69,7 @@ def read_tables(path):
             fail(path, 'line %d: %.60r is no header row that is known here (%s)' % (number, line, EXPECTED))
         elif line:
             columns = KINDS[table.kind]
-            if len(cells) != len(columns) and len(cells) != len(without_error(columns)):
+            if len(cells) != len(columns) and len(cells) != len(of_older_versions(columns)):
                 fail(path,
                      'line %d: %d columns (expected %d: %s)' % (number, len(cells), len(columns), ' '.join(columns)))
             try:

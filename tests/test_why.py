@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""--why and --heads on the model that ships, whose far heads are known, and on models with a planted cause: the rows of a
+pair are exchanged with those of another one, in the matrices that make queries and keys."""
+
+import functools
+import json
+import os
+
+from common import (ROOT, check, config, good, in_work, main, one_line, random_weights, read, read_model, run, table,
+                    takes_long, write, write_model, write_tokenizer)
+
+MODEL = os.path.join(ROOT, 'model.bin')
+FAR = os.path.join(ROOT, 'docs/key-far.txt')
+
+
+def why(model, n, *options):
+    return json.loads(good(model, '--why', '-n', n, '-s', 1, '--json', *options).out)
+
+
+def row_of(found, head, part, pair=None):
+    """The row of a head, of a part of the score or of a pair."""
+    return next(row for row in found['rows'] if (row['layer'], row['head'], row['part']) == (*head, part)
+                and (pair is None or row['first'] == pair))
+
+
+def worst_pair(found, head):
+    pairs = [row for row in found['rows'] if (row['layer'], row['head'], row['part']) == (*head, 'pair')]
+    return max(pairs, key=lambda row: row['trained'] - row['plain'])['first']
+
+
+def test_why():
+    """What it says of model.bin, in words and numbers."""
+    found = why(MODEL, 2048)
+    heads = {(row['layer'], row['head']) for row in found['rows']}
+    check((4, 1) in heads and (4, 0) in heads and len(heads) < 12, 'heads that find the number', heads)
+    share = row_of(found, (4, 1), 'share')
+    check(share['plain'] < share['trained'] and share['method'] > share['trained'] / 2,
+          '4.1 loses of the number, and YaRN brings it back', share)
+    check(worst_pair(found, (4, 1)) == worst_pair(found, (4, 0)) == 22, 'by pair 22', found['hands'])
+    check('pair 22 of 4.0' in found['hands'] and '0.55 of a turn' in found['hands'], 'which is said', found['hands'])
+    for head in heads:
+        score = row_of(found, head, 'score')
+        parts = [row for row in found['rows'] if (row['layer'], row['head']) == head and row['part'] not in (
+            'share', 'score')]
+        for column in 'trained', 'plain', 'method':
+            for kind in (row for row in parts if row['part'] == 'pair'), (row for row in parts if row['part'] != 'pair'):
+                total = sum(row[column] for row in kind)
+                check(abs(total - score[column]) < 0.02, '%s of %s: the sum' % (column, head), (total, score))
+    for key in 'texts', 'found', 'lost', 'pairs', 'back', 'method', 'perplexity', 'elsewhere', 'so':
+        check(isinstance(found[key], str), 'a sentence about ' + key, found)
+    check('two failures' in found['so'], 'prose and numbers are lost in different heads', found['so'])
+
+
+@functools.lru_cache(None)
+def weights_of_model():
+    good(MODEL, '--quantize', 'f32', in_work('model.bin'))
+    write(in_work('tokenizer.bin'), read(os.path.join(ROOT, 'tokenizer.bin')))
+    return read_model(in_work('model.bin'))
+
+
+def exchanged(name, layer, kv_head, a, b, of=None):
+    """A copy of the model, or of another one, whose pairs a and b have changed places, in a kv head and the heads that
+    share it."""
+    c, weights = weights_of_model()
+    weights = read_model(of)[1] if of else weights
+    d, share, dim = c['head_dim'], c['n_heads'] // c['n_kv_heads'], c['dim']
+    weights = dict(weights)
+    for matrix, heads in ('wq.%d' % layer, range(kv_head * share, (kv_head + 1) * share)), ('wk.%d' % layer, [kv_head]):
+        values = weights[matrix][:]
+        for head in heads:
+            for element in 0, 1:
+                at, to = ((head * d + 2 * pair + element) * dim for pair in (a, b))
+                values[at:at + dim], values[to:to + dim] = values[to:to + dim], values[at:at + dim]
+        weights[matrix] = values
+    write_model(in_work(name), c, weights)
+    return in_work(name)
+
+
+@takes_long
+def test_a_planted_hand():
+    """What slow pair 22 holds is put on a fast hand: --attn then says that this one breaks the head; and back again."""
+    said = ('--attn', '4.1', '-f', FAR, '-n', 2048, '--rope', 'none', '--key', 48, '--instead', 'linear:factor=1000',
+            '--tsv')
+
+    def asked(model):
+        """The pair whose halt brings the key most weight back, how much, and what the key has."""
+        notes, _, rows = table(good(model, *said).out)
+        alone = {int(row['first']): float(row['alone']) for row in rows if row['part'] == 'pair'}
+        best = max(alone, key=alone.get)
+        return best, alone[best], float(notes['weight'])
+
+    weights_of_model()
+    for fast in 22, 8, 14:
+        model = exchanged('broken.bin', 4, 0, 22, fast) if fast != 22 else in_work('model.bin')
+        best, back, weight = asked(model)
+        check(best == fast and back > 10 * weight and weight < 0.01, 'the hand that breaks 4.1 is %d' % fast,
+              (best, back, weight))
+    again = exchanged('back.bin', 4, 0, 22, 14, of=in_work('broken.bin'))
+    check(read(again) == read(in_work('model.bin')), 'and in a second model back')
+
+
+@takes_long
+def test_a_repaired_hand():
+    """What pair 22 holds is put on the slowest hand: the head no longer loses the number, by pair 22 or at all."""
+    weights_of_model()
+    usual, repaired = why(in_work('model.bin'), 2048), why(exchanged('repaired.bin', 4, 0, 22, 31), 2048)
+    before, after = (row_of(found, (4, 0), 'share') for found in (usual, repaired))
+    check(worst_pair(usual, (4, 1)) == 22 and worst_pair(repaired, (4, 1)) != 22, 'another pair is the worst',
+          worst_pair(repaired, (4, 1)))
+    check(after['plain'] > 1.5 * before['plain'], 'and the head keeps more of its share', (before, after))
+
+
+@takes_long
+def test_no_far_heads():
+    c, weights = weights_of_model()
+    write_model(in_work('windows.bin'), dict(c, sliding_window=48), weights)
+    found = why(in_work('windows.bin'), 2048)
+    check(found['rows'] == [] and 'no far heads' in found['found'], 'a window in all layers', found['found'])
+
+
+def test_heads():
+    notes, header, rows = table(good(MODEL, '--heads', '-n', 2048, '-s', 1, '--rope', 'none,yarn').out)
+    check(header == ('method length layer head kv_head kind near first far far_se after after_se key key_se keys').split(),
+          'the columns of --heads', header)
+    check(len(rows) == 3 * 24 and notes['read'] == 'with one jump', 'a row for each head, three times', len(rows))
+    kinds = {(row['layer'], row['head']): row['kind'] for row in rows[:24]}
+    check('key' in kinds['4', '1'].split('+') and 'near' in kinds['3', '3'].split('+'), 'kinds of known heads', kinds)
+    for row in rows:
+        total = sum(float(row[column]) for column in ('near', 'first', 'far'))
+        check(abs(total - 1) < 0.003 and int(row['kv_head']) == int(row['head']) // 2, 'shares add up', row)
+    rows = table(good(MODEL, '--heads', '-f', FAR, '-n', 2027).out)[2]
+    check(len(rows) == 24 and {row['key'] for row in rows} == {'-'}, 'a prompt of the own', rows[:1])
+
+
+def test_refused():
+    one_line(run(MODEL, '--why', '-n', 512), 2, 'no longer than trained', '-n 512', 'of 512')
+    count = write_tokenizer(in_work('tokenizer.bin'))
+    for changes, words in (dict(encoding='alibi'), ("'alibi'",)), (dict(train_ctx=16, seq_len=16), ('no text fits',)):
+        c = config(vocab_size=count, n_layers=1, **changes)
+        write_model(in_work('tiny.bin'), c, random_weights(c, 1))
+        one_line(run(in_work('tiny.bin'), '--why', '-n', 64), 2, str(changes), *words)
+
+
+if __name__ == '__main__':
+    main(globals())
