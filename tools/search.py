@@ -270,8 +270,8 @@ def main(arguments):
     if '-h' in arguments or '--help' in arguments:
         print(__doc__.strip())
         return 0
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         return search(asked_of(arguments))
     except Problem as problem:
         reason, status = str(problem), TROUBLE
