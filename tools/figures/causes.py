@@ -55,7 +55,7 @@ def temperatures():
 
 def measure():
     models = {'why-model.tsv': ('model.bin', 2048), 'why-smollm2.tsv': ('smollm2.gguf', 16384)}
-    made = {name: asked(model, '--why', '-n', n, '-s', 1, '--tsv') for name, (model, n) in models.items()
+    made = {name: asked(model, '--why', '-n', n, '--tsv') for name, (model, n) in models.items()
             if os.path.exists(os.path.join(ROOT, model))}
     for name, text in {'temperature.tsv': temperatures(), **made}.items():
         with open(os.path.join(FIGURES, name), 'w', encoding='utf-8') as file:
