@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "src/check/check.h"
+#include "src/check/check_saved.h"
 #include "src/fast/machine.h"
 #include "src/fast/process.h"
 #include "src/fast/team.h"

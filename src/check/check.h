@@ -6,6 +6,3 @@
 // Judges within the budget whether the model holds to job->length positions. The answer becomes NO
 // or UNDECIDED where it does not. What fails returns false with the reason.
 RunJob check_model;
-
-// Whether --like names a file of readings (--save), and not a model. NULL: it does not.
-bool is_saved(const char *path);

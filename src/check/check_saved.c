@@ -6,6 +6,8 @@
 //     {"length": 4096, "texts": [[2.31, ...], ...]}, ...]}
 //
 // with the mean -ln p of each 64 of the tokens that are scored at the end of a text of the length.
+#include "check_saved.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +15,6 @@
 
 #include "../configs/json.h"
 #include "../job/text_io.h"
-#include "check.h"
 #include "check_rows.h"
 
 enum { BLOCK_TOKENS = 64, MOST_BYTES = 1 << 26, HASH_BYTES = 20 };

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "../job/text_io.h"
-#include "check.h"
+#include "check_saved.h"
 #include "check_rows.h"
 #include "../tasks/trial.h"
 
