@@ -71,6 +71,7 @@ static void print_row_line(Check *c, const Row *row, const char *name) {
     table_number(t, "%.0f", row->length);
     print_apart(t, is_read, row->value, row->limit);
     table_number_if(t, is_read && isfinite(row->error), "%.2g", row->error);
+    table_number_if(t, is_read, "%.0f", row->samples.n);
     print_apart(t, has_limit, row->limit, row->value);
     table_words(t, verdicts[row->verdict]);
     table_number_if(t, is_read, "%.0f", row->tokens);
@@ -251,7 +252,7 @@ static void print_head(Check *c) {
     if (!o->settings) table_note(&c->table, "text", "%.200s", text);
     if (o->like_path) table_note(&c->table, "like", "%.200s", o->like_path);
     if (!o->settings) note_engines(c);
-    table_columns(&c->table, as_list, "check\tlength\tvalue\tse\tlimit\tverdict\ttokens");
+    table_columns(&c->table, as_list, "check\tlength\tvalue\tse\tn\tlimit\tverdict\ttokens");
 }
 
 // The rows of job->length, and what they come to.

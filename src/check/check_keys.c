@@ -1,22 +1,51 @@
-// The rows of --check about keys. Each fact that is hidden in the long text (check_facts.c) is asked
-// for on a branch of the cache. Where too few are found, which many facts in one text make
-// harder, texts of filler with a single key decide.
+// The rows of --check about keys: is what a long text says found, wherever it says it? Each quarter of the
+// text is judged by itself, by Wald's test. Many facts in one text cost one reading, and a model that
+// finds those of a quarter finds what is there. Where it does not, which many facts make harder,
+// single passkeys decide, as --passkey asks for them.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "check_facts.h"
+#include "../tasks/asking.h"
+#include "../tasks/facts.h"
+#include "check_rows.h"
 
 enum {
-    FIRST_FACTS = 4,     // of the text
-    MOST_PASSKEYS = 40,  // texts with one key each
-    FIRST_PASSKEYS = 2,  // keys in the first tokens
-    SHORT_TOKENS = 1024,   // tokens of a short text, at most
+    QUARTERS = 4,
+    FACTS_A_QUARTER = 6,
+    FIRST_FACTS = 2,         // in the first tokens, which are no part of the first quarter
+    MOST_FIRST_TOKENS = 512,  // of them, and at most an eighth of the text
+    MOST_PASSKEYS = 12,      // of a quarter
+    FIRST_PASSKEYS = 2,      // in the first tokens
+    SHORT_TOKENS = 512,      // of a short text, at most
+    IN_SHORT = QUARTERS,     // the samples of short texts, and of the first tokens
+    IN_FIRST,
 };
-// Of the facts that short texts give back, those that a long one gives back, at least.
-static const double ENOUGH_FACTS = 0.5;
-static const ShareTest single_keys = {.healthy = 0.9, .broken = 0.5, .wrong = 0.01};
+// A quarter where 0.85 of the keys are found is said to be lost once in a hundred times at most, and one
+// where 0.2 are found passes as often. Four keys that are found decide, and three that are not.
+static const ShareTest quarter_test = {.healthy = 0.85, .broken = 0.2, .wrong = 0.01};
+
+struct Keys {
+    Session *session;  // for single keys in texts of `length`; NULL: not open
+    Asking *asking;
+    int length;
+    RopePlan plan;  // what the sessions point to
+};
+
+bool keys_prepare(Check *c, Error *err) {
+    c->keys = alloc_array(1, sizeof *c->keys, "keys", err);
+    return c->keys;
+}
+
+void keys_free(Check *c) {
+    if (!c->keys) return;
+    session_free(c->keys->session);
+    passkeys_close(c->keys->asking);
+    free(c->keys);
+}
+
+// ---- quarters ----
 
 // Tokens of a short text: within the trained context, and half of the length.
 static int short_tokens(const Check *c) {
@@ -26,172 +55,134 @@ static int short_tokens(const Check *c) {
     return within / 2 < SHORT_TOKENS ? within / 2 : SHORT_TOKENS;
 }
 
-// A table of learned positions may end with the length: then nothing is asked after it.
-static int room_for_questions(const Check *c) {
-    Error ignored;
-    const bool reaches = model_reaches(c->job->model, c->job->length + FACT_TOKENS, &ignored);
-    return reaches ? FACT_TOKENS : 0;
+// The tokens at the beginning that healthy models may not look at.
+static int first_tokens(int length) {
+    return length / 8 < MOST_FIRST_TOKENS ? length / 8 : MOST_FIRST_TOKENS;
 }
 
-bool keys_prepare(Check *c, Error *err) {
-    const int length = c->job->length;
-    Keys *r = c->keys = alloc_array(1, sizeof *r, "a text", err);
-    if (!r) return false;
-    r->text = alloc_array((uint64_t)length, sizeof *r->text, "a text", err);
-    if (!r->text) return false;
-    size_t taken = c->n_ids - c->n_given;
-    int n = 0;
-    if (has_bos(c)) r->text[n++] = tokenizer_bos(c->job->tokenizer);
-    if (c->n_given < (size_t)length) taken = 0;
-    for (int i = 0; i < c->n_lengths; i++)
-        if (!hide_between(c, i > 0 ? c->lengths[i - 1] : 0, c->lengths[i], &n, &taken, err))
-            return false;
-    return true;
+static int quarter_from(int length, int quarter) {
+    return quarter > 0 ? (int)((int64_t)length * quarter / QUARTERS) : first_tokens(length);
 }
 
-void keys_free(Check *c) {
-    Keys *r = c->keys;
-    if (!r) return;
-    session_free(r->passkeys);
-    passkeys_close(r->asking);
-    free(r->text);
-    free(r);
+static int quarter_of(int length, int place) {
+    if (place < first_tokens(length)) return IN_FIRST;
+    return (int)((int64_t)place * QUARTERS / length);
 }
 
-// ---- keys: each of the hidden facts is asked for on a branch of the cache ----
+// The share between those of the test by which it is decided in the long run.
+static double limit_of(const ShareTest *test) {
+    const double right = log(test->healthy / test->broken);
+    const double wrong = log((1 - test->broken) / (1 - test->healthy));
+    return wrong / (right + wrong);
+}
 
-enum { FOUND_LONG, FOUND_SHORT, FOUND_FIRST };
+// The row of a quarter alone.
+static Row row_of_quarter(const Row *row, int quarter) {
+    Row one = *row;
+    const Samples *s = &row->others[quarter];
+    one.samples = *s;
+    one.other = quarter;
+    one.value = s->mean;
+    one.error = s->n > 0 ? sqrt(s->mean * (1 - s->mean) / s->n) : INFINITY;
+    one.limit = limit_of(&quarter_test);
+    one.verdict = s->n > 0 ? decide_share(s, &quarter_test) : OPEN;
+    return one;
+}
 
-// Asks for a fact after all that the session has read, as part of a text of that length and the
-// question, and rewinds it. A fact is found when each token of its number is the likeliest one.
-static bool ask_fact(Check *c, Session *s, int fact, bool *found, Error *err) {
-    const char *words = fact_words(fact);
-    const int position = s->position;
-    char question[128];
-    char all[160];
-    size_t n_question, n;
-    snprintf(question, sizeof question, " %s", words);
-    snprintf(all, sizeof all, " %s %d", words, fact_value(fact));
-    int32_t *ids = encode_words(c, question, &n_question, err);
-    int32_t *both = ids ? encode_words(c, all, &n, err) : NULL;
-    size_t same = 0;
-    while (both && same < n_question && ids[same] == both[same]) same++;
-    const int answer = both ? (int)(n - same) : 0;
-    bool ok = both && session_read(s, both, (int)n - 1, position + (int)n - 1, answer, err);
-    *found = true;
-    for (int i = 0; ok && i < answer; i++) {
-        float *logits = session_logits(s, i, 1, err);
-        ok = logits;
-        *found = ok && *found &&
-                 likeliest(logits, c->job->model->config.vocab_size) == both[(int)same + i];
+// Makes the row that of the quarter with the fewest keys found, of those that were asked for.
+static void take_worst(Row *row) {
+    const Row all = *row;
+    const double tokens = row->tokens;
+    bool any = false;
+    for (int q = 0; q < QUARTERS; q++) {
+        const Row one = row_of_quarter(&all, q);
+        if (one.samples.n == 0 || (any && one.value >= row->value)) continue;
+        *row = one;
+        row->tokens = tokens;
+        any = true;
     }
-    free(ids);
-    free(both);
-    session_rewind(s, position);
-    return ok;
+    row->verdict = all.verdict;
 }
 
-// Asks for the facts of a text of that length that the session has read: those from a quarter of it
-// on, which count, and the first ones.
-static bool ask_all(Check *c, Session *s, int length, Row *row, Error *err) {
-    const Keys *r = c->keys;
-    if (room_for_questions(c) == 0) return true;
-    session_keep(s);
-    for (int k = 0; k < r->n_hidden && r->hidden[k].to <= length; k++) {
-        const bool counts = r->hidden[k].from >= length / 4;
-        bool found;
-        if (!counts && k >= FIRST_FACTS) continue;
-        if (!ask_fact(c, s, r->hidden[k].fact, &found, err)) return false;
-        add_sample(&row->others[counts ? FOUND_LONG : FOUND_FIRST], found);
+// A line for each quarter that was asked.
+static void print_quarters(Check *c, const Row *row, PrintRow *line) {
+    bool any = false;
+    for (int q = 0; q < QUARTERS; q++) {
+        char name[40];
+        Row one = row_of_quarter(row, q);
+        if (one.samples.n == 0) continue;
+        if (row->verdict == UNABLE && one.verdict != OK) one.verdict = UNABLE;
+        if (any) one.tokens = 0;  // which are all in the first line
+        snprintf(name, sizeof name, "%s-q%d", row->type->name, q + 1);
+        line(c, &one, name);
+        any = true;
     }
-    return true;
+    if (!any) line(c, row, row->type->name);
 }
 
-// Asks for the facts that count in short texts with a few of them each.
-static bool ask_in_short(Check *c, const Row *row, Samples *found, Error *err) {
-    const Keys *r = c->keys;
-    const int half = short_tokens(c);
-    const int n = half + FACT_TOKENS;
-    int32_t text[SHORT_TOKENS + FACT_TOKENS];
-    Session *s = open_timed(c, &c->references[c->reference_is], n + FACT_TOKENS, err);
-    bool ok = s;
-    for (int k = 0; ok && k < r->n_hidden && r->hidden[k].to <= row->length;) {
-        int facts_here[FACTS_A_DOUBLING];
-        int count = 0;
-        int used = 0;
-        size_t taken = 0;
-        if (has_bos(c)) text[used++] = tokenizer_bos(c->job->tokenizer);
-        for (; count < FACTS_A_DOUBLING && k < r->n_hidden && r->hidden[k].to <= row->length; k++) {
-            const Hidden *h = &r->hidden[k];
-            if (h->from < row->length / 4) continue;
-            const int place = (int)((count + 0.3) * half / FACTS_A_DOUBLING);
-            while (used < place) text[used++] = c->ids[taken++];
-            if (used + h->to - h->from > n) continue;
-            memcpy(text + used, r->text + h->from, (size_t)(h->to - h->from) * sizeof *text);
-            used += h->to - h->from;
-            facts_here[count++] = h->fact;
-        }
-        while (used < half) text[used++] = c->ids[taken++];
-        session_rewind(s, 0);
-        ok = session_read(s, text, used, used, 0, err);
-        session_keep(s);
-        for (int i = 0; ok && i < count; i++) {
-            bool is_found;
-            ok = ask_fact(c, s, facts_here[i], &is_found, err);
-            if (ok) add_sample(found, is_found);
-        }
-    }
-    session_free(s);
-    return ok;
-}
-
-static bool finds_enough(const Row *row, const Samples *in_short) {
-    return n_right(&row->others[FOUND_LONG]) >= ENOUGH_FACTS * n_right(in_short);
-}
+// ---- keys: many facts in one text, each asked for on a branch of the cache ----
 
 static int keys_tokens(const Check *c, int length) {
     (void)c;
     return length;
 }
 
-// What is missed in the long text is asked for in short ones, too.
-static bool ask_and_compare(Check *c, Session *s, Row *row, Error *err) {
-    if (!ask_all(c, s, row->length, row, err)) return false;
-    const Samples all_found = {row->others[FOUND_LONG].n, 1, 0};
-    if (finds_enough(row, &all_found)) row->others[FOUND_SHORT] = all_found;
-    else if (!ask_in_short(c, row, &row->others[FOUND_SHORT], err)) return false;
-    return true;
+// A table of learned positions may end with the length: then nothing is asked after it.
+static bool has_room(const Check *c, int length) {
+    Error ignored;
+    return model_reaches(c->job->model, length + FACT_TOKENS, &ignored);
 }
 
-static bool read_keys(Check *c, Row *row, Error *err) {
-    Keys *r = c->keys;
-    Session *s = NULL;
-    r->plan = c->job->plans[0];
-    if (!open_long(c, &s, &r->plan, row->length + room_for_questions(c), row)) return true;
-    c->tokens += row->length;
-    const bool ok = session_read(s, r->text, row->length, row->length, 0, err) &&
-                    ask_and_compare(c, s, row, err);
-    session_free(s);
+static bool lay_out_facts(const Check *c, int length, FactText *t, Error *err) {
+    const bool is_given = c->n_given >= (size_t)length;
+    t->tokenizer = c->job->tokenizer;
+    t->hay = c->ids;
+    t->taken = is_given ? c->n_ids - c->n_given : 0;
+    t->ids = alloc_array((uint64_t)length + FACT_TOKENS, sizeof *t->ids, "a text", err);
+    if (!t->ids) return false;
+    if (has_bos(c)) t->ids[0] = tokenizer_bos(c->job->tokenizer);
+    bool ok = hide_facts(t, has_bos(c), first_tokens(length), FIRST_FACTS, err);
+    for (int q = 0; ok && q < QUARTERS; q++)
+        ok = hide_facts(t, quarter_from(length, q),
+                        q + 1 < QUARTERS ? quarter_from(length, q + 1) : length, FACTS_A_QUARTER, err);
     return ok;
 }
 
-// Only enough of them decide. Where too few are found, single keys do.
+static bool read_keys(Check *c, Row *row, Error *err) {
+    const int n = row->length;
+    Session *s = NULL;
+    FactText text = {.n_hidden = 0};
+    c->keys->plan = c->job->plans[0];
+    if (!has_room(c, n)) return true;
+    if (!open_long(c, &s, &c->keys->plan, n + FACT_TOKENS, row)) return true;
+    Asker asker = {.job = c->job, .session = s, .shares_all = true};
+    bool ok = lay_out_facts(c, n, &text, err);
+    for (int k = 0; ok && k < text.n_hidden; k++) {
+        const Hidden *fact = &text.hidden[k];
+        bool is_found;
+        ok = ask_fact(&asker, &text, n, fact, &is_found, err);
+        if (ok) add_sample(&row->others[quarter_of(n, fact->from)], is_found);
+    }
+    c->tokens += asker.tokens;
+    asker_free(&asker);
+    session_free(s);
+    free(text.ids);
+    return ok;
+}
+
+// It fails nothing: where too few facts are found, single keys decide.
 static void judge_keys(const Check *c, Row *row) {
-    const Samples *in_short = &row->others[FOUND_SHORT];
     (void)c;
-    row->samples = row->others[FOUND_LONG];
-    row->value = row->samples.mean;
-    row->error = INFINITY;
-    row->limit = ENOUGH_FACTS * in_short->mean;
-    const bool are_enough = in_short->n > FACTS_A_DOUBLING && 2 * n_right(in_short) > in_short->n;
-    row->verdict = are_enough && finds_enough(row, in_short) ? OK : UNABLE;
+    row->verdict = OK;
+    for (int q = 0; q < QUARTERS; q++)
+        if (row_of_quarter(row, q).verdict != OK) row->verdict = UNABLE;
+    take_worst(row);
 }
 
 static void describe_keys(const Check *c, const Row *row, char *out, size_t size) {
     (void)c;
-    snprintf(out, size, "%.0f of %d keys found, and %.0f of %d in short texts",
-             n_right(&row->others[FOUND_LONG]), row->others[FOUND_LONG].n,
-             n_right(&row->others[FOUND_SHORT]), row->others[FOUND_SHORT].n);
+    snprintf(out, size, "%.0f of %d keys found in quarter %d", n_right(&row->samples),
+             row->samples.n, row->other + 1);
 }
 
 const RowType keys_row = {
@@ -201,103 +192,146 @@ const RowType keys_row = {
     .read = read_keys,
     .judge = judge_keys,
     .describe = describe_keys,
+    .print = print_quarters,
 };
 
-// ---- passkeys: texts of filler with one key each, where the text with many was not enough ----
+// ---- passkeys: single keys, where the facts of a quarter were not enough ----
 
-static bool keys_were_enough(const Check *c, int length) {
+static bool found_facts(const Check *c, int length, int quarter) {
     const Row *row = find_row(c, &keys_row, length);
-    return row && row->verdict == OK;
+    return row && row_of_quarter(row, quarter).verdict == OK;
 }
 
-static bool wants_passkeys(const Check *c, int length) { return !keys_were_enough(c, length); }
+static bool wants_passkeys(const Check *c, int length) {
+    const Row *row = find_row(c, &keys_row, length);
+    return !row || row->verdict != OK;
+}
 
 // Opens the trials of a length, or of a short text, whose prompts share what is before the key.
 static bool open_passkeys(Check *c, Row *row, int length, Error *err) {
-    Keys *r = c->keys;
-    if (r->asking && r->passkey_length == length) return true;
-    session_free(r->passkeys);
-    passkeys_close(r->asking);
-    r->passkeys = NULL;
-    r->plan = c->job->plans[0];
-    r->asking = passkeys_open(c->job, length, err);
-    r->passkey_length = length;
-    if (!r->asking) return false;
-    const RopePlan *plan = length == row->length ? &r->plan : &c->references[c->reference_is];
-    open_long(c, &r->passkeys, plan, length, row);
+    Keys *k = c->keys;
+    if (k->asking && k->length == length) return true;
+    session_free(k->session);
+    passkeys_close(k->asking);
+    k->session = NULL;
+    k->plan = c->job->plans[0];
+    k->asking = passkeys_open(c->job, length, err);
+    k->length = length;
+    if (!k->asking) return false;
+    const RopePlan *plan = length == row->length ? &k->plan : &c->references[c->reference_is];
+    open_long(c, &k->session, plan, length, row);
     return true;
 }
 
-// One more key: found or missed, or (the row ends as unknown) not to be asked for in so short a text.
-static bool ask_passkey(Check *c, Row *row, int length, int depth, Samples *found, Error *err) {
+// One more key between two shares of the text: found or missed, or (the row ends as unknown) not to be
+// asked for in so short a text.
+static bool ask_passkey(Check *c, Row *row, int length, double from, double to, Samples *found,
+                        Error *err) {
+    enum { PLACES = 8 };  // between the two, in turn
     bool is_found;
     if (!open_passkeys(c, row, length, err)) return false;
-    if (!passkeys_fit(c->keys->asking)) row->verdict = UNABLE;
+    Asking *asking = c->keys->asking;
+    if (!passkeys_fit(asking)) row->verdict = UNABLE;
     if (row->verdict == UNABLE || row->lacks) return true;
-    if (!passkeys_ask(c->keys->asking, c->keys->passkeys, found->n, depth, &is_found,
-                      err))
-        return false;
-    c->tokens += length;
-    add_sample(found, is_found);
-    return true;
+    const double place = (spread_order(found->n % PLACES, PLACES) + 0.5) / PLACES;
+    const double before = asking->asker.tokens;
+    const bool ok = passkeys_ask(asking, c->keys->session, found->n, from + (to - from) * place,
+                                 &is_found, err);
+    c->tokens += asking->asker.tokens - before;
+    if (ok) add_sample(found, is_found);
+    return ok;
 }
 
-// Three quarters into the text, half way and a quarter, in turns of four, so that most of a prompt is
-// known from the one before it. Once a text of the length has failed, short ones are asked.
+// The first quarter that is open and has keys left; -1: none. Where its facts were found it is not
+// asked.
+static int open_quarter(const Check *c, const Row *row) {
+    for (int q = 0; q < QUARTERS; q++)
+        if (!found_facts(c, row->length, q) && row_of_quarter(row, q).verdict == OPEN &&
+            row->others[q].n < MOST_PASSKEYS * c->effort)
+            return q;
+    return -1;
+}
+
+// Quarters from the oldest on, each until it is decided. Where one is lost, short texts are asked.
 static bool read_passkeys(Check *c, Row *row, Error *err) {
-    Samples *found = &row->others[FOUND_LONG];
-    if (decide_share(found, &single_keys) == FAIL)
-        return ask_passkey(c, row, short_tokens(c), 2, &row->others[FOUND_SHORT], err);
-    return ask_passkey(c, row, row->length, 3 - found->n / 4 % 3, found, err);
+    const int q = open_quarter(c, row);
+    if (q < 0) return ask_passkey(c, row, short_tokens(c), 0, 1, &row->others[IN_SHORT], err);
+    const double n = row->length;
+    return ask_passkey(c, row, row->length, quarter_from(row->length, q) / n, (q + 1.0) / QUARTERS,
+                       &row->others[q], err);
 }
 
+// What is lost in short texts, too, says nothing about the length.
 static void judge_passkeys(const Check *c, Row *row) {
-    const Samples *found = &row->others[FOUND_LONG];
-    const Samples *in_short = &row->others[FOUND_SHORT];
-    (void)c;
+    bool is_lost = false;
+    bool is_open = false;
     if (row->verdict == UNABLE) return;
-    row->samples = *found;
-    row->value = found->mean;
-    row->error = sqrt(found->mean * (1 - found->mean) / found->n);
-    row->limit = sqrt(single_keys.healthy * single_keys.broken);
-    row->verdict = decide_share(found, &single_keys);
-    if (row->verdict != FAIL) return;
-    // What fails in a short text, too, says nothing about the length.
-    const Verdict in_short_text = decide_share(in_short, &single_keys);
-    row->verdict = in_short_text == OK ? FAIL : in_short_text == FAIL ? UNABLE : OPEN;
+    const bool is_asked = open_quarter(c, row) < 0;
+    for (int q = 0; q < QUARTERS; q++) {
+        const Verdict verdict = row_of_quarter(row, q).verdict;
+        is_lost |= verdict == FAIL;
+        is_open |= verdict == OPEN && !found_facts(c, row->length, q);
+    }
+    const Verdict in_short = decide_share(&row->others[IN_SHORT], &quarter_test);
+    row->verdict = OPEN;
+    if (is_asked && is_lost) row->verdict = in_short == OK ? FAIL : in_short == FAIL ? UNABLE : OPEN;
+    else if (is_asked && !is_open) row->verdict = OK;
+    else if (is_asked) row->lacks = LACKS_EFFORT;
+    take_worst(row);
 }
 
+static int most_passkeys(const Check *c, const Row *row) {
+    (void)row;
+    return (int)((QUARTERS + 1) * MOST_PASSKEYS * c->effort);
+}
+
+// From where to where keys are lost, and what was found.
 static void describe_passkeys(const Check *c, const Row *row, char *out, size_t size) {
-    const Samples *found = &row->others[FOUND_LONG];
-    const Samples *in_short = &row->others[FOUND_SHORT];
-    snprintf(out, size, "%.0f of %d keys found", n_right(found), found->n);
-    if (in_short->n > 0)
-        add_words(out, size, ", and %.0f of %d in texts of %d", n_right(in_short), in_short->n,
-                  short_tokens(c));
+    static const char *const parts[] = {"first quarter", "first half", "first three quarters", "whole"};
+    const Samples *in_short = &row->others[IN_SHORT];
+    bool is_lost[QUARTERS];
+    int n_lost = 0;
+    int n_oldest = 0;
+    int right = 0;
+    int asked = 0;
+    for (int q = 0; q < QUARTERS; q++) {
+        is_lost[q] = row_of_quarter(row, q).verdict == FAIL;
+        n_lost += is_lost[q];
+        n_oldest += n_oldest == q && is_lost[q];
+        right += is_lost[q] ? (int)round(n_right(&row->others[q])) : 0;
+        asked += is_lost[q] ? row->others[q].n : 0;
+    }
+    snprintf(out, size, "keys of ");
+    if (n_lost == n_oldest && n_lost > 0) add_words(out, size, "the %s", parts[n_lost - 1]);
+    for (int q = 0; n_lost != n_oldest && q < QUARTERS; q++)
+        if (is_lost[q]) add_words(out, size, "%squarter %d", strlen(out) > 8 ? ", " : "", q + 1);
+    add_words(out, size, " of %d tokens are not found (%d of %d; in texts of %d, %.0f of %d)",
+              row->length, right, asked, short_tokens(c), n_right(in_short), in_short->n);
 }
 
 const RowType passkeys_row = {
     .name = "passkeys",
     .is_wanted = wants_passkeys,
-    .units = MOST_PASSKEYS,
+    .most = most_passkeys,
     .read = read_passkeys,
     .judge = judge_passkeys,
-    .ends_unknown = true,
     .describe = describe_passkeys,
+    .print = print_quarters,
     .is_required = true,
+    .is_share = true,
 };
 
-// ---- first-keys: single keys in the first tokens, where those of the text were missed ----
+// ---- first-keys: single keys in the first tokens, where the facts there were missed ----
 
 static bool wants_first_keys(const Check *c, int length) {
     const Row *row = find_row(c, &keys_row, length);
     if (!row || length < 2 * short_tokens(c)) return false;
-    const Samples *first = &row->others[FOUND_FIRST];
+    const Samples *first = &row->others[IN_FIRST];
     return first->n > 0 && 2 * n_right(first) < first->n;
 }
 
 static bool read_first_keys(Check *c, Row *row, Error *err) {
-    return ask_passkey(c, row, row->length, 0, &row->samples, err);
+    return ask_passkey(c, row, row->length, 0, 0, &row->samples, err);
 }
 
 // It fails nothing: what is missed is said.
@@ -308,6 +342,12 @@ static void judge_first_keys(const Check *c, Row *row) {
     row->limit = 0;
     if (n_right(&row->samples) > 0) row->verdict = OK;
     else if (row->samples.n == FIRST_PASSKEYS) row->verdict = UNABLE;
+}
+
+static void describe_first_keys(const Check *c, const Row *row, char *out, size_t size) {
+    (void)c;
+    snprintf(out, size, "%.0f of %d keys found in its first tokens", n_right(&row->samples),
+             row->samples.n);
 }
 
 static void add_first_keys(const Check *c, const Row *row, char *out, size_t size) {
@@ -322,6 +362,6 @@ const RowType first_keys_row = {
     .units = FIRST_PASSKEYS,
     .read = read_first_keys,
     .judge = judge_first_keys,
-    .describe = describe_passkeys,
+    .describe = describe_first_keys,
     .add_worth = add_first_keys,
 };

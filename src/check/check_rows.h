@@ -167,6 +167,7 @@ struct RowType {
     // In words, what failed.
     void (*describe)(const Check *check, const Row *row, char *out, size_t size);
     void (*print)(Check *check, const Row *row, PrintRow *line);  // its lines; NULL: the usual one
+    bool is_share;        // its value is a share that is to be above the limit
     bool is_required;     // a length does not hold while it is open
     bool is_about_model;  // it fails at any length, and nothing is said to hold
     // Its limit is one that may not be exceeded, or (false) that is only told.

@@ -136,8 +136,9 @@ static double enough_effort(const Check *c, const Row *row) {
 static void describe_open(const Row *row, char *out, size_t size) {
     char ratio[60];
     describe_ratio(row, ratio, sizeof ratio);
-    snprintf(out, size, "%s at %d not decided: %s so far, at most %.2f", row->type->name,
-             row->length, ratio, row->limit);
+    if (row->type->is_share) snprintf(ratio, sizeof ratio, "%.2f +- %.2f", row->value, row->error);
+    snprintf(out, size, "%s at %d not decided: %s so far, at %s %.2f", row->type->name,
+             row->length, ratio, row->type->is_share ? "least" : "most", row->limit);
 }
 
 // What would decide it, and what is known of it. More time is of no use where a text is read up.

@@ -21,13 +21,15 @@ static bool angles_follow(const RopeConfig *rope) {
 }
 
 // Whether what was read would be the same in a longer text.
-static bool is_fixed(const Session *s) {
+static bool is_fixed(const Asker *a) {
+    const Session *s = a->session;
+    if (a->shares_all) return true;
     return !s->config.spread.length && !angles_follow(s->config.rope) &&
            !(s->config.sliding && angles_follow(s->config.sliding));
 }
 
 bool asker_turn_to(Asker *a, const int32_t *ids, int n, int most, int length, Error *err) {
-    const bool may_share = a->n_read == n || is_fixed(a->session);
+    const bool may_share = a->n_read == n || is_fixed(a);
     int shared = 0;
     while (may_share && shared < most && shared < a->n_read && ids[shared] == a->read[shared])
         shared++;
@@ -41,9 +43,10 @@ bool asker_turn_to(Asker *a, const int32_t *ids, int n, int most, int length, Er
 }
 
 // Reads on to the first n ids of the prompt, from wherever in it the session is.
-static bool read_prompt_to(const Asker *a, const TextQuestion *q, int n, int n_logits, Error *err) {
+static bool read_prompt_to(Asker *a, const TextQuestion *q, int n, int n_logits, Error *err) {
     Session *s = a->session;
     const int from = s->position;
+    a->tokens += n - from;
     return session_read(s, q->ids + from, n - from, q->n, n_logits, err);
 }
 
@@ -54,7 +57,7 @@ static int draft_of(const Asker *a, const TextQuestion *q, int32_t *draft) {
     size_t n_asked, n_both;
     Error ignored;
     const Tokenizer *tokenizer = a->job->tokenizer;
-    if (q->n_wanted != 1 || q->is_chat || !is_fixed(a->session)) return 0;
+    if (q->n_wanted != 1 || q->is_chat || !is_fixed(a)) return 0;
     const size_t length = strlen(q->asked);
     const bool is_quoted = length > 0 && q->asked[length - 1] == '"';
     snprintf(text, sizeof text, "%s%s%s", q->asked, is_quoted ? "" : " ", q->wanted[0]);
@@ -83,6 +86,7 @@ static bool says_draft(Asker *a, const TextQuestion *q, const int32_t *draft, in
     if (!ids) return false;
     memcpy(ids, q->ids + s->position, (size_t)rest * sizeof *ids);
     memcpy(ids + rest, draft, (size_t)n * sizeof *ids);
+    a->tokens += rest + n - 1;
     bool ok = session_read(s, ids, rest + n - 1, q->n + n - 1, n, err);
     free(ids);
     const int vocab_size = a->job->model->config.vocab_size;
@@ -107,6 +111,7 @@ static bool hear(Asker *a, const TextQuestion *q, char said[ANSWER_BYTES + 1], E
     if (!read_prompt_to(a, q, q->n, 1, err)) return false;
     for (int i = 0; i < q->most && used < most; i++) {
         if (i > 0 && !session_read(s, &previous, 1, q->n + i, 1, err)) return false;
+        a->tokens += i > 0;
         const float *logits = session_logits(s, 0, 1, err);
         if (!logits) return false;
         int32_t next = likeliest(logits, a->job->model->config.vocab_size);

@@ -25,6 +25,8 @@ typedef struct {
     int32_t *read;  // (n_read) the last prompt; 0: none of this session's
     int n_read;
     size_t capacity;
+    bool shares_all;  // texts differ in length by their question alone, which may be ignored
+    double tokens;    // that were read
 } Asker;
 
 void asker_free(Asker *asker);

@@ -10,6 +10,7 @@
 #include "../measure/measure.h"
 
 enum {
+    PASSKEY_DEPTHS = 257,  // at which --check hides keys
     PAGE = 128,       // tokens that are read twice, at most, and at most an eighth of the length
     TURN_TOKENS = 16  // of a chat's turn besides what the user says
 };
@@ -148,8 +149,13 @@ Asking *passkeys_open(const Job *job, int length, Error *err) {
     Asking *a = alloc_array(1, sizeof *a, "keys", err);
     if (!a) return NULL;
     *a = (Asking){.asker = {.job = job}};
-    a->trial =
-        (Trial){.tokenizer = job->tokenizer, .task = &all_tasks[0], .length = length, .pieces = -1};
+    a->trial = (Trial){
+        .tokenizer = job->tokenizer,
+        .task = &all_tasks[0],
+        .length = length,
+        .pieces = -1,
+        .n_depths = PASSKEY_DEPTHS,
+    };
     if (haystack_make(&a->trial.hay, NULL, length, err) && trial_find_pieces(&a->trial, err))
         return a;
     passkeys_close(a);
@@ -163,10 +169,11 @@ void passkeys_close(Asking *a) {
 
 bool passkeys_fit(const Asking *a) { return a->trial.pieces >= 0; }
 
-bool passkeys_ask(Asking *a, Session *s, int number, int depth, bool *found, Error *err) {
+bool passkeys_ask(Asking *a, Session *s, int number, double depth, bool *found,
+                  Error *err) {
     int correct = 0;
     a->asker.session = s;
-    a->trial.depth = depth;
+    a->trial.depth = (int)(depth * (PASSKEY_DEPTHS - 1) + 0.5);
     if (!hide_and_ask(a, number, &correct, err)) return false;
     *found = correct == 1;
     return true;

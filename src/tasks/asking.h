@@ -30,6 +30,6 @@ Asking *passkeys_open(const Job *job, int length, Error *err);
 void passkeys_close(Asking *keys);
 // Whether a key and its question fit in the length at all. If not, no key may be asked for.
 bool passkeys_fit(const Asking *keys);
-// Hides key number `number` in one of five depths, 0 to 4, of a text that the session then reads,
-// and asks for it. False with the reason.
-bool passkeys_ask(Asking *keys, Session *s, int number, int depth, bool *found, Error *err);
+// Hides key number `number` at that depth, a share of the text that the session then reads, and asks
+// for it. False with the reason.
+bool passkeys_ask(Asking *keys, Session *s, int number, double depth, bool *found, Error *err);

@@ -26,7 +26,9 @@ static const char list_opening[] = "Below is a list of words. Memorize the one t
 const char message_answer[] = "I have read it.";
 static const char *const ordinals[] = {"first", "second", "third", "fourth", "fifth"};
 
-double trial_depth(const Trial *t) { return t->depth / (N_DEPTHS - 1.0); }
+double trial_depth(const Trial *t) {
+    return t->depth / ((t->n_depths ? t->n_depths : N_DEPTHS) - 1.0);
+}
 
 int task_lengths(int half, int longest, bool with_short, int lengths[MOST_TASK_LENGTHS]) {
     const int first = half > 0 && half < longest ? half : longest;
@@ -275,7 +277,7 @@ void trial_wanted(const Trial *t, int k, char wanted[MAX_WANTED]) {
 
 // Chooses a trial by which lengths are judged.
 static void choose_usual(Trial *t) {
-    t->depth = N_DEPTHS / 2;
+    t->depth = (t->n_depths ? t->n_depths : N_DEPTHS) / 2;
     trial_choose(t, 0);
     for (int k = 0; k < MAX_HIDDEN; k++) t->values[k] = 88888;
     if (t->task->names == LANDMARKS) t->landmark = longest_landmark(t);

@@ -48,7 +48,8 @@ typedef struct {
     unsigned known;          // landmarks that are asked for, as bits; 0: all
     int length;              // positions of prompt and answer together, at most
     int pieces;              // of the haystack; -1: no prompt fits
-    int depth;               // of N_DEPTHS, from 0
+    int depth;               // of N_DEPTHS, from 0,
+    int n_depths;            // or of so many, unless 0
     int values[MAX_HIDDEN];  // what the sentences say
     int landmark;            // its number
     int ordinal;             // from 0
