@@ -25,7 +25,8 @@ static void print_setting(const Judge *j, const char *check, const Cell *found, 
     table_words(t, check);
     table_number(t, "%.0f", j->length);
     table_cell(t, found);
-    table_unknown(t);
+    table_unknown(t);  // its error,
+    table_unknown(t);  // and how many it is of
     table_cell(t, limit);
     table_words(t, verdict);
     table_unknown(t);
