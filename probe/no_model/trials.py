@@ -63,6 +63,8 @@ def judge(trials, share):
     try:
         path = work.write('answers.jsonl', ''.join(json.dumps(trial.line()) + '\n' for trial in trials))
         out, _ = run(['--answers', path, '--json'] + ([] if share is None else ['--effective', '%.12g' % share]))
+    except Refused as refused:
+        raise Problem(str(refused), 'settings')
     finally:
         work.close()
     found = json.loads(out)
