@@ -519,8 +519,9 @@ def test_keys_of_a_lost_half():
     """Where five of six layers see 520 positions, keys of the older half of 1,024 are lost, and perplexity hardly shows
     it. Each quarter is judged by itself, as --passkey finds it."""
     data = read(SIBLING)
-    said = {name: struct.unpack_from('<' + kind, data, at)[0] for name, at, kind, _ in FIELDS
-            if at < HEADER_BYTES[3] and name != 'version'}
+    fields = {name: struct.unpack_from('<' + kind, data, at) for name, at, kind, _ in FIELDS
+              if at < HEADER_BYTES[3] and name not in ('version', 'layer_table')}
+    said = {name: value if len(value) > 1 else value[0] for name, value in fields.items()}
     head = header(config(**dict(said, layers=[1] + [4] * 5, sliding_window=520, sliding_rope=1, sliding_theta=1e4,
                                 sliding_method='yarn', sliding_factor=16, sliding_train_ctx=512, sliding_truncate=1)))
     path = write(in_work('seen.bin'), head + bytes(-len(head) % 64) + data[HEADER_BYTES[3]:])

@@ -312,7 +312,7 @@ static void print_conclusion(Check *c, int length) {
     static const char *const words[] = {[YES] = "ok", [NO] = "fail", [UNDECIDED] = "undecided"};
     table_words(&c->table, "verdict");
     table_number(&c->table, "%.0f", length);
-    for (int i = 0; i < 3; i++) table_unknown(&c->table);
+    for (int i = 0; i < 4; i++) table_unknown(&c->table);
     table_words(&c->table, words[c->said.answer]);
     table_unknown(&c->table);
     table_end_row(&c->table);
