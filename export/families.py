@@ -14,9 +14,10 @@ PLACE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'families.json'
 # What a key of gates may be, and the attention_gate that it means.
 GATES = {True: 3, 'per-head': 3, 'per-element': 2}
 # Which layers slide, by a config: none; all by its window; all if use_sliding_window says so; some by that and lists,
-# of which without one the later ones slide, or every other one before these; the later ones without a flag; by a period;
-# by a list, or all; none, but some see chunks; or as tools/training/train.py writes it.
-RULES = ('alike', 'all_slide', 'all_by_flag', 'by_flag', 'odd_by_flag', 'later', 'periodic', 'listed', 'chunked', 'small')
+# of which without one the later ones slide, or every other one before these; the later ones without a flag; by a
+# period; by a list, or all; none, but some see chunks; or as tools/training/train.py writes it.
+RULES = ('alike', 'all_slide', 'all_by_flag', 'by_flag', 'odd_by_flag', 'later', 'periodic', 'listed', 'chunked',
+         'small')
 # The rope_types that a class knows, and what each means. The three axes of mrope are one in a text. A class that knows
 # longrope alone takes two older names for it.
 USUAL_TYPES = {'mrope': 'default', **{kind: kind for kind in (
@@ -40,8 +41,8 @@ class Layers:
                              # that are counted from the last layer
     also_full: str = ''      # of all layers: the first one, or the last one whatever a config says
     full_sinks: bool = True   # full layers have sinks, if the others do
-    both_ways: str = ''       # whether queries see later positions, too: `read`, if use_bidirectional_attention says so;
-                             # `halved`, and then a window has half its width on either side; `always`
+    both_ways: str = ''      # whether queries see later positions, too: `read`, if use_bidirectional_attention says
+                             # so; `halved`, and then a window has half its width on either side; `always`
     others: str = 'sliding'  # what the layers are that are not full: sliding, or linear
     without_rope: str = ''   # which layers do not turn: `listed` by no_rope_layers, `full` ones, or
                              # `full_beside_sliding`: a window of null makes all layers full, and then they turn
@@ -329,7 +330,8 @@ def feature_named(name: str, where: str) -> Feature:
 # What a word may be, where it is one of a few: '' is `no such thing`.
 VALUES: Dict[str, Dict[str, Tuple[str, ...]]] = {
     'layers': {'rule': RULES, 'full': ('last', 'first', 'from_end'), 'also_full': ('', 'first', 'last'),
-               'others': ('sliding', 'linear'), 'both_ways': ('', 'read', 'halved', 'always'), 'without_rope': ('', 'listed', 'full', 'full_beside_sliding')},
+               'others': ('sliding', 'linear'), 'both_ways': ('', 'read', 'halved', 'always'),
+               'without_rope': ('', 'listed', 'full', 'full_beside_sliding')},
     'rope': {'one_block': ('', 'full', 'refused'), 'attention_factor': ('', 'long_mscale', 'one'),
              'types': tuple(TYPES), 'goes_out': ('', 'for_engines', 'with_alpha')},
     'keys': {'attention_bias': ('read', 'unread', 'refused')}}

@@ -158,5 +158,5 @@ def check_tokenizer(job: Job, path: str, out: str) -> None:
     if kind == READY:
         raise Problem(path, 'is a tokenizer.bin already, for %s -z %s' % (PROGRAM, shlex.quote(path)))
     if kind in (TENSORS, MODEL, LLAMA2C):
-        raise Problem(path, '%s %s, not a tokenizer (expected tokenizer.json, tokenizer.model or a file of tiktoken)' % (
-            'holds' if kind == TENSORS else 'is', kind))
+        raise Problem(path, '%s %s, not a tokenizer (expected tokenizer.json, tokenizer.model or a file of '
+                      'tiktoken)' % ('holds' if kind == TENSORS else 'is', kind))

@@ -19,8 +19,8 @@ from .tokenizer_json import read_tokenizer_json
 
 KIMIS = 'tiktoken.model'  # which folders of Kimi have in place of tokenizer.json
 TEKKEN = 'tekken.json'  # which Mistral's own library reads
-OF_TEKKEN = ("is a tokenizer in Mistral's own form, which is not read (expected the tokenizer.json or tokenizer.model of "
-             'the same model beside it, as it is published for Hugging Face)')
+OF_TEKKEN = ("is a tokenizer in Mistral's own form, which is not read (expected the tokenizer.json or tokenizer.model "
+             'of the same model beside it, as it is published for Hugging Face)')
 BYTE_SPELLING = re.compile(rb'<0x[0-9A-F]{2}>')
 
 

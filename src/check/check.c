@@ -240,7 +240,7 @@ static double planned_tokens(const Check *c) {
 }
 
 // What is above the rows.
-static void print_head(Check *c) {
+static void print_check_head(Check *c) {
     const Job *job = c->job;
     const CheckOptions *o = &job->options->check;
     const char *what = model_encoding(job->model) ? "encoding" : "method";
@@ -299,7 +299,7 @@ static bool check_length(Job *job, Check *c, FILE *save, int number, Error *err)
             before.rows[i].verdict == OK)
             c->rows[c->n_rows++] = before.rows[i];
     if (c->n_rows > 0) c->reference_is = before.reference_is;
-    if (ok && number == 0) print_head(c);
+    if (ok && number == 0) print_check_head(c);
     ok = ok && run_checks(c, err);
     if (ok && save && !save_readings(c, save, number == 0))
         ok = fail(err, "%s: cannot write", o->save_path);

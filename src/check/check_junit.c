@@ -3,7 +3,7 @@
 
 #include "check_rows.h"
 
-static void put_text(FILE *file, const char *text) {
+static void put_escaped(FILE *file, const char *text) {
     for (; *text; text++) {
         const unsigned char ch = (unsigned char)*text;
         if (ch == '&') fputs("&amp;", file);
@@ -17,15 +17,15 @@ static void put_text(FILE *file, const char *text) {
 static void put_case(FILE *file, const char *model, int length, const Conclusion *said) {
     static const char *const elements[] = {[NO] = "failure", [UNDECIDED] = "skipped"};
     fputs("  <testcase classname=\"", file);
-    put_text(file, model);
+    put_escaped(file, model);
     fprintf(file, "\" name=\"--check -n %d\">", length);
     if (said->answer == YES) {
         fputs("<system-out>", file);
-        put_text(file, said->words);
+        put_escaped(file, said->words);
         fputs("</system-out>", file);
     } else {
         fprintf(file, "<%s type=\"%s\" message=\"", elements[said->answer], said->code);
-        put_text(file, said->words);
+        put_escaped(file, said->words);
         fputs("\"/>", file);
     }
     fputs("</testcase>\n", file);

@@ -16,7 +16,7 @@ enum {
     MOST_SAMPLES = 64,   // texts of a rung
     MOST_FIRST = 4,      // that are read of a rung before it is judged, where it is short
     USUAL_SAMPLES = 16,  // that are read at most, at the usual effort
-    BLOCK = 64,          // tokens of a sample of the error
+    SAMPLE_TOKENS = 64,  // tokens of a sample of the error
     FEW_BLOCKS = 4,      // that a text has at least
 };
 // A rise, and a cost, of so much is said.
@@ -163,7 +163,8 @@ const double *ladder_read(Check *c, int length, int u, Row *row, Error *err) {
 static void add_steps(Samples *samples, const double *these, int n_these, const double *those,
                       int n_those) {
     const int n = n_these < n_those ? n_these : n_those;
-    const int block = n / BLOCK < FEW_BLOCKS ? (n + FEW_BLOCKS - 1) / FEW_BLOCKS : BLOCK;
+    const bool is_short = n / SAMPLE_TOKENS < FEW_BLOCKS;
+    const int block = is_short ? (n + FEW_BLOCKS - 1) / FEW_BLOCKS : SAMPLE_TOKENS;
     add_differences(samples, these + n_these - n, those + n_those - n, n, block);
 }
 

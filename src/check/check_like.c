@@ -12,8 +12,8 @@
 
 enum {
     LIKE_SAMPLE = 64,  // tokens of a sample, at least
-    MOST_TIMES = 4,    // as many tokens as ours may the other's stretch have
-    MOST_OTHER = MOST_TIMES * MOST_WINDOW,
+    LONGEST_RATIO = 4,  // as many tokens as ours may the other's stretch have
+    MOST_OTHER = LONGEST_RATIO * MOST_WINDOW,
 };
 
 struct Likeness {
@@ -170,7 +170,7 @@ static bool read_like(Check *c, Row *row, Error *err) {
     if (!scores) return false;
     ScoredText ours = {.n = c->window, .from = c->window / 2};
     const int train_ctx = like->plan.rope.train_ctx;
-    int most = like->same_tokens ? c->window : MOST_TIMES * c->window;
+    int most = like->same_tokens ? c->window : LONGEST_RATIO * c->window;
     if (train_ctx > 0 && train_ctx < most) most = train_ctx;
     char *text = alloc_array(MOST_WINDOW, MAX_PIECE, "a text", err);
     if (!text) return false;
@@ -240,7 +240,7 @@ static double log_sum(const float *logits, int n) {
     return log(sum) + (double)most;
 }
 
-static Beside compare(const float *ours, const float *theirs, int n, int next) {
+static Beside compare_logits(const float *ours, const float *theirs, int n, int next) {
     const double of_ours = log_sum(ours, n);
     const double of_theirs = log_sum(theirs, n);
     Beside found = {of_ours - (double)ours[next], of_theirs - (double)theirs[next],
@@ -272,7 +272,7 @@ static bool compare_text(Check *c, const int32_t *text, int n, int scored, Besid
             const float *ours = session_logits(sessions[0], i, 1, err);
             const float *theirs = ours ? session_logits(sessions[1], i, 1, err) : NULL;
             if (!theirs) return false;
-            found[at - begin + i] = compare(ours, theirs, vocab, text[at + i + 1]);
+            found[at - begin + i] = compare_logits(ours, theirs, vocab, text[at + i + 1]);
         }
     }
     return true;

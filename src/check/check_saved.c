@@ -58,7 +58,7 @@ static void hash_tokenizer(const Check *c, char out[HASH_BYTES]) {
 
 // ---- writing ----
 
-static double mean_of(const double *x, int n) {
+static double block_mean(const double *x, int n) {
     double sum = 0;
     for (int i = 0; i < n; i++) sum += x[i];
     return sum / n;
@@ -85,7 +85,8 @@ bool save_readings(const Check *c, FILE *file, bool is_first) {
         const double *nll = ladder_scores(c, n, u);
         fprintf(file, "%s[", u > 0 ? ", " : "");
         for (int at = 0; at < scored; at += BLOCK_TOKENS)
-            fprintf(file, "%s%.9g", at > 0 ? ", " : "", mean_of(nll + at, block_size(scored, at)));
+            fprintf(file, "%s%.9g", at > 0 ? ", " : "",
+                    block_mean(nll + at, block_size(scored, at)));
         fprintf(file, "]");
     }
     fprintf(file, "]}");
@@ -162,7 +163,7 @@ static bool read_saved(Check *c, Row *row, Error *err) {
         double before;
         if (!json_number(block, &before) || !isfinite(before))
             return fail(err, "%s: not the numbers of %d tokens", c->like_path, scored);
-        add_sample(&row->samples, mean_of(nll + at, block_size(scored, at)) - before);
+        add_sample(&row->samples, block_mean(nll + at, block_size(scored, at)) - before);
     }
     return true;
 }

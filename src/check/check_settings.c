@@ -34,7 +34,7 @@ static void print_setting(const Judge *j, const char *check, const Cell *found, 
 }
 
 // What a text that is read will show fails nothing: that is said.
-static void tell(Judge *j, const char *check, const Cell *found, const Cell *limit, bool good,
+static void put_result(Judge *j, const char *check, const Cell *found, const Cell *limit, bool good,
                  const char *form) {
     char *other = j->found->other;
     const bool is_said = j->reads && form != IS_WANTED;
@@ -59,7 +59,7 @@ static void judge_setting(Judge *j, const char *check, double value, double limi
                           const char *form) {
     const Cell found = value_cell(value);
     const Cell allowed = value_cell(limit);
-    tell(j, check, &found, &allowed, good, form);
+    put_result(j, check, &found, &allowed, good, form);
 }
 
 // The longest text whose last query sees its first key at a distance below `limit`, where that
@@ -175,7 +175,7 @@ static void judge_asked(Judge *j, const Job *job, const RopePlan *own, int seq_l
     bool same = settings_same_method(made, asked);
     Cell found = words_cell(job->plans->name);
     Cell expected = words_cell(own->name);
-    if (made->method != ROPE_NONE) tell(j, "method", &found, &expected, same, IS_MODELS);
+    if (made->method != ROPE_NONE) put_result(j, "method", &found, &expected, same, IS_MODELS);
     // A factor that is not the file's, though the file's is enough for the length, is one that the
     // model was not made with.
     bool has_factor = rope_methods[made->method].flags & ROPE_USES_FACTOR && said->factor > 0;

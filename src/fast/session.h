@@ -95,6 +95,6 @@ bool session_read(Session *session, const int32_t *tokens, int n, int length, in
                   Error *err);
 
 // Logits (n_rows, vocab_size) of rows [row, row + n_rows) of the last read's n_logits, at most
-// LOGIT_ROWS at a time. Of more than a chunk only the last chunk's rows are still there. Valid until the next call; the caller may change them. NULL with the reason when one is
-// not finite.
+// LOGIT_ROWS at a time. Of more than a chunk only the last chunk's rows are still there. Valid
+// until the next call; the caller may change them. NULL with the reason when one is not finite.
 float *session_logits(Session *session, int row, int n_rows, Error *err);

@@ -9,7 +9,7 @@
 enum { FIRST_TOKENS = 4 };  // that all see: much weight rests on them (arXiv 2309.17453)
 
 // Marks one item of the list, a kv head or a layer. False with the reason.
-static bool mark(const char *item, const Model *m, ShortHeads *s, uint8_t *marks, bool mean,
+static bool mark_heads(const char *item, const Model *m, ShortHeads *s, uint8_t *marks, bool mean,
                  Error *err) {
     int layer, head = -1, length = 0;
     const bool has_layer = sscanf(item, "%5d%n", &layer, &length) == 1 && item[0] != '-';
@@ -59,7 +59,7 @@ bool short_heads_parse(const char *list, int window, const Model *m, ShortHeads 
     while (rest) {
         const int length = (int)strcspn(rest, ",");
         snprintf(item, sizeof item, "%.*s", length, rest);
-        if (!mark(item, m, s, marks, !is_but, err)) return false;
+        if (!mark_heads(item, m, s, marks, !is_but, err)) return false;
         rest = rest[length] ? rest + length + 1 : NULL;
     }
     return true;

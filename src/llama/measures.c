@@ -108,7 +108,7 @@ static const char *const passkey_filler[] = {" The grass is green.", " The sky i
                                      " There and back again."};
 enum {
     N_PASSKEY_FILLER = 5,
-    PASSKEY_DEPTHS = 5,
+    KEY_DEPTHS = 5,
     PASSKEY_DIGITS = 5,
     ANSWER_TOKENS = 12,  // at most
     PASSKEY_SLACK = 8,       // tokens by which prompts may differ
@@ -132,7 +132,7 @@ static int32_t *passkey_ids(const TinyText *t, int sentences, int key, int depth
     size_t n_ids;
     char *text = alloc_array((int64_t)sentences * SENTENCE + REST, 1, "a prompt", err);
     if (!text) return NULL;
-    int place = (int)(sentences * (depth / (PASSKEY_DEPTHS - 1.0)) + 0.5);
+    int place = (int)(sentences * (depth / (KEY_DEPTHS - 1.0)) + 0.5);
     int last = sentences > LEAST_AFTER_KEY ? sentences - LEAST_AFTER_KEY : sentences;
     char *end = stpcpy(text, passkey_opening);
     for (int i = 0; i <= sentences; i++) {
@@ -153,7 +153,7 @@ static int sentences_that_fit(const TinyText *t, int length, Error *err) {
     int low = -1, high = length;
     while (high - low > 1) {
         int n, middle = low + (high - low) / 2;
-        int32_t *ids = passkey_ids(t, middle, 88888, PASSKEY_DEPTHS / 2, &n, err);
+        int32_t *ids = passkey_ids(t, middle, 88888, KEY_DEPTHS / 2, &n, err);
         free(ids);
         if (!ids) return -2;
         if (n + ANSWER_TOKENS + PASSKEY_SLACK <= length) low = middle;
@@ -203,7 +203,7 @@ static bool print_passkey_row(TinyText *t, int length, int sentences, int depth,
         if (!hear_passkey(t, t->tokens, n, kept, key, &found, err)) return false;
         correct += found;
     }
-    printf("%s\t%d\t%.2f\t%d\t%d\t%.3f\n", t->plan.name, length, depth / (PASSKEY_DEPTHS - 1.0), trials,
+    printf("%s\t%d\t%.2f\t%d\t%d\t%.3f\n", t->plan.name, length, depth / (KEY_DEPTHS - 1.0), trials,
            correct, (double)correct / trials);
     return end_table(err);
 }
@@ -222,7 +222,7 @@ bool tiny_passkey(TinyText *t, int trials, uint64_t seed, Error *err) {
         length = next < longest ? next : longest;
         int sentences = sentences_that_fit(t, length, err);
         if (sentences < -1) return false;
-        for (int depth = 0; sentences >= 0 && depth < PASSKEY_DEPTHS; depth++)
+        for (int depth = 0; sentences >= 0 && depth < KEY_DEPTHS; depth++)
             if (!print_passkey_row(t, length, sentences, depth, trials, seed, &n_before, err))
                 return false;
         next = 2 * length;

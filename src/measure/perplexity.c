@@ -29,7 +29,7 @@ typedef struct {
 
 typedef struct {
     double tokens, nll, se;  // NaN without tokens; se is NaN for a single block
-} Mean;
+} MeanLoss;
 
 // Tokens [from, to) of all windows, or the key tokens among them.
 typedef struct {
@@ -64,9 +64,9 @@ static double block_squares(const Perplexity *all, TokenRange part, int64_t star
 
 // The standard error is that of a ratio of sums over k blocks (Cochran, Sampling Techniques, 2.11):
 // se^2 = k / (k - 1) / N^2 * sum of (s_b - mean n_b)^2.
-static Mean mean_over(const Perplexity *all, TokenRange part) {
+static MeanLoss mean_over(const Perplexity *all, TokenRange part) {
     const int64_t end = (int64_t)all->o->samples * all->length;
-    Mean m = {.tokens = 0};
+    MeanLoss m = {.tokens = 0};
     double squares = 0;
     double k = 0;
     for (int64_t start = 0; start < end; start += all->length)
@@ -85,7 +85,7 @@ static Mean mean_over(const Perplexity *all, TokenRange part) {
 // ---- rows ----
 
 // nll, perplexity and se; dashes where they are not known.
-static void print_mean(Table *t, const Mean *m, bool is_known) {
+static void print_mean(Table *t, const MeanLoss *m, bool is_known) {
     table_number_if(t, is_known, "%.6f", m->nll);
     table_number_if(t, is_known, "%.4f", exp(m->nll));
     table_number_if(t, is_known, "%.6f", m->se);
@@ -93,7 +93,7 @@ static void print_mean(Table *t, const Mean *m, bool is_known) {
 
 // Prints the row of tokens [from, to).
 static void print_bucket(const Perplexity *all, const Method *method, int from, int to) {
-    const Mean m = mean_over(all, (TokenRange){from, to, false});
+    const MeanLoss m = mean_over(all, (TokenRange){from, to, false});
     table_words(method->table, method->plan->name);
     table_number(method->table, "%.0f", session_place(method->session, from));
     table_number(method->table, "%.0f", session_place(method->session, to - 1) + 1);
@@ -105,8 +105,8 @@ static void print_bucket(const Perplexity *all, const Method *method, int from, 
 // Prints the row of key tokens, beside all tokens that could have been chosen.
 static void print_key_row(Perplexity *all, const Method *method) {
     const TokenRange part = {all->keys->trim, all->length, false};
-    const Mean m = mean_over(all, part);
-    const Mean of_keys = mean_over(all, (TokenRange){part.from, part.to, true});
+    const MeanLoss m = mean_over(all, part);
+    const MeanLoss of_keys = mean_over(all, (TokenRange){part.from, part.to, true});
     table_words(method->table, method->plan->name);
     table_number(method->table, "%.0f", m.tokens);
     print_mean(method->table, &m, true);

@@ -62,7 +62,7 @@ static bool read_pair(const char *name, const char *text, int *pair, Error *err)
     return fail(err, "%s: expected LAYER.HEAD, such as 3.5 (found '%.60s')", name, text);
 }
 
-static int by_size(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+static int by_tokens(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
 
 // Lengths between commas, which --check takes. The longest is that of the job.
 static bool read_lengths(const Setting *option, const char *value, Options *o, Error *err) {
@@ -80,7 +80,7 @@ static bool read_lengths(const Setting *option, const char *value, Options *o, E
         c->lengths[c->n_lengths++] = o->steps;
         rest = rest[n] ? rest + n + 1 : NULL;
     }
-    qsort(c->lengths, (size_t)c->n_lengths, sizeof *c->lengths, by_size);
+    qsort(c->lengths, (size_t)c->n_lengths, sizeof *c->lengths, by_tokens);
     int kept = 1;
     for (int i = 1; i < c->n_lengths; i++)
         if (c->lengths[i] != c->lengths[kept - 1]) c->lengths[kept++] = c->lengths[i];

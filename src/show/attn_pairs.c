@@ -225,7 +225,7 @@ static void note_key(Table *t, PairTrial *trial) {
 // ---- what is asked ----
 
 // The number of the key at a position; -1 with the reason. Keys that are not seen have no score.
-static int find_key(const HeadScores *h, int position, Error *err) {
+static int key_at_position(const HeadScores *h, int position, Error *err) {
     const int key = spread_token(h->spread, position);
     const int last = spread_position(h->spread, h->n_keys - 1);
     if (position < 0) return likeliest_key(h);
@@ -264,7 +264,7 @@ bool show_pairs(Job *job, Session *s, int layer, int head, Error *err) {
                     encoding_names[model_encoding(job->model)]);
     bool ok = head_scores_open(&h, job->model, n, err) &&
               head_scores_read(&h, s, job->ids, n, layer, head, err);
-    ok = ok && (trial.key = find_key(&h, o->position, err)) >= 0 &&
+    ok = ok && (trial.key = key_at_position(&h, o->position, err)) >= 0 &&
          plan_other(job, &h, &other, err);
     const bool is_sliding = ok && h.rope == &job->plans->sliding;
     ok = ok && other_speed_open(&trial.here, &h, is_sliding ? &other.sliding : &other.rope,

@@ -40,7 +40,7 @@ static bool make_key_text(HeadText *out, const Trial *t, Error *err) {
     while (all && shared < n_prompt && shared < (int)n && all[shared] == prompt[shared]) shared++;
     free(prompt);
     if (!all) return false;
-    *out = (HeadText){.kind = KEY_TEXT, .ids = all, .n = shared, .answer = (int)n - shared};
+    *out = (HeadText){.kind = NUMBER_TEXT, .ids = all, .n = shared, .answer = (int)n - shared};
     find_spans(out, all + shared, out->answer, shared);
     if (out->answer < 1 || out->n_spans == 0) return true;
     out->queries[out->n_queries++] = shared - 1;
@@ -194,7 +194,7 @@ static void shares_of(const Survey *s, const HeadText *t, const Session *session
         shares[is_near ? NEAR_SHARE : j < FIRST_KEYS ? FIRST_SHARE : FAR_SHARE] += weight;
         if (weight > 0) entropy -= weight * log(weight);
         if (t->kind != PROSE_TEXT && is_sought(t, i, j))
-            shares[t->kind == KEY_TEXT ? KEY_SHARE : AFTER_SHARE] += weight;
+            shares[t->kind == NUMBER_TEXT ? KEY_SHARE : AFTER_SHARE] += weight;
     }
     shares[KEYS_SPREAD] = exp(entropy);
 }
@@ -203,7 +203,7 @@ static void shares_of(const Survey *s, const HeadText *t, const Session *session
 static void add_shares(Mean *of_head, TextKind kind, const double *shares) {
     const bool is_prose = kind == PROSE_TEXT || kind == OWN_TEXT;
     for (int k = 0; k < N_SHARES; k++) {
-        const bool counts = k == KEY_SHARE     ? kind == KEY_TEXT
+        const bool counts = k == KEY_SHARE     ? kind == NUMBER_TEXT
                             : k == AFTER_SHARE ? kind == COPY_TEXT || kind == OWN_TEXT
                                                : is_prose;
         if (counts) mean_add(&of_head[k], shares[k]);
@@ -231,11 +231,11 @@ static bool survey_text(Survey *s, const HeadText *t, Session *session, float *s
             shares_of(s, t, session, scores + (int64_t)h * t->n, sinks ? sinks[head] : -INFINITY, i,
                       shares);
             for (int j = 0; j < N_SHARES; j++) sums[h][j] += shares[j] / t->n_queries;
-            if (t->kind != KEY_TEXT) add_shares(s->of_heads[h], t->kind, shares);
+            if (t->kind != NUMBER_TEXT) add_shares(s->of_heads[h], t->kind, shares);
         }
     }
-    for (int h = 0; h < n_heads && t->kind == KEY_TEXT; h++)
-        add_shares(s->of_heads[h], KEY_TEXT, sums[h]);
+    for (int h = 0; h < n_heads && t->kind == NUMBER_TEXT; h++)
+        add_shares(s->of_heads[h], NUMBER_TEXT, sums[h]);
     session->config.watch = (Watch){.scores = NULL};
     return true;
 }

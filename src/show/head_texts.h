@@ -15,7 +15,7 @@ enum {
     FIRST_KEYS = 4,      // keys on which much weight rests for no reason (arXiv 2309.17453)
 };
 
-typedef enum { KEY_TEXT, COPY_TEXT, PROSE_TEXT, OWN_TEXT, N_TEXT_KINDS } TextKind;
+typedef enum { NUMBER_TEXT, COPY_TEXT, PROSE_TEXT, OWN_TEXT, N_TEXT_KINDS } TextKind;
 
 // A text, and the numbers of the tokens whose queries are looked at.
 typedef struct {

@@ -60,9 +60,12 @@ bool show_heads(Job *job, Error *err) {
         print_heading(job, &t, "heads");
         table_note(&t, "near", "%d", job->options->sessions.short_window);
         table_note(&t, "texts", "%d", texts.n);
-        table_note(&t, "read", "%s", n <= texts.length ? "as they are" : whole ? "whole" : "with one jump");
-        table_columns(&t, as_list, "method\tlength\tlayer\thead\tkv_head\tkind\tnear\tfirst\tfar\tfar_se\tafter\tafter_se\t"
-                          "key\tkey_se\tkeys");
+        table_note(&t, "read", "%s", n <= texts.length ? "as they are"
+                                      : whole           ? "whole"
+                                                        : "with one jump");
+        table_columns(&t, as_list,
+                      "method\tlength\tlayer\thead\tkv_head\tkind\tnear\tfirst\tfar\tfar_se\t"
+                      "after\tafter_se\tkey\tkey_se\tkeys");
         ok = show_plan(job, &t, &texts, &own, texts.length, err);
     }
     for (int i = 0; ok && i < job->n_plans && n > texts.length; i++) {

@@ -1,6 +1,6 @@
-// --why: which heads find a number that a text hides, which of them lose it at N and by which pairs, what a method gives
-// back, and how much of the loss of perplexity is in heads that need nothing far. All of it is
-// measured, on texts of its own.
+// --why: which heads find a number that a text hides, which of them lose it at N and by which
+// pairs, what a method gives back, and how much of the loss of perplexity is in heads that need
+// nothing far. All of it is measured, on texts of its own.
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,8 +18,8 @@ enum {
     MOST_FINDERS = 8,  // heads that are looked at, those with the most weight on the number
     N_SETTINGS = 3,
     PROSE_TOKENS = 2048,  // of the story, that are read in each way
-    BLOCK = 64,           // tokens whose losses count as one
-    MOST_BLOCKS = PROSE_TOKENS / 2 / BLOCK,
+    LOSS_BLOCK = 64,           // tokens whose losses count as one
+    MOST_BLOCKS = PROSE_TOKENS / 2 / LOSS_BLOCK,
 };
 
 // How the story is read: as in training; at N, with all heads, with the others short, with a window in
@@ -27,7 +27,7 @@ enum {
 enum { AS_TRAINED, AT_N, OTHERS_SHORT, SINKS_NEAR, BY_METHOD, N_WAYS };
 
 // How texts are read: as in training, at N without a method, and at N with one.
-typedef enum { TRAINED, PLAIN, METHOD } WhySetting;
+typedef enum { TRAINED, NO_METHOD, METHOD } WhySetting;
 
 // Bands of turns within the trained context, as in --attn.
 static const double band_ends[] = {8, 1, 0.2, 0};
@@ -84,7 +84,7 @@ static bool plan_why(Why *w, Error *err) {
     if (is_plain) ok = ok && plan_for_job(job, &yarn, &job->said->rope, &method, err);
     else method = *job->plans;
     if (!ok) return false;
-    w->plans[PLAIN] = far_plan(&plain, w->length, job->length, w->whole);
+    w->plans[NO_METHOD] = far_plan(&plain, w->length, job->length, w->whole);
     w->plans[METHOD] = far_plan(&method, w->length, job->length, w->whole);
     return true;
 }
@@ -98,7 +98,7 @@ static int band_of(const RopeConfig *c, int pair) {
 
 // The settings of a head without a method.
 static const RopeConfig *rope_of(const Why *w, const FarHead *f) {
-    const RopePlan *plan = &w->plans[PLAIN];
+    const RopePlan *plan = &w->plans[NO_METHOD];
     return layer_rope(&w->job->model->layers[f->layer], &plan->rope, &plan->sliding);
 }
 
@@ -233,7 +233,7 @@ static void add_mixed(FarHead *f, const HeadText *t, OtherSpeed *plain, const Ot
 static bool turn_head_far(const Why *w, FarHead *f, const HeadText *t, const HeadScores *h, int key,
                           int texts, Error *err) {
     const bool slides = w->job->model->layers[f->layer].extra->flags & LAYER_SLIDING;
-    const RopePlan *plan = &w->plans[PLAIN], *other = &w->plans[METHOD];
+    const RopePlan *plan = &w->plans[NO_METHOD], *other = &w->plans[METHOD];
     // the question stays near, all before it is as far as N is long
     const int before = t->n > 2 * QUESTION ? t->n - QUESTION : (t->n + 1) / 2;
     const Spread far = {.length = w->job->length, .piece = before, .n = t->n};
@@ -245,7 +245,7 @@ static bool turn_head_far(const Why *w, FarHead *f, const HeadText *t, const Hea
     bool ok = other_speed_open(&plain, h, plain_rope, spread, length, err);
     ok = other_speed_open(&method, h, other_rope, spread, length, err) && ok;
     if (ok) {
-        if (!w->whole) add_turned(f, PLAIN, t, &plain, key, texts);
+        if (!w->whole) add_turned(f, NO_METHOD, t, &plain, key, texts);
         if (!w->whole) add_turned(f, METHOD, t, &method, key, texts);
         add_mixed(f, t, &plain, &method, plain_rope);
         mean_add(&f->distance, spread_position(spread, h->n_keys - 1) -
@@ -264,7 +264,8 @@ static bool look_at_head(Why *w, WhySetting setting, int number, Session *s, Hea
     if (!head_scores_read(h, s, t->ids, t->queries[0] + 1, f->layer, f->head, err)) return false;
     const int key = best_of_answer(t, h);
     add_read(f, setting, t, h, key, texts->n, room);
-    return setting != (w->whole ? PLAIN : TRAINED) || turn_head_far(w, f, t, h, key, texts->n, err);
+    return setting != (w->whole ? NO_METHOD : TRAINED) ||
+           turn_head_far(w, f, t, h, key, texts->n, err);
 }
 
 static bool look_at_heads(Why *w, WhySetting setting, Error *err) {
@@ -299,8 +300,8 @@ static void judge_heads(Why *w) {
     for (int i = 0; i < w->n_heads; i++) {
         FarHead *f = &w->heads[i];
         const double own = mean_of(&f->weight[TRAINED]);
-        const double plain = mean_of(&f->weight[PLAIN]), method = mean_of(&f->weight[METHOD]);
-        const double error = hypot(error_of(&f->weight[TRAINED]), error_of(&f->weight[PLAIN]));
+        const double plain = mean_of(&f->weight[NO_METHOD]), method = mean_of(&f->weight[METHOD]);
+        const double error = hypot(error_of(&f->weight[TRAINED]), error_of(&f->weight[NO_METHOD]));
         f->loses = plain < own / 2 && own - plain > 2 * error;
         f->finds = method > own / 2;
     }
@@ -336,7 +337,7 @@ static bool read_story(Why *w, const Job *job, const RopePlan *plan, const int32
     const int length = whole ? job->length : w->length / 2 * 2;
     const int bos = tokenizer_bos(job->tokenizer) >= 0;
     const int windows = whole ? 1 : PROSE_TOKENS / length;
-    const int scored = whole ? MOST_BLOCKS * BLOCK : length / 2;
+    const int scored = whole ? MOST_BLOCKS * LOSS_BLOCK : length / 2;
     Session *s = open_session(job, plan, length, false, err);
     int32_t *ids = alloc_array((size_t)length, sizeof *ids, "a text", err);
     double *nll = alloc_array((size_t)length, sizeof *nll, "losses", err);
@@ -349,9 +350,9 @@ static bool read_story(Why *w, const Job *job, const RopePlan *plan, const int32
         memcpy(ids + bos, story + from, (size_t)(length - bos) * sizeof *ids);
         session_begin(s, length);
         ok = score_span(s, (Span){ids, length - scored, length, length}, nll, err);
-        for (int at = 0; ok && at + BLOCK <= scored && block < MOST_BLOCKS; at += BLOCK) {
+        for (int at = 0; ok && at + LOSS_BLOCK <= scored && block < MOST_BLOCKS; at += LOSS_BLOCK) {
             blocks[block] = 0;
-            for (int j = 0; j < BLOCK; j++) blocks[block] += nll[at + j] / BLOCK;
+            for (int j = 0; j < LOSS_BLOCK; j++) blocks[block] += nll[at + j] / LOSS_BLOCK;
             block++;
         }
     }
@@ -367,7 +368,7 @@ static bool read_stories(Why *w, Error *err) {
     size_t n;
     int32_t *story = story_ids(w->job->tokenizer, &n, err);
     bool ok = story && make_short(w, &shorter.short_heads, err);
-    RopePlan near = w->plans[PLAIN];
+    RopePlan near = w->plans[NO_METHOD];
     RopeSettings settings = {.said = 0};
     char name[60];
     snprintf(name, sizeof name, "streaming:window=%d:sinks=%d", w->length / 4, FIRST_KEYS);
@@ -378,8 +379,8 @@ static bool read_stories(Why *w, Error *err) {
         const Job *job;
         const RopePlan *plan;
     } ways[N_WAYS] = {[AS_TRAINED] = {w->job, &w->plans[TRAINED]},
-                      [AT_N] = {w->job, &w->plans[PLAIN]},
-                      [OTHERS_SHORT] = {&shorter, &w->plans[PLAIN]},
+                      [AT_N] = {w->job, &w->plans[NO_METHOD]},
+                      [OTHERS_SHORT] = {&shorter, &w->plans[NO_METHOD]},
                       [SINKS_NEAR] = {w->job, &near},
                       [BY_METHOD] = {w->job, &w->plans[METHOD]}};
     const size_t needed = (size_t)(w->whole ? w->job->length : w->length);
@@ -451,7 +452,7 @@ static const Mean *share_trained(const Why *w, const FarHead *f) {
 }
 static const Mean *share_plain(const Why *w, const FarHead *f) {
     (void)w;
-    return &f->weight[PLAIN];
+    return &f->weight[NO_METHOD];
 }
 static const Mean *share_method(const Why *w, const FarHead *f) {
     (void)w;
@@ -474,8 +475,8 @@ static double sum_of_band(const Why *w, const FarHead *f, const double *of_pairs
 static int worst_pair(const Why *w, const FarHead *f) {
     int worst = 0;
     for (int i = 1; i < pairs_of(w, f); i++)
-        if (f->by_pair[TRAINED][i] - f->by_pair[PLAIN][i] >
-            f->by_pair[TRAINED][worst] - f->by_pair[PLAIN][worst])
+        if (f->by_pair[TRAINED][i] - f->by_pair[NO_METHOD][i] >
+            f->by_pair[TRAINED][worst] - f->by_pair[NO_METHOD][worst])
             worst = i;
     return worst;
 }
@@ -496,7 +497,7 @@ static void tell_pairs(Why *w) {
     for (int i = 0; i < w->n_heads; i++)
         for (int b = 0; b < N_WHY_BANDS && w->heads[i].loses; b++)
             lost[b] += (sum_of_band(w, &w->heads[i], w->heads[i].by_pair[TRAINED], b) -
-                        sum_of_band(w, &w->heads[i], w->heads[i].by_pair[PLAIN], b)) / losers;
+                        sum_of_band(w, &w->heads[i], w->heads[i].by_pair[NO_METHOD], b)) / losers;
     for (int b = 0; b < N_WHY_BANDS; b++) {
         all += lost[b];
         if (lost[b] > lost[most]) most = b;
@@ -509,7 +510,8 @@ static void tell_pairs(Why *w) {
         snprintf(one, sizeof one,
                  "pair %d of %d.%d from %.1f to %.1f (its hand is %.2f of a turn away; it alone at %s's "
                  "speed: a share of %.2f; all but it: %.2f)",
-                 worst, f->layer, f->head, f->by_pair[TRAINED][worst], f->by_pair[PLAIN][worst], turned,
+                 worst, f->layer, f->head, f->by_pair[TRAINED][worst],
+                 f->by_pair[NO_METHOD][worst], turned,
                  name, mean_of(&f->alone[worst]), mean_of(&f->others[worst]));
         add_name(list, sizeof list, "; ", one);
         snprintf(one, sizeof one, "%d.%d %.2f", f->layer, f->head, mean_of(&f->slow_band[most]));
@@ -521,7 +523,7 @@ static void tell_pairs(Why *w) {
          "and the pairs that make %s within %d positions lose %.1f of that. A softmax takes e to the "
          "power of it.",
          all, losers == 1 ? "that head" : "those heads", band_names[most],
-         w->plans[PLAIN].rope.train_ctx, lost[most]);
+         w->plans[NO_METHOD].rope.train_ctx, lost[most]);
     tell(w, "hands", "The pair of each head that loses most: %s.", list);
     tell(w, "back", "With %s's speed in these pairs alone the shares are %s.", name, back);
 }
@@ -632,14 +634,15 @@ static void print_far_head(Table *t, const Why *w, const FarHead *f) {
         for (end = first; end < n && band_of(c, end) <= b;) end++;
         if (end == first) continue;
         const double given[8] = {sum_of_band(w, f, f->by_pair[TRAINED], b),
-                                 sum_of_band(w, f, f->by_pair[PLAIN], b),
+                                 sum_of_band(w, f, f->by_pair[NO_METHOD], b),
                                  sum_of_band(w, f, f->by_pair[METHOD], b), NAN, NAN, NAN,
                                  mean_of(&f->slow_band[b]), NAN};
         print_why_row(t, f, band_names[b], first, end - 1, given);
     }
     for (int i = 0; i < n; i++) {
         if (t->eyes && i != worst_pair(w, f)) continue;
-        const double given[8] = {f->by_pair[TRAINED][i], f->by_pair[PLAIN][i], f->by_pair[METHOD][i],
+        const double given[8] = {f->by_pair[TRAINED][i], f->by_pair[NO_METHOD][i],
+                                 f->by_pair[METHOD][i],
                                  NAN, NAN, NAN, mean_of(&f->alone[i]), mean_of(&f->others[i])};
         print_why_row(t, f, "pair", i, i, given);
     }

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Measures and draws the figures about causes, by Python's standard library alone:
 
-    python3 tools/figures/causes.py              writes docs/figures/temperature.svg and hands.svg from the tables beside them
+    python3 tools/figures/causes.py              writes docs/figures/temperature.svg and hands.svg from the tables
+                                                 beside them
     python3 tools/figures/causes.py --measure    makes these tables by ./run first (5 minutes on two cores)
 
 temperature   perplexity over the attention factor at three scales, beside YaRN's formula (temperature.tsv)
-hands         what bands of pairs give to a hidden number within the trained length, past it, and with YaRN (why-model.tsv,
-              and why-smollm2.tsv where SmolLM2 was brought: tools/released.py smollm2)
+hands         what bands of pairs give to a hidden number within the trained length, past it, and with YaRN
+              (why-model.tsv, and why-smollm2.tsv where SmolLM2 was brought: tools/released.py smollm2)
 
 tests/test_figures.py compares the files with what this draws.
 """
@@ -123,9 +124,11 @@ def hands():
                 value = given[band, column]
                 height = abs(value) * scale
                 picture.box(left + 42 * j, zero - height if value > 0 else zero, 34, height, color)
-                picture.text(left + 42 * j + 17, zero - max(value, 0) * scale - 5, '%.1f' % value, 11.5, color, 'middle')
+                top = zero - max(value, 0) * scale - 5
+                picture.text(left + 42 * j + 17, top, '%.1f' % value, 11.5, color, 'middle')
     bottom = 80 + 190 * len(models)
-    for j, (said, color) in enumerate((('within the trained length', GREEN), ('past it', RED), ('past it, with yarn', BLUE))):
+    key = ('within the trained length', GREEN), ('past it', RED), ('past it, with yarn', BLUE)
+    for j, (said, color) in enumerate(key):
         picture.box(200 + 200 * j, bottom - 14, 12, 12, color)
         picture.text(218 + 200 * j, bottom - 4, said, 12.5)
     return picture

@@ -74,8 +74,8 @@ def draw_keys(tables, options):
     models = list(dict.fromkeys(model for _, model in rows))
     names = [row['method'] for row, _ in rows]
     fig, ((ax,),) = new_figure(1.5 + 0.32 * len(rows), options.title or 'Perplexity of key tokens and of all',
-                               '%s; %s; filled: tokens that what is far back makes likelier (--keys), hollow: all; bars: '
-                               'a standard error' % (', '.join(models), book_of(tables)))
+                               '%s; %s; filled: tokens that what is far back makes likelier (--keys), hollow: all; '
+                               'bars: a standard error' % (', '.join(models), book_of(tables)))
     for y, (row, model) in enumerate(rows):
         colour = style_of(row['method'], names)['color']
         for value, error, face in ((row['ppl'], row['se'], 'white'), (row['key_ppl'], row['key_se'], colour)):
@@ -165,7 +165,7 @@ def joined(names):
 
 
 def draw_passkey(tables, options):
-    """Of --passkey and --tasks: lengths across, depths down (the text's beginning on top), the share found in each cell."""
+    """Of --passkey and --tasks: lengths across, depths down (the beginning on top), in each cell the share found."""
     from matplotlib.colors import LinearSegmentedColormap
     models = list(dict.fromkeys(t.model for t in tables))
     panels = []
@@ -219,8 +219,8 @@ def draw_passkey(tables, options):
     for ax in list(axes.flat)[len(panels):]:
         ax.set_axis_off()
     fig.text(axes[0][0].get_position().x0, 0.09 / height, 'length of the text, tokens', va='bottom')
-    fig.text(0.008, (top + bottom) / 2, 'depth of %s' % ('the key' if tables[0].kind == 'passkey' else 'what is asked for'),
-             rotation=90, va='center')
+    asked = 'the key' if tables[0].kind == 'passkey' else 'what is asked for'
+    fig.text(0.008, (top + bottom) / 2, 'depth of %s' % asked, rotation=90, va='center')
     return fig
 
 
@@ -400,7 +400,8 @@ def main():
         sys.exit('plot.py: needs matplotlib: apt install python3-matplotlib (for /usr/bin/python3), '
                  'or pip install matplotlib')
     options.title = options.title and options.title.replace('BOOK', book_of(tables))
-    picture = {'ppl': draw_perplexity, 'keys': draw_keys, 'passkey': draw_passkey, 'tasks': draw_passkey, 'again': draw_again, 'stale': draw_stale,
+    picture = {'ppl': draw_perplexity, 'keys': draw_keys, 'passkey': draw_passkey, 'tasks': draw_passkey,
+               'again': draw_again, 'stale': draw_stale,
                'attention': draw_attention, 'crowd': draw_crowd, 'encodings': draw_encodings,
                'encodings-keys': draw_encodings, 'layers': draw_layers,
                'explain': draw_distances if options.distances else draw_divisors if options.divisors else

@@ -5,9 +5,9 @@ usage: check_released.py OUT.tsv CELLS.tsv FOLDER [--run PROGRAM]               
        check_released.py OUT.tsv                                              prints the confusion table
 
 A cell is a line of CELLS.tsv: how, model, options, length, text. `how` is `check` or `truth`. FOLDER has MODEL.bin or
-MODEL.gguf of each model and TEXT.txt of each text; the text `story` is the one that is built in. Cells run one by one, and a
-line is written after each, so that it may be stopped. A model NAME@THETA is a copy of NAME.bin whose full layers turn by
-another theta, as its file says. The file has verdicts of version 5.0 by 60 seconds (check-60), too.
+MODEL.gguf of each model and TEXT.txt of each text; the text `story` is the one that is built in. Cells run one by one,
+and a line is written after each, so that it may be stopped. A model NAME@THETA is a copy of NAME.bin whose full layers
+turn by another theta, as its file says. The file has verdicts of version 5.0 by 60 seconds (check-60), too.
 
 The truth of a setting at a length: perplexity of 1,024 tokens of its last quarter, in four places, relative to the same
 tokens after their own last 1,024 alone, read by the model's own settings. Broken is above 1.15, healthy below 1.05."""
