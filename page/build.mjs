@@ -13,6 +13,7 @@ const root = dirname(here);
 const out = join(root, 'build/page');
 const objects = join(root, 'build/page-objects');
 const MOST_BYTES = 8e6; // of rope.html
+const CARD = 'One text, written past position 512 twice: it breaks as trained, and goes on with YaRN'; // what card.png shows
 
 // The distribution's emscripten 3.1.6 looks for acorn where Debian keeps node's modules.
 const environment = { ...process.env, NODE_PATH: '/usr/share/nodejs' };
@@ -155,7 +156,7 @@ const book = readFileSync(join(root, 'book.txt'));
 
 // The browser itself holds the page to what is promised: nothing but its own files is ever asked for.
 const policy = (connect) =>
-    `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; ` +
+    `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src 'self' data:; ` +
     `script-src 'self' 'unsafe-inline' 'wasm-unsafe-eval' blob:; style-src 'self' 'unsafe-inline'; ` +
     `worker-src blob:; connect-src ${connect}">`;
 const fill = (parts, template = html) => template.replace(/<!-- (\w+) -->/g, (_, name) => parts[name] ?? '');
@@ -169,7 +170,7 @@ const card = (template) => {
         'og:title': of(/<title>([^<]*)/),
         'og:description': of(/name="description" content="([^"]*)/),
         'og:image': `${site}card.png`,
-        'og:image:alt': 'One text, written past position 512 twice: it breaks as trained, and goes on with YaRN',
+        'og:image:alt': CARD,
     };
     const lines = Object.entries(all).map(([name, words]) => `<meta property="${name}" content="${words}">`);
     return [...lines, '<meta name="twitter:card" content="summary_large_image">'].join('\n');
@@ -180,7 +181,9 @@ mkdirSync(out, { recursive: true });
 for (const name of ['model.bin', 'tokenizer.bin']) copyFileSync(join(root, name), join(out, name));
 writeFileSync(join(out, 'book.txt'), book);
 writeFileSync(join(out, 'rope.wasm'), wasm);
-for (const [name, text] of modules) writeFileSync(join(out, name), `${text}${licences}\n`);
+// The licences are in one of them, which the first picture does not wait for.
+const lastOne = modules.reduce((a, b) => (b[1].length > a[1].length ? b : a));
+for (const one of modules) writeFileSync(join(out, one[0]), `${one[1]}${one === lastOne ? licences : ''}\n`);
 writeFileSync(join(out, 'page.css'), style);
 writeFileSync(join(out, 'tool.js'), `${tool}${licences}\n`);
 copyFileSync(join(root, 'docs/figures/page.png'), join(out, 'card.png'));
@@ -188,12 +191,26 @@ const toolHtml = readFileSync(join(here, 'tool.html'), 'utf8');
 const beside = { policy: policy("'self'"), style: '<link rel="stylesheet" href="page.css">' };
 const deferred = { ...beside, script: '<script src="tool.js" defer></script>', card: card(toolHtml) };
 writeFileSync(join(out, 'config.html'), fill(deferred, toolHtml));
+// Where the modules cannot be had the page says why, and shows its picture: from disk a browser loads none.
+const picture = `<img class="card" src="card.png" alt="${CARD}">`,
+    lost =
+        `<script>function lost(){const say=()=>{const boot=document.getElementById('boot');` +
+        `boot.className='status bad';boot.innerHTML=(location.protocol==='file:'?'Opened from disk, a page may not load ` +
+        `its own files. Open rope.html, which is one file, or run python3 page/serve.py. The page’s picture:'` +
+        `:'The files of this page could not be loaded: try again. Its picture:')+` +
+        `document.getElementById('picture').innerHTML};` +
+        `document.readyState==='loading'?addEventListener('DOMContentLoaded',say):say()}</script>`;
 // What the first screen imports comes together with it, and nothing is painted before it has run: the scene is in the first
 // picture, and moves nothing when it comes.
 const [[, first]] = modules,
     imported = [...first.matchAll(/from"\.\/(page-[^"]+)"/g)].map(([, name]) => `<link rel="modulepreload" href="${name}">`),
-    ahead = [...imported, '<script type="module" src="first.js" blocking="render"></script>'].join('\n');
-writeFileSync(join(out, 'index.html'), fill({ ...beside, ahead, card: card(html) }));
+    ahead = [
+        lost,
+        ...imported,
+        '<script type="module" src="first.js" blocking="render" onerror="lost()"></script>',
+    ].join('\n');
+const held = `<template id="picture">${picture}</template>`;
+writeFileSync(join(out, 'index.html'), fill({ ...beside, ahead, picture, script: held, card: card(html) }));
 const stored = (name, bytes) =>
     `<script type="text/plain" id="file-${name}">${toBase85(gzipSync(bytes, { level: 9 }))}</script>`;
 const whole = fill({

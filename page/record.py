@@ -19,6 +19,8 @@ RACERS = ["none", "linear", "ntk", "yarn", "llama3", "window"]
 LENGTHS = [1024, 2048, 4096]
 # The text that breaks: so many characters of the book are 512 tokens, and what is written after them.
 CHARACTERS_GIVEN, WRITTEN, SEED = 1744, 2400, 8
+# The scene's sentence, the trained context, and how much slower hands turn that are slowed.
+NEEDLE, TRAINED, TIMES = "The pass key is 73914. Remember it. 73914 is the pass key.", 512, 4.0
 SPARE = 50  # tokens that a text may have fewer of when it is read again
 EXCERPT, STRETCH = [2300, 2350], [2048, 2350]  # those of its tokens that are shown, and that are judged
 
@@ -96,6 +98,74 @@ def passkeys(methods, length):
     return cells
 
 
+def light_on(text, needle, head, length, divisors):
+    """The share of a head's attention that falls on a sentence of a text, each pair's speed divided by a number of its own."""
+    block = {"rope_type": "longrope", "short_factor": divisors, "long_factor": divisors, "factor": TIMES,
+             "original_max_position_embeddings": TRAINED, "attention_factor": 1.0}
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as config:
+        json.dump(block, config)
+        config.flush()
+        out = run("model.bin", "--attn", "%d.%d" % tuple(head), "-n", str(length), "--rope", "longrope", "--rope-config",
+                  config.name, "-f", text)
+    rows = [line.split("\t") for line in out.splitlines() if line[:1].isdigit()]
+    begins = "".join(row[4] for row in rows).index(needle)
+    at, share = 0, 0
+    for row in rows:
+        share += float(row[3]) if at + len(row[4]) > begins and at < begins + len(needle) else 0
+        at += len(row[4])
+    return share
+
+
+def tokens_at(parts, n):
+    """The scene's text, as textOf of page/src/searched.js makes it."""
+    made, i = list(parts["start"]), 0
+    while len(made) < n - len(parts["end"]):
+        made += parts["filler"][i % len(parts["filler"])]
+        i += 1
+    return made + parts["end"]
+
+
+def hands():
+    """By length, in thousandths of the head's attention, for plain RoPE: what falls on the sentence if one hand alone turns
+    TIMES slower, of each of the hands; and if all do that never went round in training, and all of these but the one that
+    brings most."""
+    with open(os.path.join(HERE, "scene.json"), encoding="utf-8") as file:
+        scene = json.load(file)
+    pairs = scene["model"]["headDim"] // 2
+    slow = [scene["model"]["theta"] ** (-i / pairs) * TRAINED < 2 * math.pi for i in range(pairs)]
+    found = {}
+    for length, kept in scene["none"].items():
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as text:
+            text.write("".join(tokens_at(scene["text"], kept["n"])))
+            text.flush()
+            light = lambda which: light_on(text.name, NEEDLE, kept["f"], length,
+                                           [TIMES if which(i) else 1.0 for i in range(pairs)])
+            alone = [light(lambda i, one=one: i == one) for one in range(pairs)]
+            worst = alone.index(max(alone))
+            others = [light(lambda i: slow[i]), light(lambda i: slow[i] and i != worst)]
+            found[length] = dict(zip(("alone", "all", "without"), [[round(1000 * x) for x in alone],
+                                                                   *(round(1000 * x) for x in others)]))
+    return found
+
+
+# Of docs/figures: perplexity by position of released models on a novel.
+RELEASED = {"smollm2": "released-smollm2", "gemma3": "released-gemma3-48k", "qwen": "released-qwen-jumps"}
+
+
+def released():
+    """{model: {method: [[position, perplexity]]}}: a bucket of a table stands at its end."""
+    found = {}
+    for model, name in RELEASED.items():
+        with open(os.path.join(ROOT, "docs", "figures", name + ".tsv"), encoding="utf-8") as file:
+            rows = [line.split("\t") for line in file if not line.startswith("#")]
+        rows = [dict(zip(rows[0], row)) for row in rows[1:]]
+        curves = found[model] = {}
+        for row in rows:
+            if row["method"] in ("none", "yarn") and row["from"] != "1":
+                curves.setdefault(row["method"], []).append([int(row["to"]), round(float(row["ppl"]), 1)])
+    return found
+
+
 def race():
     return {str(n): {m: moving(nlls, 128, 32) for m, nlls in per_token("model.bin", BOOK, n, RACERS).items()}
             for n in LENGTHS}
@@ -105,6 +175,8 @@ PARTS = {
     "first": first,
     "race": race,
     "passkey": lambda: passkeys(["none", "yarn", "window"], 4096),
+    "hands": hands,
+    "released": released,
 }
 
 
@@ -112,10 +184,10 @@ def main(words):
     """Records all parts, or those that are named; record_scene.mjs records one more, which stays."""
     os.chdir(ROOT)
     path = os.path.join(HERE, "recorded.json")
-    with open(path, encoding="ascii") as file:
+    with open(path, encoding="utf-8") as file:
         recorded = json.load(file)
     recorded.update({name: make() for name, make in PARTS.items() if not words or name in words})
-    with open(path, "w", encoding="ascii") as file:
+    with open(path, "w", encoding="utf-8") as file:
         json.dump(recorded, file, separators=(",", ":"))
         file.write("\n")
 

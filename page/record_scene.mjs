@@ -59,6 +59,12 @@ for (const name of [FIRST, ...CHIPS]) {
         console.log(`page: ${name} at ${length}: ${found.answer}, ${(100 * found.share).toFixed(0)} % on the key`);
     }
 }
+// What the film ends with comes with the first screen.
+const plan = await page.evaluate((as) => {
+    const { frequencies, plain, attention } = globalThis.rope.page.plan(as, 2048).frequencies(2048);
+    return { slow: Array.from(frequencies, (f, i) => +(plain[i] / f).toPrecision(5)), attention: +attention.toPrecision(6) };
+}, asRun('yarn'));
+scene.rescue = { ...plan, stop: recorded.scene.yarn[4 * TRAINED] };
 write('scene.json', scene);
 write('recorded.json', recorded);
 await browser.close();

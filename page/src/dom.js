@@ -2,10 +2,11 @@
 import { scaleBand } from 'd3-scale';
 import { select } from 'd3-selection';
 import { h } from './element.js';
+import { percent } from './numbers.js';
 import { kept } from './place.js';
 import { state } from './state.js';
 
-export { h };
+export { h, percent };
 
 // A picture to draw in, a selection of d3.
 export const drawing = (name, height) =>
@@ -62,8 +63,6 @@ export const reducedMotion = () =>
 export const count = (n) => Math.round(n).toLocaleString('en');
 export const short = (x, digits = 3) =>
     x === 0 ? '0' : Math.abs(x) >= 1e4 ? count(x) : String(+x.toPrecision(digits)).replace(/^-/, '−');
-
-export const percent = (share) => `${Math.round(100 * share)} %`;
 
 // With so many digits after the point, and a minus as long as a plus.
 export const fixed = (x, digits) => x.toFixed(digits).replace('-', '−');
@@ -195,7 +194,7 @@ export function predict(question, choices, onanswer) {
 }
 
 // Saves a file that a command names. `contents` is its text, or a function that makes it.
-async function saveFile(name, contents) {
+export async function saveFile(name, contents) {
     const made = typeof contents === 'function' ? await contents() : contents;
     const address = URL.createObjectURL(new Blob([made], { type: 'application/octet-stream' }));
     h('a', { href: address, download: name }).click();

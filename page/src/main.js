@@ -113,6 +113,7 @@ async function start(first, shipped, measured) {
     scene = first;
     frames();
     first.learn(recorded.scene);
+    first.learnHands(recorded.hands);
     await breath();
     const lacks = lacking();
     if (lacks) throw new Error(lacks);
@@ -134,7 +135,10 @@ async function start(first, shipped, measured) {
             leaveAll();
             state.keepOnly(['at']);
             scene = makeScene({ shipped: facts, ...(own ? { recorded: {} } : measured) });
-            if (!own) scene.learn(recorded.scene);
+            if (!own) {
+                scene.learn(recorded.scene);
+                scene.learnHands(recorded.hands);
+            }
             document.getElementById('scene').replaceChildren(scene.box);
         }
         const page = small.describe(facts.headDim, facts.theta, facts.trainedContext);

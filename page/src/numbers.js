@@ -1,6 +1,8 @@
 // Arithmetic that panels share: perplexities along a text, expected scores, what angles were seen.
 export const TURN = 2 * Math.PI;
 
+export const percent = (share) => `${Math.round(100 * share)} %`;
+
 const LARGE_BYTES = 20e6, // of a model of which a browser reads some hundred tokens a second
     READ_OF_LARGE = 1024;
 // How many positions of a text panels read with a model: all that they show, or, of a large one, what some seconds allow.

@@ -12,7 +12,6 @@ import {
     folded,
     h,
     onceAFrame,
-    percent,
     reducedMotion,
     statusLine,
 } from './dom.js';
@@ -21,17 +20,19 @@ import { runs } from './job.js';
 import { answerBox } from './panels/answer.js';
 import { termBars } from './panels/bars.js';
 import { clocks } from './panels/dial.js';
+import { slowedHands } from './panels/hands.js';
 import { ribbon } from './panels/ribbon.js';
 import { mostRead } from './numbers.js';
 import { kept } from './place.js';
 import { DEPTH, KEY, textOf, unpacked } from './searched.js';
 import { choice, number, state, text } from './state.js';
+import { tell } from './tell.js';
 import { wordAt } from './words.js';
 
-const FILM_MS = 6000, // there and back
+const FILM_MS = 4500, // from close by to where it breaks
+    BROKEN_MS = 1400, // and what is seen there, before the hands turn as YaRN turns them
+    GLIDE_MS = 1000, // from one chapter's beginning to the next one's
     BAR = 46, // pixels of the contents above it, as in style.css
-    LOST = 0.1, // share of a head's attention below which it has lost the key
-    HELPED = 3, // digits that are right all the same
     BEFORE = 70, // tokens of a text that are not between the number and the question, where nothing is known
     TIMES = 4, // the trained context: the longest text, and the factor of methods
     OWN = 'own'; // the reader's sentence
@@ -44,16 +45,17 @@ const HEAD = {
 const NARROW = matchMedia('(max-width: 999px)'), // as in style.css
     SHORT = matchMedia('(max-width: 999px) and (max-height: 700px)');
 
-// What a chapter begins with, until the reader moves something: the length, in trained contexts. Where nothing moves, the
-// first shows at once what the film comes to.
-const FIRST = { breaks: reducedMotion() ? 4 : 0, turning: 0.875, why: 4, mend: 4, proof: 4 };
+// What a chapter begins with, until the reader moves something: the length, in trained contexts.
+const FIRST = { breaks: 4, turning: 0.875, why: 4, mend: 4, proof: 4 };
 
 /**
- * { box, attach, film, ... }. `recorded` has what is known of distances, by method and length, and `parts` the text of that in
- * tokens; of a model of the reader's own there is neither.
- * @param {{ shipped: { theta: number, headDim: number, trainedContext: number, bytes?: number }, recorded: any, parts?: any }} model
+ * { box, attach, film, ... }. `recorded` has what is known of distances, by method and length, `parts` the text of that in
+ * tokens, and `rescue` what YaRN makes of the longest: { slow, attention, stop }; of a model of the reader's own there is
+ * none of these.
+ * @param {{ shipped: { theta: number, headDim: number, trainedContext: number, bytes?: number }, recorded: any, parts?: any,
+ *     rescue?: any }} model
  */
-export function makeScene({ shipped, recorded, parts }) {
+export function makeScene({ shipped, recorded, parts, rescue }) {
     const L = shipped.trainedContext,
         MOST = Math.min(TIMES * L, mostRead(shipped)),
         STEP = MOST / 32,
@@ -68,6 +70,7 @@ export function makeScene({ shipped, recorded, parts }) {
     state.add(OWN, text(160), '');
     let chapter = 'breaks',
         shown = 0, // the length while the scene moves by itself; 0: the reader's, or the chapter's
+        isMended = false, // in chapter 1 the hands turn as YaRN turns them
         isAsked = true, // in chapter 5 the answer waits for a guess
         asked = () => {}, // called when it does no more
         program = null, // see attach
@@ -79,6 +82,7 @@ export function makeScene({ shipped, recorded, parts }) {
     const isMoved = () => state.keys().includes('slow') && state.get('slow').length > 0;
     // Chapters own their method: what is chosen in the fifth holds there, and handles in the fourth.
     function method() {
+        if (chapter === 'breaks') return isMended ? 'yarn' : 'none';
         const wanted = chapter === 'proof' ? state.get('by') : chapter === 'mend' ? 'yours' : '';
         return !wanted || (wanted === 'yours' && !isMoved()) ? 'none' : wanted;
     }
@@ -108,8 +112,19 @@ export function makeScene({ shipped, recorded, parts }) {
                 known.set(JSON.stringify([null, '', asRunOf(name), +n]), unpacked(found));
     }
     learn(recorded);
+    if (rescue) learn({ yarn: { [MOST]: rescue.stop } });
+    const lights = {}; // by length: what the light is with one hand slowed
+    function learnHands(hands) {
+        for (const [n, { alone, all, without }] of Object.entries(hands))
+            lights[n] = { alone: alone.map((x) => x / 1000), all: all / 1000, without: without / 1000 };
+        redraw();
+    }
     const plain = () => program?.plain() ?? plainly,
-        planOf = (as) => (as === 'none' || !program ? { frequencies: plain(), attention: 1 } : program.plan(as));
+        early = (as) => // before there is a program
+            rescue && as === asRunOf('yarn')
+                ? { frequencies: plainly.map((f, i) => f / rescue.slow[i]), attention: rescue.attention }
+                : { frequencies: plainly, attention: 1 },
+        planOf = (as) => (program ? (as === 'none' ? { frequencies: plain(), attention: 1 } : program.plan(as)) : early(as));
     const isHidden = () => chapter === 'proof' && !isAsked;
     const isInSight = (d) => method() !== 'window' || d < L;
 
@@ -176,6 +191,7 @@ export function makeScene({ shipped, recorded, parts }) {
     });
     const dials = clocks(pairs, L),
         bars = termBars(pairs),
+        slowed = slowedHands(pairs, TIMES),
         digits = answerBox(),
         light = ribbon({ pull, trained: L, least: LEAST - BEFORE, most: MOST - BEFORE }),
         hands = h('span.hands'),
@@ -187,31 +203,11 @@ export function makeScene({ shipped, recorded, parts }) {
     let past = [];
 
     const rivalOf = (found) => wordAt(tokensOf(found), found.n - 1 - found.rivalAt).word;
-    function tell(found, d) {
+    function sentence(found, d) {
         if (isHidden()) return 'Guess first; then the answer appears.';
         if (!isInSight(d)) return 'The window does not reach back to the sentence, so the model makes something up.';
         if (!found || found.isStale) return '';
-        const right = Array.from(found.answer).filter((one, i) => one === key()[i]).length,
-            isRight = found.answer === key(),
-            word = rivalOf(found),
-            says = (one) => one === word || (one[0] === '…' && word.endsWith(one.slice(1))),
-            isEcho = word && found.everywhere >= LOST && found.answer.split(' ').some(says);
-        if (['breaks', 'turning'].includes(chapter))
-            // where no head has been heard of
-            return isRight
-                ? 'Right: it found the number.'
-                : isEcho || !/^\d/.test(found.answer)
-                  ? 'Wrong: it says what it looks at.'
-                  : `Wrong: ${right} of ${key().length} digits are in the right place.`;
-        const share = percent(found.share);
-        if (isRight) return `Found: the sentence has ${share} of this head’s attention.`;
-        if (found.score > found.rival)
-            return `Diluted, not beaten: no other token scores as high, but all together they have ${percent(1 - found.share)}.`;
-        if (found.share < LOST && right >= HELPED)
-            return `This head gives the sentence ${share}. Others still know ${right} of ${key().length} digits.`;
-        return isEcho
-            ? `Lost: it looks at “${word}”, and says so. The sentence has ${share}.`
-            : `Lost: the sentence has ${share}.`;
+        return tell(found, { key: key(), word: rivalOf(found), hasHeads: !['breaks', 'turning'].includes(chapter) });
     }
     function draw() {
         const { found, d } = now(),
@@ -236,7 +232,9 @@ export function makeScene({ shipped, recorded, parts }) {
                 ? { ...found, past, word: rivalOf(found), near: near ? near.terms : null }
                 : null,
         );
-        told.textContent = tell(found, d);
+        const slowly = chapter === 'why' && !own() && !pressed() && found && lights[stop()];
+        slowed.put(slowly ? { light: slowly, share: found.share, speeds: plain(), d: found.d, trained: L } : null);
+        told.textContent = sentence(found, d);
         if (box.isConnected) handles?.draw(); // not those of a model that another one has replaced
         drawChips();
         box.dataset.by = method();
@@ -297,14 +295,19 @@ export function makeScene({ shipped, recorded, parts }) {
         requestAnimationFrame(step);
     }
     const between = (from, to) => (t) => from + (to - from) * t;
-    // There and back, with a moment's rest where it is furthest.
-    const thereAndBack = (t) => between(LEAST, MOST)(Math.min(1, 1.1 * (1 - Math.abs(2 * t - 1))));
+    // From close by to where it breaks; then, after a moment, YaRN.
     function film() {
         play.textContent = 'Stop';
+        isMended = false;
+        state.set('far', 0);
         shown = LEAST;
-        move(thereAndBack, FILM_MS, rest);
+        move(between(LEAST, MOST), FILM_MS, () => move(() => MOST, BROKEN_MS, () => turnTo(true)));
     }
-    const play = button('Play', () => (shown ? rest() : film()));
+    function turnTo(mended) {
+        isMended = mended;
+        rest();
+    }
+    const play = button('Play', () => (shown ? pullTo(shown) : film()));
 
     // ---- what is operated
 
@@ -323,11 +326,21 @@ export function makeScene({ shipped, recorded, parts }) {
         pullTo(event.shiftKey ? length() + by : stop() + by * STEP);
         pull.value = String(length());
     });
+    const switched = chips(
+        'how the hands turn here',
+        [
+            ['plain', 'plain'],
+            ['yarn', 'with YaRN'],
+        ],
+        { get: () => (isMended ? 'yarn' : 'plain'), set: (name) => turnTo(name === 'yarn') },
+    );
+    switched.classList.add('switch', 'no-cards');
     const CHIPS = { none: 'plain', yours: 'your handles', yarn: 'YaRN', window: 'window' };
     const by = chips('how the hands turn', Object.entries(CHIPS), { get: method, set: unhide });
     by.classList.add('by', 'no-cards');
     function drawChips() {
         by.draw();
+        switched.draw();
         /** @type {HTMLButtonElement} */ (by.querySelector('[value=yours]')).disabled = !isMoved();
     }
     function unhide(name) {
@@ -356,13 +369,13 @@ export function makeScene({ shipped, recorded, parts }) {
         if (to === chapter) return;
         const from = length();
         chapter = to;
-        box.dataset.chapter = charts.dataset.chapter = to;
+        box.dataset.chapter = charts.dataset.chapter = by.dataset.chapter = to;
         place();
         if (shown && to === 'breaks') return;
         const aim = limited(state.get('far') || FIRST[chapter] * L);
         if (from !== aim && !reducedMotion() && isSeen) {
             shown = from;
-            move(between(from, aim), FILM_MS / 6, rest);
+            move(between(from, aim), GLIDE_MS, rest);
         } else rest();
     }
 
@@ -381,6 +394,7 @@ export function makeScene({ shipped, recorded, parts }) {
             `What each of the ${pairs} pairs adds to the number’s score. Outlines: close by. Red: past its arc.`,
         ),
         bars.box,
+        slowed.box,
     );
     const stays = h(
         'div.stays',
@@ -394,6 +408,7 @@ export function makeScene({ shipped, recorded, parts }) {
             'div.pull-words',
             output,
             h('span.trained', `trained up to ${count(L)}${MOST < TIMES * L ? `; read here up to ${count(MOST)}` : ''}`),
+            switched,
             play,
         ),
         stays,
@@ -405,7 +420,7 @@ export function makeScene({ shipped, recorded, parts }) {
         folded('The commands that do this', line),
         back,
     );
-    charts.dataset.chapter = chapter;
+    charts.dataset.chapter = by.dataset.chapter = chapter;
     NARROW.onchange = SHORT.onchange = place;
     new ResizeObserver(place).observe(box);
     const sight = new IntersectionObserver(
@@ -421,6 +436,7 @@ export function makeScene({ shipped, recorded, parts }) {
         box,
         film,
         learn,
+        learnHands,
         // Gives it the program: { engine, file, page, yours, named, options }: how the reader's handles are written for the
         // program, the method whose places they have ('' for none), and how they are written for a command.
         attach({ engine, file, page, yours, named, options }) {

@@ -1,5 +1,6 @@
 // The story: six chapters in a reader's order, the panels that carry each, and those under "more".
 import { whatRopeIs } from './panels/arrows.js';
+import { allInOne } from './panels/compare.js';
 import { yourModel } from './panels/config.js';
 import { fixIt } from './panels/fix.js';
 import { otherHeads } from './panels/heads.js';
@@ -8,6 +9,7 @@ import { distances } from './panels/maps.js';
 import { theText } from './panels/opening.js';
 import { yourNumber } from './panels/own.js';
 import { race } from './panels/race.js';
+import { realModels } from './panels/released.js';
 import { countTheTurns } from './panels/turns.js';
 import { yourWeights } from './panels/weights.js';
 
@@ -55,15 +57,17 @@ export const CHAPTERS = [
         title: 'Why it breaks',
         lead: [
             'A [head] scores every earlier token and looks where the score is highest. Each clock adds a bar to the score of the ' +
-                'number. Drag the sentence past 512. The red hands are at angles that never came up in training: their bars ' +
-                'fall below what they were close by.',
-            'That is half of the break. Now follow the light: it goes to words nearby, none of whose hands is past its arc. ' +
-                'Earlier layers look at wrong places, too, so this head asks a different question. And what it looks at, the ' +
-                'model says.',
+                'number. Drag the sentence past 512. The red hands are at angles that never came up in training. Not all of them ' +
+                'do harm. The last row slows one hand at a time, and at most places a single one brings much of the light back: ' +
+                'it has turned over, away from the mark, and its bar counts against the number. At the furthest four places it is ' +
+                'pair 22 each time, and slowing all other slow hands is not enough.',
+            'Now follow the light: it goes to words nearby, none of whose hands is past its arc. Earlier layers look at wrong ' +
+                'places, too, so this head asks a different question. And what it looks at, the model says.',
         ],
         goes: 'the slider',
         panels: [otherHeads, countTheTurns],
-        more: [],
+        more: [realModels],
+        what: 'SmolLM2, Gemma 3 and Qwen2.5, which people use',
         on: 'Nothing in the weights says what these new angles mean. So bring the slow hands back to angles that the model knows.',
     },
     {
@@ -71,12 +75,14 @@ export const CHAPTERS = [
         title: 'Fix it yourself',
         lead: [
             'Slow the red hands down until the light returns to the gold. [YaRN|yarn] does the same: it slows the hands that ' +
-                'never went round the most, those that went round a few times less, and the fastest not at all.',
+                'never went round the most, those that went round a few times less, and the fastest not at all. Red alone does ' +
+                'not decide: [ntk] leaves 15 hands red and finds the number, [linear] leaves none and loses it. What matters is ' +
+                'the hand that turns over.',
         ],
         goes: 'the handles',
         panels: [fixIt],
-        more: [distances],
-        what: 'changing distances instead of speeds',
+        more: [allInOne, distances],
+        what: 'all methods in one chart, and changing distances instead of speeds',
         on: 'The model finds the number, and its text reads well. But a text can read well even if its beginning has been forgotten.',
     },
     {

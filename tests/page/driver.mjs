@@ -73,6 +73,18 @@ export const until = (selector, pattern, on = page) =>
 export const chip = (panel, name) =>
     page.locator(`#${panel} button.chip`, { hasText: new RegExp(`^${name}$`) }).first();
 
+// Types into a field, in the place of what it has, by the keys that a reader presses: a handler that takes keys away is met.
+// Of a long text the rest comes at once, as pasted words do.
+const BY_KEYS = 60;
+export async function type(field, words) {
+    const byKeys = /^[\x20-\x7e]*/.exec(words)[0].slice(0, BY_KEYS);
+    await field.click();
+    await field.press('ControlOrMeta+a');
+    await field.press('Delete');
+    await field.pressSequentially(byKeys);
+    if (words.length > byKeys.length) await field.page().keyboard.insertText(words.slice(byKeys.length));
+}
+
 // When what was asked for is drawn: two pictures later, however busy the machine is.
 export const drawn = (on = page) =>
     on.evaluate(() => new Promise((next) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(next)))));

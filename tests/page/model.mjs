@@ -124,7 +124,7 @@ export default {
             ['{"rope_theta": 1e999, "factor": -1, "rope_type": "linear"}', /rope_theta|factor/],
             ['', /line|empty|JSON/],
         ]) {
-            await area.fill(bad);
+            await driver.type(area, bad);
             await judged();
             await until('#model .status', line).catch(() => {});
             check(
@@ -139,10 +139,10 @@ export default {
                 'nor the heading of its block',
             );
         }
-        await area.fill('{"model_type": "nobody", "rope_scaling": {"rope_type": "yarn", "factor": 32}}');
+        await driver.type(area, '{"model_type": "nobody", "rope_scaling": {"rope_type": "yarn", "factor": 32}}');
         await until('#model .status', /nobody/);
         check(/paste only the block/.test(await text('#model')), 'a family that is not read: what would do');
-        await area.fill(
+        await driver.type(area, 
             '{"hidden_size": 1152, "rope_local_base_freq": 10000, "rope_scaling": {"rope_type": "linear"}}',
         );
         await until('#model .status', /rope_local_base_freq/);
@@ -168,7 +168,7 @@ export default {
             rope_scaling: { rope_type: 'linear', factor: 8 },
         };
         await page.evaluate(() => rope.state.set('want', 131072));
-        await page.locator('#model textarea').fill(JSON.stringify(gemma));
+        await driver.type(page.locator('#model textarea'), JSON.stringify(gemma));
         await until('#model', /Layers 5, 11 are full: they see all positions\./);
         await judged();
         const told = await text('#model');
@@ -203,7 +203,7 @@ export default {
                 llama_4_scaling_beta: 0.1,
             },
         };
-        await page.locator('#model textarea').fill(JSON.stringify(ministral));
+        await driver.type(page.locator('#model textarea'), JSON.stringify(ministral));
         const growth = (1 + 0.1 * Math.log(1 + Math.floor(131071 / 16384))).toPrecision(4);
         await until('#model', /Queries grow with their position/);
         const grown = (await text('#model')).match(/at 131,072 they are ([\d.]+) times as long/)[1];
@@ -222,7 +222,7 @@ export default {
         ]) {
             const path = join(ROOT, `tests/configs/${name}.json`),
                 words = readFileSync(path, 'utf8');
-            await area.fill(words);
+            await driver.type(area, words);
             await judged();
             const shown = await text('#model pre[tabindex]');
             check(what.test(shown), `${name}: the block to paste`, shown.slice(0, 400));
@@ -237,13 +237,13 @@ export default {
                 carried,
             );
         }
-        await area.fill(JSON.stringify({ rope_type: 'linear', factor: 4, more: 'x'.repeat(9000) }));
+        await driver.type(area, JSON.stringify({ rope_type: 'linear', factor: 4, more: 'x'.repeat(9000) }));
         await judged();
         check(
             /A link to this page cannot carry this config/.test(await text('#model')),
             'a config too long for a link',
         );
-        await area.fill('{"rope_type": "linear", "factor": 4.0}');
+        await driver.type(area, '{"rope_type": "linear", "factor": 4.0}');
         await judged();
         const hash = await page.evaluate(() => new Promise((r) => setTimeout(() => r(location.hash), 300)));
         check(decodeURIComponent(hash).includes('"factor":4.0'), 'numbers stay as they are written', hash);
@@ -309,7 +309,7 @@ export default {
         await page.evaluate(() => rope.state.set('want', 131072));
         const area = page.locator('#model textarea');
         const paste = async (words) => {
-            await area.fill(typeof words === 'string' ? words : JSON.stringify(words));
+            await driver.type(area, typeof words === 'string' ? words : JSON.stringify(words));
             await judged();
         };
         const block = { rope_type: 'llama3', factor: 32, low_freq_factor: 1, high_freq_factor: 4 };
@@ -339,10 +339,10 @@ export default {
         check((await text('#model .status')) === '', 'a bare rope_scaling is read', await text('#model .status'));
         check(/does not say head_dim and rope_theta\. What has your model\?/.test(await asks()), 'it is asked for what it leaves out', await asks());
         check((await fields.count()) === 2 && !(await page.locator('#model .verdict').isVisible()), 'before anything is said of it');
-        await fields.nth(0).fill('128');
+        await driver.type(fields.nth(0), '128');
         await judged();
         check(/does not say rope_theta/.test(await asks()), 'one by one', await asks());
-        await fields.nth(1).fill('10000');
+        await driver.type(fields.nth(1), '10000');
         await judged();
         check(
             /^Made for 16,384 positions, not 131,072/.test(await text('#model .verdict')),
@@ -357,14 +357,14 @@ export default {
             printed,
         );
         check(tableOf(await runShown('model', 4)).length === 64, 'and as many pairs');
-        await fields.nth(1).fill('500000');
+        await driver.type(fields.nth(1), '500000');
         await judged();
         check(/500,000/.test(await text('#model .numbers')), 'another theta in its field', await text('#model .numbers'));
-        await fields.nth(1).fill('10000');
+        await driver.type(fields.nth(1), '10000');
         await paste({ rope_type: 'linear', factor: 4, rope_theta: 20000 });
         check(/does not say max_position_embeddings/.test(await asks()) && (await fields.count()) === 2, 'what a block says is not asked', await asks());
         check(!(await page.locator('#model .verdict').isVisible()), 'and nothing of the block before is left');
-        await fields.nth(1).fill('4096');
+        await driver.type(fields.nth(1), '4096');
         await judged();
         check(/20,000/.test(await text('#model .numbers')), 'its own theta counts');
     },
@@ -376,7 +376,7 @@ export default {
         const put = async (config, want) => {
             await page.evaluate((n) => rope.state.set('want', n), want);
             await judged();
-            await area.fill(typeof config === 'string' ? config : JSON.stringify(config));
+            await driver.type(area, typeof config === 'string' ? config : JSON.stringify(config));
             await judged();
         };
         const qwen = {
@@ -414,9 +414,7 @@ export default {
     // The whole check of a model, as shown.
     async checking() {
         await page.evaluate(() => rope.state.set('want', 1024));
-        await page
-            .locator('#model textarea')
-            .fill('{"rope_type": "yarn", "factor": 2, "original_max_position_embeddings": 512}');
+        await driver.type(page.locator('#model textarea'), '{"rope_type": "yarn", "factor": 2, "original_max_position_embeddings": 512}');
         await judged();
         const shown = await page
             .locator('#model table.list tbody tr')
@@ -438,7 +436,7 @@ export default {
         await p.goto(`${url}config.html`);
         await p.waitForSelector('#model .verdict');
         const said = async (words) => {
-            await p.locator('#model textarea').fill(words);
+            await driver.type(p.locator('#model textarea'), words);
             await judged(p);
             return p.locator('#model').innerText();
         };

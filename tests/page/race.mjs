@@ -1,7 +1,7 @@
 // The race.
 import { join } from 'node:path';
 import { PICTURES, check, tableOf } from './browser.mjs';
-import { BOOK, chip, commandsOf, drawn, page, pplOf, runShown, shows, text, until } from './driver.mjs';
+import { BOOK, chip, commandsOf, drawn, page, pplOf, runShown, shows, text, type, until } from './driver.mjs';
 
 export default {
     async race() {
@@ -41,10 +41,10 @@ export default {
         await page.locator('#race').screenshot({ path: join(PICTURES, 'race.png') });
         await page.locator('#race summary', { hasText: 'Your own text' }).click();
         const area = page.locator('#race textarea');
-        await area.fill('x');
+        await type(area, 'x');
         await go.click();
         await until('#race .status', /tokens|short/);
-        await area.fill('\u0000\uFFFD\u{1F600} ñandú \\x00 <script>alert(1)</script> '.repeat(40));
+        await type(area, '\u0000\uFFFD\u{1F600} ñandú \\x00 <script>alert(1)</script> '.repeat(40));
         await go.click();
         await until('#race .status', /tokens\/s/);
         await area.evaluate((a) => {
@@ -58,7 +58,7 @@ export default {
         );
         await go.click();
         await until('#race .status', /tokens\/s/);
-        await area.fill('');
+        await type(area, '');
         await drawn();
     },
 
@@ -98,7 +98,7 @@ export default {
     // A pasted text that is shorter than the length: the command reads as much of it.
     async own_text() {
         await page.locator('#race details:has(textarea)').evaluate((d) => (d.open = true));
-        await page.locator('#race textarea').fill(BOOK.slice(2000, 4500));
+        await type(page.locator('#race textarea'), BOOK.slice(2000, 4500));
         await page.waitForFunction(() =>
             /mytext\.txt -n [1-9]\d\d /.test(document.querySelector('#race .command').innerText),
         );
@@ -107,7 +107,7 @@ export default {
         const cells = await page.locator('#race tbody tr').first().locator('td').allInnerTexts();
         const rows = tableOf(await runShown('race')).filter((r) => r.method === 'none');
         shows(+cells[2], pplOf(rows, 256, 512), 1, 'a text of the reader reads as the command does');
-        await page.locator('#race textarea').fill('');
+        await type(page.locator('#race textarea'), '');
         await drawn();
     },
 };

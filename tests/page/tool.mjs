@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PAGE, PICTURES, ROOT, check } from './browser.mjs';
-import { browser, judged, page, text, url } from './driver.mjs';
+import { browser, judged, page, text, type, url } from './driver.mjs';
 
 const llama = { head_dim: 128, hidden_size: 4096, num_attention_heads: 32, num_hidden_layers: 32 };
 const ODD = {
@@ -63,7 +63,7 @@ export default {
         check((await p.locator('#model a[href="config.html"]').count()) === 0, 'and it has none to itself');
         check(!asked.some((one) => /model|tokenizer|book/.test(one)), 'it needs no model', asked);
         const words = readFileSync(join(ROOT, 'tests/configs/phi-4-mini-instruct.json'), 'utf8');
-        await p.locator('#model textarea').fill(words);
+        await type(p.locator('#model textarea'), words);
         await p.waitForFunction(() => /longrope/.test(document.querySelector('#model .numbers').innerText));
         check(/^Made for 131,072 positions\./.test(await text('#model .verdict', p)), 'a verdict in one sentence');
         const first = await p.locator('#model .verdict').evaluate((one) => one.parentElement.firstElementChild === one);
@@ -102,9 +102,9 @@ export default {
         await p.goto(`${url}config.html`);
         await p.waitForSelector('#model .verdict', { timeout: 60000 });
         for (const [name, config] of Object.entries(ODD)) {
-            await p.locator('#model textarea').fill(JSON.stringify(config));
+            await type(p.locator('#model textarea'), JSON.stringify(config));
             await judged(p);
-            if (name === 'block') await p.locator('#model .gaps input:visible').fill('128'); // what it does not say
+            if (name === 'block') await type(p.locator('#model .gaps input:visible'), '128'); // what it does not say
             await judged(p);
             check((await text('#model .field output', p)) === LENGTHS[name], `${name}: the length that it promises`);
             const said = await text('#model', p);

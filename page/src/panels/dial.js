@@ -13,7 +13,8 @@ function sector(from, to) {
     return to <= from ? '' : `M0 0L${at(from)}A${R} ${R} 0 ${to - from > Math.PI ? 1 : 0} 1 ${at(to)}Z`;
 }
 
-function clock() {
+// One clock: { svg, put }.
+export function clock() {
     const svg = document.createElementNS(NS, 'svg');
     svg.setAttribute('viewBox', '-12 -12 24 24');
     const add = (tag, name, attributes = {}) => {

@@ -2,6 +2,7 @@
 import { button, h, statusLine } from '../dom.js';
 import { ownNeedle } from '../haystack.js';
 import { runs } from '../job.js';
+import { kept } from '../place.js';
 import { state } from '../state.js';
 
 const CLOSE = 256, // positions in which it is asked for first
@@ -63,7 +64,9 @@ export function yourNumber({ engine, shipped }) {
     const draw = () => (again.hidden = !state.get('own'));
     state.on('own', draw);
     draw();
-    field.onkeydown = (event) => event.key === 'Enter' && hide();
+    field.onkeydown = kept((event) => {
+        if (event.key === 'Enter') hide();
+    });
     return {
         id: 'own',
         title: 'Hide a number of your own',

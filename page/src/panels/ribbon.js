@@ -160,13 +160,24 @@ export function ribbon({ pull, trained, least, most }) {
             `The text. Of the gold sentence, ${count(found.d)} tokens back, the head sees ${percent(found.share)}` +
             (isLit ? `; of “${word}”, ${count(found.rivalAt)} tokens back, ${percent(found.itsWord)}.` : '.');
     }
+    // Nothing is known, or told: neither words nor light of what was drawn last.
+    function clear() {
+        if (!wordsOf) return;
+        wordsOf = null;
+        for (const { words: its, caption } of [gold, rival, asks]) {
+            its.replaceChildren();
+            caption.textContent = '';
+        }
+        canvas.ariaLabel = 'The text.';
+    }
     return {
         track,
         words,
         put(found, tokens, [from, to], d) {
             shown = found && { found, tokens, from, to, d };
             if (shown) write();
-            track.style.setProperty('--glow', `${Math.round(100 * (found?.share ?? 1) ** 0.6)}%`);
+            else clear();
+            track.style.setProperty('--glow', `${Math.round(100 * (found?.share ?? 0) ** 0.6)}%`);
             words.classList.toggle('stale', !!found?.isStale);
             paint();
         },
