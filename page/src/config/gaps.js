@@ -6,6 +6,7 @@ const GAPS = {
     headDim: { option: '--head-dim', key: 'head_dim', often: 128 },
     theta: { option: '--theta', key: 'rope_theta', often: 1000000 },
     trainedContext: { option: '--train-ctx', key: 'max_position_embeddings', often: 4096 },
+    served: { key: 'max_position_embeddings', often: 131072 }, // beside a block, see lacksServed
 };
 
 // { box, numbers, ask, options }: where the fields are; the numbers typed in, or usual ones meanwhile. `onchange`
@@ -45,6 +46,7 @@ export function gapFields(onchange) {
             return lacking.length > 0;
         },
         // What a command needs beside the config.
-        options: (told) => told.filled.map((gap) => ` ${GAPS[gap].option} ${told[gap]}`).join(''),
+        options: (told) =>
+            told.filled.filter((gap) => GAPS[gap].option).map((gap) => ` ${GAPS[gap].option} ${told[gap]}`).join(''),
     };
 }

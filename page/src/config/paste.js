@@ -1,17 +1,67 @@
 // What a config promises, and the block to paste elsewhere: the file's own where nothing better can be had.
 import { count } from '../dom.js';
 
-// The rope block of a config; null without one, or where this is no JSON.
-function ropeBlock(pasted) {
-    let all;
+// What is pasted, as JSON; null where it is none.
+function parsed(pasted) {
     try {
-        all = JSON.parse(pasted);
+        return JSON.parse(pasted);
     } catch {
         return null;
     }
-    const text = all?.text_config ?? all;
-    return text?.rope_parameters ?? text?.rope_scaling ?? (text?.rope_type ? text : null);
 }
+
+// The rope block of a config, and whether it is all of what was pasted; null without one, or where this is no JSON.
+function ropeBlock(pasted) {
+    const all = parsed(pasted),
+        text = all?.text_config ?? all;
+    return text?.rope_parameters ?? text?.rope_scaling ?? (isBare(pasted) ? text : null);
+}
+const isBare = (pasted) => {
+    const { rope_type, type } = parsed(pasted) ?? {};
+    return typeof (rope_type ?? type) === 'string';
+};
+
+// The same block as it is written, laid out anew, its numbers to the letter: some engines take 4 and 4.0 for two things.
+function blockAsWritten(pasted) {
+    const tokens = pasted.match(/"(?:[^"\\]|\\.)*"|[{}[\]:,]|[^\s{}[\]:,"]+/g) ?? [],
+        at = isBare(pasted) ? 0 : 2 + tokens.findLastIndex((one, i) => /^"rope_(parameters|scaling)"$/.test(one) && tokens[i + 2] === '{');
+    const lines = [];
+    let line = '',
+        depth = 0;
+    const end = () => {
+        lines.push(line);
+        line = ' '.repeat(Math.max(0, depth));
+    };
+    for (const token of tokens.slice(at)) {
+        if (token === '}') {
+            depth--;
+            end();
+        }
+        line += token === ':' ? ': ' : token;
+        if (token === '}' && depth === 0) break;
+        if (token === '{') {
+            depth++;
+            end();
+        }
+        const isInList = /\[[^\]]*$/.test(line);
+        if (token === ',' && isInList) line += ' ';
+        if (token === ',' && !isInList) end();
+    }
+    return [...lines, line];
+}
+
+// Does a family's max_position_embeddings count the factor, as Gemma 3's does? It is then how far the settings reach, and not
+// that many times the factor.
+const COUNTS_FACTOR = /^gemma3/;
+export function countsFactor(pasted) {
+    const all = parsed(pasted);
+    return COUNTS_FACTOR.test(all?.text_config?.model_type ?? all?.model_type ?? '') && !hasOriginal(pasted);
+}
+
+// A bare block that says how long a model was trained before it was scaled does not say how long it is served, which some
+// engines go by. With that number beside it, it does.
+export const lacksServed = (pasted) => isBare(pasted) && hasOriginal(pasted) && !('max_position_embeddings' in parsed(pasted));
+export const withServed = (pasted, positions) => `{"max_position_embeddings": ${positions}, "rope_scaling": ${pasted.trim()}}`;
 
 // Does it say how long the model was trained before anything was scaled?
 export function hasOriginal(pasted) {
@@ -23,8 +73,7 @@ export function hasOriginal(pasted) {
 // times the factor.
 export function promiseOf(pasted, { maxPositions, trainedContext, factor }) {
     if (maxPositions > trainedContext) return maxPositions;
-    const scaled = trainedContext * Math.max(1, factor);
-    return maxPositions && !hasOriginal(pasted) ? maxPositions : scaled;
+    return maxPositions && countsFactor(pasted) ? maxPositions : trainedContext * Math.max(1, factor);
 }
 
 /**
@@ -43,29 +92,60 @@ export function blockToPaste(published, pasted, told, alike) {
         [, reach] = said.match(/max_position_embeddings (\d+);/) ?? [];
     const isFewer = +readers < alike,
         isMore = +reach > promiseOf(pasted, told);
-    if (!own || !(isFewer || isMore)) return { lines: published, words: '', isOwn: false };
-    const why = isFewer
-        ? `${alike} engines read it as it is meant, and another spelling would be read by ${readers}.`
-        : 'It says the length that the file promises.';
+    // What llama-server is told of a longer context is not so where the factor is counted already.
+    const lines = published.filter((line) => !(countsFactor(pasted) && /context_length=/.test(line)));
+    if (!own || !(isFewer || isMore)) return { lines, words: '', isOwn: false };
     const reaches = told.trainedContext * Math.max(1, told.factor),
         isShort = told.maxPositions > 0 && told.maxPositions < reaches && hasOriginal(pasted),
         change = isShort
             ? `only max_position_embeddings has to be raised, to ${count(reaches)}`
             : 'nothing needs to be changed';
+    const why = isFewer
+        ? `${alike} engines read it as it is meant, and another spelling would be read by ${readers}.`
+        : isShort
+          ? 'Its factor reaches that far.'
+          : 'It says the length that the file promises.';
     return {
-        lines: JSON.stringify(own, null, 1).split('\n'),
+        lines: blockAsWritten(pasted),
         words: `This is the file's own block: ${change}. ${why}`,
         isOwn: true,
     };
 }
 
-// A config in a command line, as vllm serve MODEL --hf-overrides '{...}' has one; of anything else the same words.
-export function jsonIn(words) {
-    const [, found] = words.match(/^\s*[\w.$/-]+ [^{]*?['"]?(\{[^]*\})['"]?/) ?? [];
-    try {
-        JSON.parse(found);
-        return found;
-    } catch {
-        return words;
+// ---- lines of a command ----
+
+// What llama.cpp's programs call a key of a block.
+const LLAMA_CPP = {
+    '--rope-scaling': ['rope_type', (word) => `"${word}"`],
+    '--rope-scale': ['factor'],
+    '--rope-freq-scale': ['factor', (word) => String(1 / +word)],
+    '--rope-freq-base': ['rope_theta'],
+    '--yarn-orig-ctx': ['original_max_position_embeddings'],
+    '--yarn-beta-fast': ['beta_fast'],
+    '--yarn-beta-slow': ['beta_slow'],
+    '--yarn-attn-factor': ['attention_factor'],
+};
+const LENGTHS = /(?:^|\s)(?:-c|--ctx-size|--max-model-len|--context-length)[ =](\d+)/;
+
+// The block that llama-server's options come to; '' where they say nothing of RoPE.
+function blockOfOptions(words) {
+    const members = [];
+    for (const [option, [key, write = String]] of Object.entries(LLAMA_CPP)) {
+        const [, value] = words.match(new RegExp(`(?:^|\\s)${option}[ =]([\\w.+-]+)`)) ?? [];
+        if (value !== undefined) members.push(`"${key}": ${write(value)}`);
     }
+    return members.length ? `{${members.join(', ')}}` : '';
+}
+
+/**
+ * A config in the line of a command: `vllm serve MODEL --hf-overrides '{...}'`, `llama-server --rope-scaling yarn ...`; of
+ * anything else the same words. `length` is what the line asks for, 0: nothing.
+ * @param {string} words
+ */
+export function configIn(words) {
+    const length = +(words.match(LENGTHS)?.[1] ?? 0),
+        [, found] = words.match(/^\s*[\w.$/-]+ [^{]*?['"]?(\{[^]*\})['"]?/) ?? [];
+    if (found && parsed(found)) return { json: found, length };
+    const block = /^\s*[^{]/.test(words) && !words.includes('{') ? blockOfOptions(words) : '';
+    return block ? { json: block, length } : { json: words, length: 0 };
 }

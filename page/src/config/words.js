@@ -25,7 +25,8 @@ export function layersInWords(notes, kinds, want) {
     const grows = notes.temperature
         ? `Queries grow with their position: at ${count(want)} they are ${short(+notes.temperature, 4)} times as long. `
         : '';
-    if (!kinds.sliding && !notes.full) return grows;
+    if (!kinds.sliding && !notes.full)
+        return +notes.window ? `${grows}Every layer sees the last ${count(+notes.window)} positions only.` : grows;
     const of = (key) => notes[`${key}_sliding`] ?? notes[key],
         full = notes.layers_full ? theLayers(notes.layers_full, 'is full', 'are full') : 'Its full layers',
         slide = notes.layers_sliding ? theLayers(notes.layers_sliding, 'slides', 'slide') : 'Its sliding layers';
@@ -38,6 +39,16 @@ export function layersInWords(notes, kinds, want) {
         `last ${count(+of('window'))}, so nothing there is further away, and ${turns(notes.layers_sliding)} by theta ` +
         `${count(+of('theta'))}, ${how}.`
     );
+}
+
+// Where latent attention's scores are multiplied besides, as DeepSeek's are; '' where they are not. After DeepseekV3Attention
+// of Hugging Face's transformers.
+export function scoresInWords(pasted) {
+    const text = /"text_config"\s*:/.test(pasted) ? JSON.parse(pasted).text_config : JSON.parse(pasted),
+        { factor = 1, mscale_all_dim: all = 0 } = text.rope_parameters ?? text.rope_scaling ?? {};
+    if (!text.qk_rope_head_dim || !all || factor <= 1) return '';
+    const grown = (0.1 * all * Math.log(factor) + 1) ** 2;
+    return ` All scores are multiplied by ${short(grown, 3)}, by mscale_all_dim.`;
 }
 
 // What a reader can do about a refusal.
@@ -67,7 +78,7 @@ export const isNothingNew = (notes, trained) => !!notes.full && +notes.window_sl
 
 // The verdict on top, a sentence or two: a refusal by all engines; or how far the settings reach, and where the file and
 // engines stop before that. `rows` are those of --check, `engines` those of --engines, `length` is what the reader wants.
-export function verdictOf(rows, length, { notes, told, engines, isOwn }) {
+export function verdictOf(rows, length, { notes, told, engines, isOwn, hasOriginal }) {
     const { trainedContext: trained, maxPositions: promised } = told;
     const failed = rows.filter((row) => row.verdict === 'fail');
     if (engines.length && engines.every((row) => row.verdict === 'refused'))
@@ -89,18 +100,19 @@ export function verdictOf(rows, length, { notes, told, engines, isOwn }) {
         others = failed.filter((row) => row.check !== 'reach').map((row) => row.check);
     const wanted = length > reach ? `, not ${count(length)}` : '',
         wrong = others.length ? ` Its settings contradict one another (${others.join(', ')}).` : '';
-    return `Made for ${count(reach)} positions${wanted}.${wrong}${stopsBefore(reach, promised, engines)}`;
+    return `Made for ${count(reach)} positions${wanted}.${wrong}${stopsBefore(reach, promised, engines, hasOriginal)}`;
 }
 
 // How many positions the settings are made for, by the rows of --check; 0: they do not say.
 export const reachOf = (rows) => +(rows.find((row) => row.check === 'reach')?.value ?? 0);
 
-// Where a file promises less than its settings reach, and which engines stop there.
-function stopsBefore(reach, promised, engines) {
+// Where a file promises less than its settings reach, and which engines stop there. Where it has no original length
+// beside, a larger promise would be another trained length.
+function stopsBefore(reach, promised, engines, canRaise) {
     if (!promised || promised >= reach) return '';
     const stops = [...new Set(engines.filter((row) => row.most <= promised).map(nameOf))],
         who = stops.length ? `, and ${stops.join(', ')} stop${stops.length > 1 ? '' : 's'} there` : '';
-    return ` The file promises ${count(promised)}${who}: raise max_position_embeddings.`;
+    return ` The file promises ${count(promised)}${who}${canRaise ? ': raise max_position_embeddings' : ''}.`;
 }
 
 // What is worth a word besides, a line each: the config's own contradictions, the plan's advice, and what follows from
@@ -112,8 +124,8 @@ export function remarks({ told, advice, method, scale, sharp, length, reach, isO
     if (advice && !(isTrained && /--factor/.test(advice))) all.push(inWords(advice));
     if (isOnTop)
         all.push(
-            `It does not say how long it was trained without the factor. If the ${count(told.trainedContext)} positions are ` +
-                'those with it, as with Gemma 3, they are the reach, and not that many times the factor.',
+            `Its ${count(told.trainedContext)} positions count the factor, as Gemma 3's do: they are the reach, and not that ` +
+                'many times the factor.',
         );
     if (told.unused) all.push(`Not used, since they mean nothing to this rope_type: ${told.unused}.`);
     if (sharp < 0.6)

@@ -22,7 +22,9 @@ export function allInOne({ small, shipped }) {
         y: { log: true, domain: [0.9, 8], label: 'times slower' },
         show: (v) => `${short(v, 3)}×`,
     });
-    const looks = SIX.map(lookOf),
+    // YaRN turns the pairs as by parts does, which is seen between its dashes.
+    const look = (name) => (name === 'yarn' ? { ...lookOf(name), dash: '7 6' } : lookOf(name)),
+        looks = SIX.map(look),
         told = h('p.readout', { ariaLive: 'polite' }),
         status = statusLine(),
         line = command();
@@ -31,7 +33,7 @@ export function allInOne({ small, shipped }) {
             wanted = Math.max(trained, state.get('wanted')),
             page = small.describe(head, theta, trained);
         try {
-            for (const name of SIX) plot.set(name, curve(page.plan(name, wanted).frequencies(wanted)), lookOf(name));
+            for (const name of SIX) plot.set(name, curve(page.plan(name, wanted).frequencies(wanted)), look(name));
             const { plain } = page.plan('none', trained).frequencies(trained),
                 never = plain.findIndex((f) => f * trained < TURN);
             plot.change({

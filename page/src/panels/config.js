@@ -3,10 +3,10 @@
 import { engineReadings } from '../config/engines.js';
 import { EXAMPLES } from '../config/examples.js';
 import { gapFields } from '../config/gaps.js';
-import { blockToPaste, hasOriginal, jsonIn, promiseOf } from '../config/paste.js';
+import { blockToPaste, configIn, countsFactor, hasOriginal, lacksServed, promiseOf, withServed } from '../config/paste.js';
 import { verdictTable } from '../config/verdicts.js';
 import { wavelengths } from '../config/waves.js';
-import { inWords, isNothingNew, layersInWords, reachOf, remarks, TUNED, verdictOf, wayOut } from '../config/words.js';
+import { inWords, isNothingNew, layersInWords, reachOf, remarks, scoresInWords, TUNED, verdictOf, wayOut } from '../config/words.js';
 import { afterPause, breath, button, command, count, fact, h, short, stateChips, stateSlider, statusLine } from '../dom.js';
 import { mb, takes } from '../given.js';
 import { go } from '../links.js';
@@ -189,8 +189,7 @@ function resultsOf(isShort, link) {
                 chosen = state.get('other'),
                 told = page.facts(),
                 plan = page.plan(chosen, length),
-                isOnTop =
-                    !chosen && told.factor > 1 && told.maxPositions === told.trainedContext && !hasOriginal(pasted),
+                isOnTop = !chosen && told.factor > 1 && countsFactor(pasted),
                 rows = reached(plan.judge(length), isOnTop && told.maxPositions, length),
                 failed = rows.filter((row) => row.verdict === 'fail'),
                 scaled = plan.frequencies(length);
@@ -208,12 +207,12 @@ function resultsOf(isShort, link) {
                 { alike, engines } = putReadings(plan, length, reach, told.maxPositions > 0);
             yield;
             box.hidden = false;
-            onTop.textContent = verdictOf(rows, length, { notes, told, engines, isOwn: !chosen });
+            onTop.textContent = verdictOf(rows, length, { notes, told, engines, isOwn: !chosen, hasOriginal: hasOriginal(pasted) });
             onTop.classList.toggle('bad', failed.length > 0 || /^No engine/.test(onTop.textContent));
             facts.replaceChildren(...factsOf(told, method, scaled, pairs, { far, map: notes.map }, !!kinds.sliding));
             const said = remarks({ told, advice, method, scale: scaled.scale, sharp, length, reach, isOwn: !chosen, isOnTop });
             warnings.replaceChildren(...said.map((line) => h('li', line)));
-            kindsOfLayers.textContent = layersInWords(notes, kinds, length);
+            kindsOfLayers.textContent = layersInWords(notes, kinds, length) + scoresInWords(pasted);
             rowsOnTop.hidden = !rows.length;
             verdicts.replaceChildren(verdictTable(rows));
             const isOwn = putBlock(plan, chosen ? '' : pasted, told, alike);
@@ -290,19 +289,21 @@ export function yourModel({ small, hasToolBeside, isTool }) {
         if (pasted.length > MOST_FILE) return refuse(`this has ${mb(pasted.length)}, which is no config.json`);
         let page;
         try {
-            const { headDim, theta, trainedContext } = gaps.numbers;
-            page = small.configure(pasted, headDim, theta, trainedContext);
+            const { headDim, theta, trainedContext, served } = gaps.numbers,
+                isBare = lacksServed(pasted),
+                whole = isBare ? withServed(pasted, served) : pasted;
+            page = small.configure(whole, headDim, theta, trainedContext);
             const told = page.facts();
             status.say('');
             advised.textContent = '';
-            if (gaps.ask(told.filled)) {
+            if (gaps.ask([...told.filled, ...(isBare ? ['served'] : [])])) {
                 results.clear();
                 results.box.ariaBusy = 'false';
                 return;
             }
             promise(told);
             link.href = `config.html${pasted === first ? '' : `#config=${encodeURIComponent(squeezed(pasted))}`}`;
-            const steps = results.put(page, pasted, gaps.options(told));
+            const steps = results.put(page, whole, gaps.options(told));
             while (!steps.next().done) {
                 await breath();
                 if (mine !== newest) return;
@@ -316,7 +317,9 @@ export function yourModel({ small, hasToolBeside, isTool }) {
     }
 
     const paste = afterPause(150, () => {
-        pasted = jsonIn(area.value);
+        const { json, length } = configIn(area.value);
+        pasted = json;
+        if (length >= WANT[0] && length <= WANT[1]) state.set('want', length);
         const written = pasted === first || pasted.length > MOST_FILE ? '' : squeezed(pasted);
         state.set('config', written.length <= MOST_LINK ? written : '');
         carried.textContent =
