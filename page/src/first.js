@@ -7,14 +7,15 @@ import { state } from './state.js';
 
 const { model, text, none, rescue } = recorded,
     measured = { recorded: { none }, parts: text, rescue },
-    scene = makeScene({ shipped: model, ...measured });
+    isEmbedded = /^#embed\b/.test(location.hash),
+    isFilm = (isEmbedded || !location.hash) && !reducedMotion(),
+    scene = makeScene({ shipped: model, ...measured, isFilm });
 document.getElementById('scene').append(scene.box);
-const isEmbedded = /^#embed\b/.test(location.hash);
 if (isEmbedded) {
     state.add('embed', { read: () => 'yes', write: String, expects: '' }, '');
     document.documentElement.classList.add('embed');
 }
-if ((isEmbedded || !location.hash) && !reducedMotion()) scene.film();
+if (isFilm) scene.film();
 
 // Once it is painted.
 requestAnimationFrame(() =>

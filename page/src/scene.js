@@ -53,9 +53,9 @@ const FIRST = { breaks: 4, turning: 0.875, why: 4, mend: 4, proof: 4 };
  * tokens, and `rescue` what YaRN makes of the longest: { slow, attention, stop }; of a model of the reader's own there is
  * none of these.
  * @param {{ shipped: { theta: number, headDim: number, trainedContext: number, bytes?: number }, recorded: any, parts?: any,
- *     rescue?: any }} model
+ *     rescue?: any, isFilm?: boolean }} model `isFilm`: it begins as the film does
  */
-export function makeScene({ shipped, recorded, parts, rescue }) {
+export function makeScene({ shipped, recorded, parts, rescue, isFilm = false }) {
     const L = shipped.trainedContext,
         MOST = Math.min(TIMES * L, mostRead(shipped)),
         STEP = MOST / 32,
@@ -69,7 +69,7 @@ export function makeScene({ shipped, recorded, parts, rescue }) {
     state.add('looker', HEAD, '');
     state.add(OWN, text(160), '');
     let chapter = 'breaks',
-        shown = 0, // the length while the scene moves by itself; 0: the reader's, or the chapter's
+        shown = isFilm ? LEAST : 0, // the length while the scene moves by itself; 0: the reader's, or the chapter's
         isMended = false, // in chapter 1 the hands turn as YaRN turns them
         isAsked = true, // in chapter 5 the answer waits for a guess
         asked = () => {}, // called when it does no more
@@ -326,21 +326,13 @@ export function makeScene({ shipped, recorded, parts, rescue }) {
         pullTo(event.shiftKey ? length() + by : stop() + by * STEP);
         pull.value = String(length());
     });
-    const switched = chips(
-        'how the hands turn here',
-        [
-            ['plain', 'plain'],
-            ['yarn', 'with YaRN'],
-        ],
-        { get: () => (isMended ? 'yarn' : 'plain'), set: (name) => turnTo(name === 'yarn') },
-    );
-    switched.classList.add('switch', 'no-cards');
+    const switched = button('with YaRN', () => turnTo(!isMended), { className: 'switch' });
     const CHIPS = { none: 'plain', yours: 'your handles', yarn: 'YaRN', window: 'window' };
     const by = chips('how the hands turn', Object.entries(CHIPS), { get: method, set: unhide });
     by.classList.add('by', 'no-cards');
     function drawChips() {
         by.draw();
-        switched.draw();
+        switched.ariaPressed = String(isMended);
         /** @type {HTMLButtonElement} */ (by.querySelector('[value=yours]')).disabled = !isMoved();
     }
     function unhide(name) {

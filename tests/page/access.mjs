@@ -264,7 +264,7 @@ export default {
         const at = async () => +(await text('.pull-words output', p)).replace(/\D/g, ''),
             first = await at();
         await p.locator('.pull-words button', { hasText: /Play|Stop/ }).click();
-        if ((await p.locator('.pull-words > button').textContent()) === 'Play') await p.locator('.pull-words > button').click();
+        if ((await p.locator('.pull-words > button', { hasText: /Play|Stop/ }).textContent()) === 'Play') await p.locator('.pull-words > button', { hasText: /Play|Stop/ }).click();
         await p.waitForFunction((n) => Math.abs(+document.querySelector('.pull-words output').innerText.replace(/\D/g, '') - n) > 200, first);
         check(true, 'the first screen moves');
         await p.locator('.pull-words button', { hasText: 'Stop' }).click();

@@ -90,8 +90,10 @@ export const drawn = (on = page) =>
     on.evaluate(() => new Promise((next) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(next)))));
 
 // When a config is judged, which goes in steps, a moment after it was typed.
-export const judged = (on = page) =>
-    on.waitForFunction(() => document.querySelector('#model [aria-busy]').getAttribute('aria-busy') === 'false');
+export async function judged(on = page) {
+    await on.waitForFunction(() => document.querySelector('#model [aria-busy]').getAttribute('aria-busy') === 'false');
+    await drawn(on);
+}
 
 // Where an element stands, once it stands still: a page that still loads, or still scrolls, moves it.
 export async function stillBox(locator) {

@@ -337,13 +337,21 @@ export default {
             asks = () => text('#model .gaps p');
         await paste('"rope_scaling": {"rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 4096}');
         check((await text('#model .status')) === '', 'a bare rope_scaling is read', await text('#model .status'));
-        check(/does not say head_dim and rope_theta\. What has your model\?/.test(await asks()), 'it is asked for what it leaves out', await asks());
-        check((await fields.count()) === 2 && !(await page.locator('#model .verdict').isVisible()), 'before anything is said of it');
+        check(
+            /does not say head_dim, rope_theta and max_position_embeddings\. What does your model have\?/.test(await asks()),
+            'it is asked for what it leaves out',
+            await asks(),
+        );
+        check((await fields.count()) === 3 && !(await page.locator('#model .verdict').isVisible()), 'before anything is said of it');
         await driver.type(fields.nth(0), '128');
         await judged();
-        check(/does not say rope_theta/.test(await asks()), 'one by one', await asks());
+        check(/does not say rope_theta and max_position_embeddings/.test(await asks()), 'one by one', await asks());
         await driver.type(fields.nth(1), '10000');
         await judged();
+        check(!(await page.locator('#model .verdict').isVisible()), 'how long it is served is asked, and not taken to be 2,048');
+        await driver.type(fields.nth(2), '16384');
+        await judged();
+        check(!/ExLlamaV3 .* otherwise/.test(await text('#model .readings')), 'what an engine makes of it goes by that');
         check(
             /^Made for 16,384 positions, not 131,072/.test(await text('#model .verdict')),
             'the verdict says how far',
@@ -367,6 +375,65 @@ export default {
         await driver.type(fields.nth(1), '4096');
         await judged();
         check(/20,000/.test(await text('#model .numbers')), 'its own theta counts');
+    },
+
+    // What people paste, and what is said of it: files whose factor counts or does not, windows, scores, lines of servers.
+    async pasted() {
+        const area = page.locator('#model textarea');
+        const llama = { model_type: 'llama', hidden_size: 4096, num_attention_heads: 32, rope_theta: 10000 },
+            gemma = {
+                ...{ model_type: 'gemma3_text', hidden_size: 2560, num_attention_heads: 8, num_hidden_layers: 34, head_dim: 256 },
+                ...{ max_position_embeddings: 131072, sliding_window: 1024, sliding_window_pattern: 6, rope_theta: 1000000 },
+                ...{ rope_local_base_freq: 10000, rope_scaling: { rope_type: 'linear', factor: 8 } },
+            },
+            yarn = '"rope_scaling": {"rope_type": "yarn", "factor": 2.0, "original_max_position_embeddings": 32768}';
+        const options = '--rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 32768';
+        for (const [what, words, verdict, more = /./, never = /^$/] of [
+            [
+                'linear without an original length, as Vicuna 16k has it',
+                JSON.stringify({ ...llama, max_position_embeddings: 4096, rope_scaling: { type: 'linear', factor: 4 } }),
+                /^Made for 16,384 positions\. The file promises 4,096, and llama\.cpp, .* stop there\.$/,
+                /int:16,?384/,
+            ],
+            ['Gemma 3, whose positions count the factor', JSON.stringify(gemma), /^Made for 131,072 positions\.$/, /count the factor/, /1,?048,?576/],
+            [
+                'numbers of the file stay as written',
+                `{"model_type": "qwen3", "hidden_size": 4096, "num_attention_heads": 32, "head_dim": 128, "rope_theta": 1000000, "max_position_embeddings": 65536, ${yarn}}`,
+                /^Made for 65,536/,
+                /"factor": 2\.0/,
+            ],
+            [
+                "DeepSeek V3's scores",
+                JSON.stringify({
+                    ...{ model_type: 'deepseek_v3', hidden_size: 7168, num_attention_heads: 128, qk_nope_head_dim: 128 },
+                    ...{ qk_rope_head_dim: 64, max_position_embeddings: 163840, rope_theta: 10000 },
+                    rope_scaling: { type: 'yarn', factor: 40, mscale: 1, mscale_all_dim: 1, original_max_position_embeddings: 4096 },
+                }),
+                /^Made for 163,840/,
+                /All scores are multiplied by 1\.87/,
+            ],
+            ["llama-server's line", `llama-server -m q.gguf -c 65536 ${options} --rope-freq-base 1000000`, null, /"?factor"?: 4|65,536/],
+            [
+                "vLLM's line",
+                `vllm serve Qwen/Qwen3-8B --max-model-len 65536 --hf-overrides '{"rope_parameters": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768, "rope_theta": 1000000}}'`,
+                null,
+                /65,536/,
+            ],
+        ]) {
+            await page.evaluate((n) => rope.state.set('want', n), /Vicuna/.test(what) ? 16384 : 131072);
+            await driver.type(area, words);
+            await judged();
+            if (!verdict)
+                for (const field of await page.locator('#model .gaps input:visible').all()) {
+                    const label = await field.evaluate((one) => one.closest('label').innerText);
+                    await driver.type(field, /head/.test(label) ? '128' : /theta/.test(label) ? '1000000' : '131072');
+                    await judged();
+                }
+            const said = await text('#model .verdict'),
+                all = await text('#model');
+            check((verdict ?? /^Made for 131,072 positions/).test(said), what, said);
+            check(more.test(all) && !never.test(all), `${what}: the rest`, all.slice(-600));
+        }
     },
 
     // The headline: how far settings reach, whatever length is wanted; who stops before; a refusal first.
@@ -415,6 +482,8 @@ export default {
     async checking() {
         await page.evaluate(() => rope.state.set('want', 1024));
         await driver.type(page.locator('#model textarea'), '{"rope_type": "yarn", "factor": 2, "original_max_position_embeddings": 512}');
+        await judged();
+        await driver.type(page.locator('#model .gaps input:visible').last(), '1024');
         await judged();
         const shown = await page
             .locator('#model table.list tbody tr')

@@ -9,12 +9,15 @@ const GAPS = {
     served: { key: 'max_position_embeddings', often: 131072 }, // beside a block, see lacksServed
 };
 
-// { box, numbers, ask, options }: where the fields are; the numbers typed in, or usual ones meanwhile. `onchange`
+const listed = (names) => names.join(', ').replace(/, ([^,]*)$/, ' and $1');
+
+// { box, numbers, ask, forget, options }: where the fields are; the numbers typed in, or usual ones meanwhile. `onchange`
 // is called when one was typed.
 export function gapFields(onchange) {
     const numbers = {},
         typed = {},
-        fields = {};
+        fields = {},
+        inputs = {};
     for (const [gap, { key, often }] of Object.entries(GAPS)) {
         numbers[gap] = often;
         const input = h('input', {
@@ -28,6 +31,7 @@ export function gapFields(onchange) {
                 onchange();
             },
         });
+        inputs[gap] = input;
         fields[gap] = h('label.field', h('span', key), input);
     }
     const said = h('p'),
@@ -41,9 +45,14 @@ export function gapFields(onchange) {
             for (const gap of Object.keys(GAPS)) fields[gap].hidden = !filled.includes(gap);
             const lacking = filled.filter((gap) => !typed[gap]);
             said.textContent = lacking.length
-                ? `This block does not say ${lacking.map((gap) => GAPS[gap].key).join(' and ')}. What has your model?`
+                ? `This block does not say ${listed(lacking.map((gap) => GAPS[gap].key))}. What does your model have?`
                 : 'With these numbers:';
             return lacking.length > 0;
+        },
+        // What was typed for a gap is of another model.
+        forget(gap) {
+            typed[gap] = false;
+            inputs[gap].value = '';
         },
         // What a command needs beside the config.
         options: (told) =>

@@ -50,6 +50,12 @@ function blockAsWritten(pasted) {
     return [...lines, line];
 }
 
+// Does it say how long the model was trained before anything was scaled?
+export function hasOriginal(pasted) {
+    const block = ropeBlock(pasted);
+    return !!block && 'original_max_position_embeddings' in block;
+}
+
 // Does a family's max_position_embeddings count the factor, as Gemma 3's does? It is then how far the settings reach, and not
 // that many times the factor.
 const COUNTS_FACTOR = /^gemma3/;
@@ -58,15 +64,16 @@ export function countsFactor(pasted) {
     return COUNTS_FACTOR.test(all?.text_config?.model_type ?? all?.model_type ?? '') && !hasOriginal(pasted);
 }
 
-// A bare block that says how long a model was trained before it was scaled does not say how long it is served, which some
-// engines go by. With that number beside it, it does.
-export const lacksServed = (pasted) => isBare(pasted) && hasOriginal(pasted) && !('max_position_embeddings' in parsed(pasted));
-export const withServed = (pasted, positions) => `{"max_position_embeddings": ${positions}, "rope_scaling": ${pasted.trim()}}`;
-
-// Does it say how long the model was trained before anything was scaled?
-export function hasOriginal(pasted) {
-    const block = ropeBlock(pasted);
-    return !!block && 'original_max_position_embeddings' in block;
+// A bare block, or `"rope_scaling": {...}` alone, that says how long a model was trained before it was scaled does not say how
+// long it is served, which some engines go by. With that number beside it, it does.
+const wholeOf = (pasted) => (/^\s*"rope_(scaling|parameters)"\s*:/.test(pasted) ? `{${pasted.trim().replace(/,$/, '')}}` : pasted);
+export function lacksServed(pasted) {
+    const all = parsed(wholeOf(pasted)) ?? {};
+    return !['max_position_embeddings', 'model_type', 'hidden_size'].some((key) => key in all) && hasOriginal(wholeOf(pasted));
+}
+export function withServed(pasted, positions) {
+    const number = `"max_position_embeddings": ${positions}`;
+    return isBare(pasted) ? `{${number}, "rope_scaling": ${pasted.trim()}}` : wholeOf(pasted).replace('{', `{${number}, `);
 }
 
 // How many positions a config promises: its max_position_embeddings, or, where these are the ones of training, so many
@@ -110,6 +117,15 @@ export function blockToPaste(published, pasted, told, alike) {
         words: `This is the file's own block: ${change}. ${why}`,
         isOwn: true,
     };
+}
+
+// Where latent attention's scores are multiplied besides, as DeepSeek's are: by how much; 1 where they are not. After
+// DeepseekV3Attention of Hugging Face's transformers.
+export function scoresOf(pasted) {
+    const all = parsed(pasted) ?? {},
+        text = all.text_config ?? all,
+        { factor = 1, mscale_all_dim: grows = 0 } = ropeBlock(pasted) ?? {};
+    return text.qk_rope_head_dim && grows && factor > 1 ? (0.1 * grows * Math.log(factor) + 1) ** 2 : 1;
 }
 
 // ---- lines of a command ----

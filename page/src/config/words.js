@@ -41,16 +41,6 @@ export function layersInWords(notes, kinds, want) {
     );
 }
 
-// Where latent attention's scores are multiplied besides, as DeepSeek's are; '' where they are not. After DeepseekV3Attention
-// of Hugging Face's transformers.
-export function scoresInWords(pasted) {
-    const text = /"text_config"\s*:/.test(pasted) ? JSON.parse(pasted).text_config : JSON.parse(pasted),
-        { factor = 1, mscale_all_dim: all = 0 } = text.rope_parameters ?? text.rope_scaling ?? {};
-    if (!text.qk_rope_head_dim || !all || factor <= 1) return '';
-    const grown = (0.1 * all * Math.log(factor) + 1) ** 2;
-    return ` All scores are multiplied by ${short(grown, 3)}, by mscale_all_dim.`;
-}
-
 // What a reader can do about a refusal.
 export function wayOut(reason, words) {
     if (!words.trim()) return '';

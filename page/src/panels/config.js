@@ -3,10 +3,10 @@
 import { engineReadings } from '../config/engines.js';
 import { EXAMPLES } from '../config/examples.js';
 import { gapFields } from '../config/gaps.js';
-import { blockToPaste, configIn, countsFactor, hasOriginal, lacksServed, promiseOf, withServed } from '../config/paste.js';
+import { blockToPaste, configIn, countsFactor, hasOriginal, lacksServed, promiseOf, scoresOf, withServed } from '../config/paste.js';
 import { verdictTable } from '../config/verdicts.js';
 import { wavelengths } from '../config/waves.js';
-import { inWords, isNothingNew, layersInWords, reachOf, remarks, scoresInWords, TUNED, verdictOf, wayOut } from '../config/words.js';
+import { inWords, isNothingNew, layersInWords, reachOf, remarks, TUNED, verdictOf, wayOut } from '../config/words.js';
 import { afterPause, breath, button, command, count, fact, h, short, stateChips, stateSlider, statusLine } from '../dom.js';
 import { mb, takes } from '../given.js';
 import { go } from '../links.js';
@@ -19,6 +19,7 @@ const MOST_LINK = 8000, // characters of a config in a link
     MOST_FILE = 3e5; // characters of a config: a few thousand are usual
 const WANT = [512, 1048576], // positions
     FIRST_WANT = 131072;
+const TYPING_MS = 350; // between two keys
 const SEEN = 0.98; // share of a pair's angles from which on they count as seen
 
 // A config as a link carries it: the same JSON without blanks, or as it is where it is no JSON. Numbers stay as they are
@@ -212,7 +213,10 @@ function resultsOf(isShort, link) {
             facts.replaceChildren(...factsOf(told, method, scaled, pairs, { far, map: notes.map }, !!kinds.sliding));
             const said = remarks({ told, advice, method, scale: scaled.scale, sharp, length, reach, isOwn: !chosen, isOnTop });
             warnings.replaceChildren(...said.map((line) => h('li', line)));
-            kindsOfLayers.textContent = layersInWords(notes, kinds, length) + scoresInWords(pasted);
+            const grown = scoresOf(pasted);
+            kindsOfLayers.textContent =
+                layersInWords(notes, kinds, length) +
+                (grown === 1 ? '' : ` All scores are multiplied by ${short(grown, 3)}, by mscale_all_dim.`);
             rowsOnTop.hidden = !rows.length;
             verdicts.replaceChildren(verdictTable(rows));
             const isOwn = putBlock(plan, chosen ? '' : pasted, told, alike);
@@ -254,7 +258,13 @@ export function yourModel({ small, hasToolBeside, isTool }) {
         spellcheck: false,
         ariaLabel: 'a config.json or its rope_scaling block',
     });
-    const gaps = gapFields(() => read());
+    const readSoon = afterPause(TYPING_MS, () => read());
+    const gaps = gapFields(() => {
+        newest++; // what is being read is of another number
+        results.box.ariaBusy = 'true';
+        readSoon();
+    });
+    let askedFor = ''; // the text for which numbers are asked: their fields stay while one is typed that cannot be used
     const link = h('a', { href: 'config.html' }, 'All about it: engines, pairs, other methods, a block to paste'),
         results = resultsOf(hasToolBeside, h('p', link));
     let newest = 0; // of the readings: an older one goes no further
@@ -268,7 +278,7 @@ export function yourModel({ small, hasToolBeside, isTool }) {
             !isEmpty,
         );
         advised.textContent = wayOut(reason, pasted);
-        gaps.ask([]);
+        if (askedFor !== pasted) gaps.ask([]);
         results.clear();
     }
 
@@ -296,6 +306,7 @@ export function yourModel({ small, hasToolBeside, isTool }) {
             const told = page.facts();
             status.say('');
             advised.textContent = '';
+            askedFor = pasted;
             if (gaps.ask([...told.filled, ...(isBare ? ['served'] : [])])) {
                 results.clear();
                 results.box.ariaBusy = 'false';
@@ -318,6 +329,7 @@ export function yourModel({ small, hasToolBeside, isTool }) {
 
     const paste = afterPause(150, () => {
         const { json, length } = configIn(area.value);
+        if (json !== pasted) gaps.forget('served'); // of the block before
         pasted = json;
         if (length >= WANT[0] && length <= WANT[1]) state.set('want', length);
         const written = pasted === first || pasted.length > MOST_FILE ? '' : squeezed(pasted);
