@@ -10,6 +10,7 @@
 
 #include "../src/check/check.h"
 #include "../src/show/show.h"
+#include "../src/tasks/trial.h"
 
 // A page without a model. NULL: no memory.
 FOR_PAGE Page *page_new(void) {
@@ -240,6 +241,26 @@ FOR_PAGE int page_encode(Page *page, const char *text, int length, bool with_bos
     size_t n;
     page->ids = tokenizer_encode(page->tokenizer, text, (size_t)length, with_bos, &n, &page->err);
     page->n_ids = page->ids ? (int)n : 0;
+    return page->ids ? page->n_ids : -1;
+}
+
+// The text of --passkey's trial `number` at a length and one of N_DEPTHS: as page_encode does. The key
+// is at page_text.
+FOR_PAGE int page_passkey(Page *page, int length, int depth, int number, double seed) {
+    Trial t = {.tokenizer = page->tokenizer,
+               .seed = (uint64_t)seed,
+               .task = &all_tasks[0],
+               .length = length,
+               .depth = depth};
+    free(page->ids);
+    page->ids = NULL;
+    page->n_ids = 0;
+    if (haystack_make(&t.hay, NULL, length, &page->err) && trial_fits(&t, &page->err)) {
+        trial_choose(&t, number);
+        trial_wanted(&t, 0, page->text);
+        page->ids = trial_ids(&t, &page->n_ids, &page->err);
+    }
+    haystack_free(&t.hay);
     return page->ids ? page->n_ids : -1;
 }
 

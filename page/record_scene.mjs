@@ -25,7 +25,7 @@ const measure = (method, length) =>
                 listed = (list) => list && Array.from(list);
             return { ...found, terms: listed(found.terms), crosses: listed(found.crosses) };
         },
-        { model: 'model', method, length, depth: DEPTH, key: KEY, hills: true },
+        { model: 'model', method, length, depth: DEPTH, key: KEY },
     );
 
 // The text in parts, see textOf.

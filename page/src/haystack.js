@@ -1,11 +1,16 @@
-// The passkey task's text (Mohtashami and Jaggi, arXiv 2305.16300), sentence by sentence as --passkey builds it.
+// The scene's text, after that of the passkey task (Mohtashami and Jaggi, arXiv 2305.16300). --passkey's own comes from C.
 const INTRO =
     'There is an important info hidden inside a lot of irrelevant text. Find it and memorize it. ' +
     'I will quiz you about the important information there.';
-const OTHERS = [' The sky is blue.', ' The sun is yellow.', ' Here we go.', ' There and back again.'];
-export const FILLER = [' The grass is green.', ...OTHERS];
-// The scene's. To this page's model grass is two tokens, gr and ass, and what it looks at it writes.
-export const HILLS = [' The hill is green.', ...OTHERS];
+// The task has grass in the place of the hill. To this page's model that is two tokens, gr and ass, and what it looks at it
+// writes.
+export const HILLS = [
+    ' The hill is green.',
+    ' The sky is blue.',
+    ' The sun is yellow.',
+    ' Here we go.',
+    ' There and back again.',
+];
 export const QUESTION = ' What is the pass key? The pass key is';
 
 export const MAX_ANSWER = 12; // tokens
@@ -45,15 +50,4 @@ export function fit(length, count, what) {
         else high = middle;
     }
     return low;
-}
-
-// The key of a trial, the same as --passkey's: splitmix64's mixing (Steele et al., 2014).
-export function keyOf(seed, length, depth, trial) {
-    const u64 = (x) => BigInt.asUintN(64, x);
-    let x = u64(
-        BigInt(seed) * 0x9e3779b97f4a7c15n + BigInt(length) * 1000003n + BigInt(depth) * 10007n + BigInt(trial),
-    );
-    x = u64((x ^ (x >> 30n)) * 0xbf58476d1ce4e5b9n);
-    x = u64((x ^ (x >> 27n)) * 0x94d049bb133111ebn);
-    return String(10000n + ((x ^ (x >> 31n)) % 90000n));
 }

@@ -186,6 +186,14 @@ class Page {
         return this.wasm.HEAP32.slice(at, at + n);
     }
 
+    // --passkey's trial `number` of a length, at one of its depths: { ids, key }.
+    passkey(length, depth, number, seed) {
+        const n = this.wasm._page_passkey(this.at, length, depth, number, seed);
+        this.check(n >= 0);
+        const at = this.wasm._page_ids(this.at) / POINTER;
+        return { ids: this.wasm.HEAP32.slice(at, at + n), key: this.rope.string(this.wasm._page_text(this.at)) };
+    }
+
     piece(previous, id) {
         const length = this.wasm._page_piece(this.at, previous, id);
         return this.rope.bytes(this.wasm._page_text(this.at), length);

@@ -96,7 +96,7 @@ export function makeScene({ shipped, recorded, parts, rescue, isFilm = false }) 
         stop = () => stopOf(length());
     const own = () => ownNeedle(state.get(OWN)),
         key = () => own()?.key ?? KEY,
-        hidden = () => ({ depth: DEPTH, key: key(), ...(own() ? { sentence: state.get(OWN) } : { hills: true }) }),
+        hidden = () => ({ depth: DEPTH, key: key(), ...(own() ? { sentence: state.get(OWN) } : {}) }),
         // Another head is drawn in chapter 3, where it is chosen.
         pressed = () => (chapter === 'why' ? state.get('looker') : ''),
         looker = () => {

@@ -1,7 +1,7 @@
 // The worker: everything that needs a model runs here, in steps of some milliseconds, so that several texts grow side
 // by side and a new wish is heard at once. A message is { job, wish, ... }; answers are { job, part }, { job, done } or
 // { job, error }.
-import { build, FILLER, fit, HILLS, MAX_ANSWER, needle, ownNeedle, QUESTION } from './haystack.js';
+import { build, fit, HILLS, MAX_ANSWER, needle, ownNeedle, QUESTION } from './haystack.js';
 import { mostRead } from './numbers.js';
 import { loadRope, Refusal } from './rope.js';
 import { isSaid, said, wordAt } from './words.js';
@@ -106,7 +106,7 @@ async function searcher(job, m) {
 
 /**
  * A key that is hidden: its text, and `place`, the positions of its sentences, [from, to).
- * @typedef {{ length: number, depth: number, key: string, hills?: boolean, sentence?: string }} Hidden
+ * @typedef {{ length: number, depth: number, key: string, sentence?: string }} Hidden
  * @param {any} m @param {Hidden} wish
  * @returns {{ text: string, ids: Int32Array, place: [number, number] }}
  */
@@ -133,14 +133,14 @@ async function answerTo(job, m, reader, asking, key) {
     return said(answer, key.length);
 }
 
-// The text of the passkey task for so many positions, in parts: before the needle, the needle, what follows it. It is
-// --passkey's; with `hills` the scene's; with `sentence` the reader's own sentence lies in the scene's.
+// The scene's text for so many positions, in parts: before the needle, the needle, what follows it. With `sentence` the
+// reader's own sentence is the needle.
 /** @param {any} m @param {Hidden} wish */
-function haystack(m, { length, depth, key, hills, sentence }) {
+function haystack(m, { length, depth, key, sentence }) {
     const own = sentence ? ownNeedle(sentence) : { needle: needle(key), question: QUESTION };
     if (!own) throw new Refusal('a sentence with a number of five digits is expected');
-    const what = { ...own, filler: hills || sentence ? HILLS : FILLER },
-        name = `${length} ${sentence ?? ''} ${!!hills}`;
+    const what = { ...own, filler: HILLS },
+        name = `${length} ${sentence ?? ''}`;
     const sentences = ((m.fits ??= {})[name] ??= fit(length, (text) => m.encode(text, true).length, what));
     if (sentences < 0)
         throw new Refusal(`${length} positions are too few for a haystack: the task's own text does not fit`);
@@ -238,12 +238,12 @@ const wishes = {
         return { n };
     },
 
-    // { model, length, depth, key, hills, sentence } -> { text }: what `path` reads, and `hide` without the last two.
+    // { model, length, depth, key, sentence } -> { text }: what `path` reads.
     async haystack(job, { model, ...wish }) {
         return { text: haystack(page(model), /** @type {Hidden} */ (wish)).join('') };
     },
 
-    // { model, method, length, depth, key, hills, sentence, looker } -> parts of { read, of }, and what a key that is hidden and asked
+    // { model, method, length, depth, key, sentence, looker } -> parts of { read, of }, and what a key that is hidden and asked
     // for comes to.
     // Of the head `looker`, { layer, head }, or else of the one that searches: how far back the token is that it looks for
     // (d), that token's score, what each pair gives to it and would give (see Reader.terms), the sentence's share of
@@ -293,18 +293,24 @@ const wishes = {
         }
     },
 
-    // { model, method, length, depth, key, context } -> { answer, n }: a key is hidden in `length` positions of filler and
-    // asked for.
-    async hide(job, { model, method, length, depth, key, context }) {
+    // { model, method, length, depth, seed, context } -> { answer, key, text }: --passkey's first trial at a length and a depth,
+    // by its number.
+    async hide(job, { model, method, length, depth, seed, context }) {
         const m = page(model),
-            { ids } = hidden(m, { length, depth, key }),
+            { ids, key } = m.passkey(length, depth, 0, seed),
             reader = m.open(method, Math.max(context, length));
         try {
             await readPrompt(job, reader, ids, ids.length);
-            return { answer: await answerTo(job, m, reader, ids.at(-1), key), n: ids.length };
+            return { answer: await answerTo(job, m, reader, ids.at(-1), key), key };
         } finally {
             reader.close();
         }
+    },
+
+    // { model, length, depth, seed } -> { text, key }: what `hide` reads.
+    async passkey(job, { model, length, depth, seed }) {
+        const { ids, key } = page(model).passkey(length, depth, 0, seed);
+        return { text: Array.from(ids, speller(page(model))).join(''), key };
     },
 };
 

@@ -220,6 +220,25 @@ export default {
         // The shortest texts alone, with the factor that YaRN has for the longest.
         const rows = tableOf(run(...how, '-n', '256', '--rope', 'none,yarn:factor=8,window')).filter((row) => row.length === '256');
         check(cells.length === 15 && cells.every((c, i) => (c === 'yes') === (rows[i].correct === '1')), 'the grid at 256 is --passkey’s', cells);
+        // All 25 texts are the command's, and what is recorded is what it finds in them.
+        const prompts = run('model.bin', '--tasks', 'passkey', '-n', '4096', '--trials', '1', '-s', '1', '--prompts')
+            .trim()
+            .split('\n')
+            .map((one) => JSON.parse(one));
+        let texts = 0;
+        for (const { length, depth, prompt, answers } of prompts.filter((one) => one.length >= 256)) {
+            const its = { model: 'model', length, depth: Math.round(4 * depth), seed: 1 },
+                { text, key } = await p.evaluate((all) => rope.engine.ask('passkey', all).promise, its);
+            check(text.trim() === prompt.trim() && answers.includes(key), `the text of ${length} at ${depth} is the command’s`, text.slice(-80));
+            texts++;
+        }
+        check(texts === 25, 'all of them', texts);
+        const all = tableOf(run(...how, '-n', '4096', '--rope', 'none,yarn,window'));
+        for (const [method, length, depth, right] of recorded.passkey)
+            check(
+                all.some((row) => row.method === method && +row.length === length && +row.depth === depth && +row.correct === right),
+                `recorded: ${method}, ${length} at ${depth}`,
+            );
         await p.close();
     },
 };

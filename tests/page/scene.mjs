@@ -228,7 +228,7 @@ export default {
         for (const [name, lengths] of Object.entries(recorded)) {
             const found = await page.evaluate(
                 async (method) => {
-                    const wish = { model: 'model', method, length: 896, depth: 0, key: '73914', hills: true },
+                    const wish = { model: 'model', method, length: 896, depth: 0, key: '73914' },
                         { terms, ...rest } = await rope.engine.ask('path', wish).promise;
                     return { ...rest, terms: Array.from(terms) };
                 },

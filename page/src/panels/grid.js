@@ -1,6 +1,6 @@
 // What is measured of keys: all lengths and depths for three methods, a cell at a time, beside what was recorded.
 import { command, count, folded, h, statusLine } from '../dom.js';
-import { DEPTHS, keyOf } from '../haystack.js';
+import { DEPTHS } from '../haystack.js';
 import { runs } from '../job.js';
 import { titleOf } from '../methods.js';
 import { mostRead } from '../numbers.js';
@@ -63,12 +63,11 @@ export function keyGrid({ engine, recorded, file, shipped }) {
             for (const name of NAMES)
                 for (const [i, depth] of DEPTHS.entries()) {
                     const cell = cellOf(name, length, i),
-                        key = keyOf(SEED, length, i, 0),
-                        hidden = { length, depth, key, context: longest };
+                        hidden = { length, depth: i, seed: SEED, context: longest };
                     cell.classList.add('now');
                     status.say(`${titleOf(name)}, ${count(length)} tokens, the number at ${100 * depth} % …`);
                     try {
-                        const { answer } = await run.ask('hide', { model: 'model', method: name, ...hidden });
+                        const { answer, key } = await run.ask('hide', { model: 'model', method: name, ...hidden });
                         mark(cell, answer === key, `${key}, answer ${answer}`);
                         right += +(answer === key);
                         all++;
