@@ -75,7 +75,10 @@ FOR_PAGE bool page_reader_watch(PageReader *r, int layer, int head) {
         return fail(&r->page->err, "there is no head %d in a layer %d", head, layer);
     if (!r->scores)
         r->scores = alloc_array((size_t)r->context, sizeof *r->scores, "scores", &r->page->err);
-    if (r->scores) r->session->config.watch = (Watch){layer, head, r->scores, r->query};
+    if (r->scores) {
+        Watch *watch = &r->session->config.watch;
+        *watch = (Watch){.layer = layer, .head = head, .scores = r->scores, .query = r->query};
+    }
     return r->scores != NULL;
 }
 
