@@ -2,7 +2,7 @@
 
     RUN=build/page-reference/run python3 page/record.py [PART ...]
 
-That build (make test-page leaves it) has the page's numbers to the last digit; without RUN it is ./run.
+That build (make test-page leaves it) is nearest to the page's numbers; without RUN it is ./run.
 """
 import json
 import math

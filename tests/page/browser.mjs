@@ -57,8 +57,8 @@ export function taken() {
 
 // ---- the program ----
 
-// The page's numbers are those of a build with vectors of 128 bits and without fused products, to the last digit; on
-// another processor's a few int8 roundings of activations differ, and with them some tokens by a tenth.
+// The page's numbers are nearest to those of a build with vectors of 128 bits and without fused products. A few int8
+// roundings of activations differ, and with them some tokens by a tenth.
 const copy = join(ROOT, 'build/page-reference');
 export const reference = join(copy, 'run');
 export function buildReference() {
