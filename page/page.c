@@ -250,12 +250,12 @@ FOR_PAGE int page_passkey(Page *page, int length, int depth, int number, double 
     Trial t = {.tokenizer = page->tokenizer,
                .seed = (uint64_t)seed,
                .task = &all_tasks[0],
-               .length = length,
-               .depth = depth};
+               .length = length};
     free(page->ids);
     page->ids = NULL;
     page->n_ids = 0;
     if (haystack_make(&t.hay, NULL, length, &page->err) && trial_fits(&t, &page->err)) {
+        t.depth = depth;
         trial_choose(&t, number);
         trial_wanted(&t, 0, page->text);
         page->ids = trial_ids(&t, &page->n_ids, &page->err);

@@ -205,7 +205,7 @@ export default {
         await p.locator('#toc a[href="#at=why"]').click();
         await p.waitForFunction(() => document.querySelector('.scene-body').dataset.chapter === 'why');
         await p.waitForTimeout(200);
-        check((await p.locator('.clocks .new').count()) === 16 && (await digits(p)) === 'is yellow', 'chapter 3 is plain', await digits(p));
+        check((await p.locator('.scene-body .clocks .new').count()) === 16 && (await digits(p)) === 'is yellow', 'chapter 3 is plain', await digits(p));
         await p.locator('#toc a[href="#at=proof"]').click();
         await p.waitForFunction(() => document.querySelector('.scene-body').dataset.chapter === 'proof');
         await p.waitForTimeout(200);
