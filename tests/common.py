@@ -320,6 +320,19 @@ def one_line(result, status, what, *words, who='run'):
           '%r, expected status %d and %s' % (result, status, words))
 
 
+def refused(name, group, **files):
+    """Asks the rows [command, status, words ...] of a group of tests/refused/NAME.json: each command of ./run, with a file
+    for {NAME of it}, is refused with that status and one line that has the words."""
+    with open(os.path.join(ROOT, 'tests', 'refused', name + '.json'), encoding='utf-8') as file:
+        rows = json.load(file)[group]
+
+    def filled(text):
+        return functools.reduce(lambda whole, file: whole.replace('{%s}' % file[0], file[1]), files.items(), text)
+    for command, status, *words in rows:
+        one_line(run(*map(filled, shlex.split(command)), cwd=ROOT), status, '%s: %s' % (group, command),
+                 *map(filled, words))
+
+
 def table(text):
     """A table of standard output: its `# key<TAB>value` lines, the column names, the rows
     as dictionaries of strings."""

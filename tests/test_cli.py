@@ -12,8 +12,8 @@ import struct
 import zipfile
 
 from common import (METHODS, ROOT, check, compiler, config, good, help_all, house, in_work, lacks, main, one_line,
-                    random_ids, random_weights, read, run, shapes, skip, table, takes_long, tiny_model, write, write_model,
-                    write_tokenizer)
+                    random_ids, random_weights, read, refused, run, shapes, skip, table, takes_long, tiny_model, write,
+                    write_model, write_tokenizer)
 
 LETTERS = [' '] + [chr(c) for c in range(ord('a'), ord('z') + 1)]
 VOCAB = 259 + len(LETTERS)
@@ -75,10 +75,8 @@ def test_usage_errors():
         one_line(run(m, option), 2, '%s without a value' % option, option)
     for option in [option for option, value in listed.items() if not value and option[:2] == '--']:
         one_line(run(m, option + '=1'), 2, '%s with a value' % option, option)
-    for option in ('--nope', '-x', '-nn', '--', '--rope-', '-', '--factor4', '-t1', '--' + 'x' * 500):
-        result = run(m, option)
-        one_line(result, 2, 'an option %s' % option[:20], option[:20])
-    one_line(run(m, '--Rope'), 2, 'an option in any case', '--rope needs a value')
+    refused('cli', 'no options', m=m)
+    one_line(run(m, '--' + 'x' * 500), 2, 'an option of 502 bytes', '--' + 'x' * 18)
     other = '--next', '--x'  # that of --next may be a file, and --x may be below 0
     numbers = [option for option in takes_value if listed[option] in NUMBERS and option not in other]
     check(len(numbers) > 35, 'the numbers', numbers)
@@ -91,29 +89,11 @@ def test_usage_errors():
                 'high-freq-factor', 'window', 'sinks', 'near', 'k', 'group', 'chunk', 'logn'):
         for value in NO_NUMBERS:
             one_line(run(m, '--rope', 'none:%s=%s' % (key, value)), 2, '--rope none:%s=%r' % (key, value), '--rope')
-    for option, *values in (('-p', '1.5'), ('-k', '-1', '1.5'), ('--min-p', '1.1', '-1'), ('-t', '-0.1'),
-                            ('-n', '1.5', '2000000000'), ('--threads', '0', '1.5'),
-                            ('--factor', '0.5', '0'), ('--theta', '1', '0'), ('--train-ctx', '0'),
-                            ('-s', '1.5', '18446744073709551616', '+5', '0x5'), ('--samples', '0'), ('--trials', '0'),
-                            ('--min-accuracy', '1.1'), ('--kv', 'f64', ''), ('-m', 'talk', ''),
-                            ('--ramp', 'dim', ''), ('--beta-fast', '0'), ('--attn-factor', '0'), ('--window', '1.5'),
-                            ('--near', '0', '1.5'), ('--k', '0.99'), ('--group', '0'), ('--chunk', '0')):
-        for value in values:
-            one_line(run(m, option, value), 2, '%s %r' % (option, value), option)
-    for value in ('nope', '', ',', 'none,', ',none', 'none,,yarn', 'yarn:', 'yarn:factor', 'yarn:factor=',
-                  'yarn:factor=x', 'yarn:nope=3', 'yarn:factor=0', 'yarn:factor=2,', 'dynamic-none', 'dynamic-longrope',
-                  'dynamic-dynamic', 'dynamic-', 'yarn ', 'all:factor=2', 'yarn:ramp=x', 'yarn:=', 'y' * 1000,
-                  'yarn' + ':factor=2' * 60, ','.join(['none'] * 2000)):
+    refused('cli', 'values that an option does not take', m=m)
+    refused('cli', 'methods', m=m)
+    for value in 'y' * 1000, 'yarn' + ':factor=2' * 60, ','.join(['none'] * 2000):
         one_line(run(m, '--ppl', '/dev/null', '--ids', '--rope', value), 2, '--rope %.40r' % value, '--rope')
-    for options in (('-i', 'x', '-f', 'y'), ('--explain', '--passkey'), ('--ppl', 'x', '--rope-json'),
-                    ('--quantize', 'q9', 'x'), ('--quantize', 'q8'), ('--check', '--attn', '0.0'),
-                    ('--head-dim', 64, '--explain'), (m,)):
-        one_line(run(m, *options), 2, ' '.join(map(str, options[:1] + options[2:])))
-    for options in ((), ('--explain',),
-                    ('--explain', '--head-dim', 64), ('--explain', '--head-dim', 64, '--theta', 1e4),
-                    ('--head-dim', 64), ('-i', 'x'), ('--explain', '--head-dim', 63, '--theta', 1e4, '--train-ctx', 64),
-                    ('--explain', '--head-dim', 1026, '--theta', 1e4, '--train-ctx', 64)):
-        one_line(run(*options), 2, 'no model, %s' % (options,))
+    refused('cli', 'jobs without what they need', m=m)
     for options in (('--rope', 'yarn', '--beta-fast', 1, '--beta-slow', 2),
                     ('--rope', 'llama3', '--low-freq-factor', 4, '--high-freq-factor', 2)):
         result = run(m, '--explain', *options)
@@ -130,59 +110,20 @@ def test_words_that_miss_something():
                      'found the option ' + other)
     one_line(run(m, '--quantize', 'q4', '-n', cwd=in_work('')), 2, '--quantize without OUT', 'OUT', 'option -n')
     check(not os.path.exists(in_work('-n')), 'and nothing is written')
-    one_line(run('--check', 'book.txt', m), 2, 'a text before the model', m, 'the model file comes first',
-             '(expected %s --check book.txt)' % m)
-    for option, first, second in (('--rope', 'yarn', 'none'), ('--tasks', 'passkey', 'copy'),
-                                  ('--reading', 'hf4', 'vllm'), ('--engines', 'hf4', 'vllm')):
-        one_line(run(m, option, first, second), 2, 'a blank in a list of ' + option, second,
-                 'commas and no blanks (%s %s,%s)' % (option, first, second))
-    for option in '-i', '-y':
-        one_line(run(m, option, 'Once', 'upon', 'a'), 2, 'no quotes behind ' + option, "'upon'", 'quotes',
-                 option + ' "Once upon..."')
-    one_line(run(m, 'Once upon'), 2, 'a prompt without -i', "'Once upon'", m, 'a prompt follows -i')
-    one_line(run(m, '-n', 20, 30), 2, 'a word too many', "'30'", m)
-    one_line(run(m, '-n20'), 2, 'no blank behind a short option', 'did you mean -n 20?')
+    refused('cli', 'words that miss something', m=m)
     check('mean' not in run(m, '-x20').err, 'where there is such an option')
     for letter in 'tpsnifzmyh':
         for word in ('--' + letter, '-' + letter.upper(), '--' + letter.upper()):
             one_line(run(m, word, 1), 2, word, "'%s'" % word, 'did you mean -%s?' % letter)
     idle = run('model.bin', '--k', 40, '-n', 2).err
     check('--k has no effect on rope none (did you mean -k?)' in idle, '--k for -k', idle)
-    one_line(run('model.bin', '-i', 'hello', '-n', 1), 2, 'one position', 'more than the 1 position of -n')
-    for value in '1,5', '0,5':
-        one_line(run(m, '-t', value), 2, '-t ' + value, 'a point before its decimals')
     check('point' not in run(m, '-t', 'x').err, 'a hint about commas only where there is one')
-
-
-FOREIGN = [  # what people of llama.cpp, ollama, koboldcpp and vLLM type, and a word of the answer
-    ('--rope-freq-scale 0.25', 'did you mean --factor 4?'), ('--rope_freq_scale=0.125', 'did you mean --factor 8?'),
-    ('--rope-freq-scale', 'did you mean --factor?'), ('--rope-freq-scale x', 'did you mean --factor?'),
-    ('--ropeconfig 0.5 10000', 'did you mean --factor 2 --theta 10000?'), ('--ropeconfig 0.25', 'mean --factor 4?'),
-    ('--compress_pos_emb 4', 'did you mean --factor?'), ('--alpha_value 2.5', 'did you mean --rope ntk --factor?'),
-    ('--num_ctx 8192', 'did you mean -n?'), ('--yarn-orig-ctx 8192', 'did you mean --train-ctx?'),
-    ('--override-kv llama.rope.freq_base=float:1e6', 'did you mean --theta 1e6?'),
-    ('--override-kv llama.rope.scaling.type=str:yarn', 'did you mean --rope yarn?'),
-    ('--override-kv qwen2.context_length=int:65536', 'did you mean -n 65536?'),
-    ('--override-kv tokenizer.ggml.add_bos_token=bool:false', 'a block of --rope-config'), ('--override-kv', '--rope-config'),
-    ('-ngl 99', 'no GPU'), ('--n_gpu_layers 99', 'no GPU'), ('--tensor-parallel-size=2', 'no GPU'), ('--flash-attn', 'attention'),
-    ('-fa', 'attention'), ('--model x.gguf', 'the model file follows no option'), ('-hf a/b', 'nothing is downloaded'),
-    ('--port 80', 'no server'), ('--repeat-penalty 1.1', 'penalized'), ('--chat-template chatml', 'tokenizer'),
-    ('--no-cnv', 'see --help'), ('-no-cnv', 'did you mean -m generate?'), ('--cache_4bit', 'did you mean --kv q4?'),
-    ('-sysf x', 'did you mean -y "$(cat FILE)"?'), ('-NGL 5', 'see --help'),
-    ('--factor 0.25', '1 / 0.25 is 4: did you mean this?'), ('--rope yarn:factor=0.5', '1 / 0.5 is 2: did you mean this?'),
-    ('--factor 0', 'is not a number from 1'), ('-n -1', '0 is the model'), ('-s -1', '0 is from the clock')]
 
 
 def test_names_of_other_programs():
     """What llama.cpp, Hugging Face, vLLM and others call an option is answered with its name here."""
     m, ours = tiny_model('tiny.bin'), good('--help', 'all').out
-    for theirs, said in (('--chat', '-m chat'), ('-cnv', '-m chat'), ('--temperature', '-t'), ('-temp', '-t'),
-                         ('--temperature=0.5', '-t'), ('--top_k', '-k'), ('-c', '-n'), ('--ctx-size', '-n'),
-                         ('--max_new_tokens', '-n'), ('--Prompt', '-i'), ('--system-prompt', '-y'),
-                         ('--perplexity', '--ppl'), ('--cache-type-k', '--kv'), ('--rope-scaling', '--rope'),
-                         ('--rope-freq-base', '--theta'), ('--yarn-orig-ctx', '--train-ctx'), ('--hf-overrides',
-                                                                                              '--rope-config')):
-        one_line(run(m, theirs, 1), 2, 'another program\'s ' + theirs, "'%s'" % theirs, 'did you mean %s?' % said)
+    refused('cli', 'names of other programs', m=m)
     source = read(os.path.join(ROOT, 'src', 'options', 'foreign_options.c')).decode()
     pairs = re.findall(r'\{"(-[\w-]+)", "(-(?:[^"\\]|\\.)*)"\}', source)
     without = source[source.index('without_counterpart[] = {'):].partition('};')[0]
@@ -195,16 +136,7 @@ def test_names_of_other_programs():
     for name in names[::20] + alone[:1] + alone[-1:]:  # the beginnings and ends of rows among them
         err = run(m, name, 1).err
         check('see --help)' in err if name not in alone else "'%s' (" % name in err and 'mean' not in err, name, err)
-    for words, said in FOREIGN:
-        one_line(run(m, *words.split()), 2, words, said)
-    for gone, version, said in (
-            ('--anchor', '4.0', '--check --like FILE'), ('--min-updates=1', '4.0', '--tasks updates'),
-            ('--crowd', '5.0', '--check counts'), ('--search', '6.0', 'tools/search.py MODEL TEXT'),
-            ('--reads=40', '6.0', 'tools/search.py --reads'), ('--search-windows', '6.0', 'tools/search.py --windows')):
-        one_line(run(m, gone), 2, 'an option that was removed',
-                 '%s was removed in version %s' % (gone.partition('=')[0], version), said)
-    one_line(run(m, '-p', 'Once upon'), 2, 'a prompt behind -p', "'Once upon'", 'a prompt follows -i')
-    one_line(run(m, '-m', 'model.gguf'), 2, 'a model behind -m', "'model.gguf'", 'a model file follows no option')
+    refused('cli', 'options that were removed', m=m)
     check('follows' not in run(m, '-p', 2).err + run(m, '-m', 'talk').err, 'only where that may be meant')
 
 
@@ -237,7 +169,7 @@ def test_foreign_files():
             write(os.path.join(in_work(name), file), GGUF if file.endswith('.gguf') else b'{}')
         return in_work(name)
 
-    def refused(path, what, source=None, made=None, cwd=in_work('')):
+    def is_foreign(path, what, source=None, made=None, cwd=in_work('')):
         command = 'python3 model_export.py %s %s)\n' % (source or path, made)
         result = run(path, '--explain', '--no-import', cwd=cwd)
         one_line(result, 2, what, path + ': ', what, command if made else '')
@@ -245,28 +177,28 @@ def test_foreign_files():
     safetensors = struct.pack('<Q', 96) + b'{"__metadata__":{}}'
     with zipfile.ZipFile(in_work('weights.pth'), 'w') as archive:
         archive.writestr('archive/data.pkl', b'x' * 30)
-    refused(write(in_work('Qwen3-Q4_K_M.gguf'), GGUF), 'a GGUF file', made='Qwen3-Q4_K_M.bin')
+    is_foreign(write(in_work('Qwen3-Q4_K_M.gguf'), GGUF), 'a GGUF file', made='Qwen3-Q4_K_M.bin')
     path = write(in_work('two words.gguf'), GGUF)
-    refused(path, 'a GGUF file', '\'%s\'' % path, "'two words.bin'")
-    refused('two words.gguf', 'a GGUF file', "'two words.gguf'", "'two words.bin'")
-    refused(folder('hub', 'config.json', 'model.safetensors'), "a checkpoint's folder", made='hub.bin')
-    refused(folder('hub') + '/', "a checkpoint's folder", made='hub.bin')
-    refused(folder('meta', 'params.json', 'consolidated.00.pth'), "in Meta's or Mistral's own form")
+    is_foreign(path, 'a GGUF file', '\'%s\'' % path, "'two words.bin'")
+    is_foreign('two words.gguf', 'a GGUF file', "'two words.gguf'", "'two words.bin'")
+    is_foreign(folder('hub', 'config.json', 'model.safetensors'), "a checkpoint's folder", made='hub.bin')
+    is_foreign(folder('hub') + '/', "a checkpoint's folder", made='hub.bin')
+    is_foreign(folder('meta', 'params.json', 'consolidated.00.pth'), "in Meta's or Mistral's own form")
     place = folder('gguf', 'config.json', 'b-1.gguf')
-    refused(place, 'a folder with a GGUF file', place + '/b-1.gguf', 'b-1.bin')
+    is_foreign(place, 'a folder with a GGUF file', place + '/b-1.gguf', 'b-1.bin')
     place = folder('ggufs', 'b-2.gguf', 'b-1.gguf', 'c.gguf')
-    refused(place, 'with 3 GGUF files in it (name one of them, such as %s/b-1.gguf)' % place)
-    refused(folder('nothing', 'README.md'), 'a folder without a checkpoint')
-    refused('.', "a checkpoint's folder", made='model.bin', cwd=folder('hub'))
+    is_foreign(place, 'with 3 GGUF files in it (name one of them, such as %s/b-1.gguf)' % place)
+    is_foreign(folder('nothing', 'README.md'), 'a folder without a checkpoint')
+    is_foreign('.', "a checkpoint's folder", made='model.bin', cwd=folder('hub'))
     for name in 'adapter_config.json', 'adapter_model.safetensors':
-        refused(folder('lora ' + name, name), 'an adapter (LoRA): merge it into its base model')
-    refused(write(os.path.join(folder('hub'), 'model.safetensors'), safetensors), 'as safetensors', folder('hub'),
+        is_foreign(folder('lora ' + name, name), 'an adapter (LoRA): merge it into its base model')
+    is_foreign(write(os.path.join(folder('hub'), 'model.safetensors'), safetensors), 'as safetensors', folder('hub'),
             'hub.bin')
-    refused('weights.pth', "PyTorch's zip", '.', 'model.bin')
-    refused(write(in_work('old.bin'), pickle.dumps({'weight': 1.5}, protocol=2)), "PyTorch's pickle",
+    is_foreign('weights.pth', "PyTorch's zip", '.', 'model.bin')
+    is_foreign(write(in_work('old.bin'), pickle.dumps({'weight': 1.5}, protocol=2)), "PyTorch's pickle",
             os.path.dirname(in_work('x')), os.path.basename(os.path.dirname(in_work('x'))) + '.bin')
     pointer = write(in_work('pointer.bin'), 'version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 9\n')
-    check('lfs pull)' in refused(pointer, 'a Git LFS pointer').err, 'how to fetch what a pointer points to')
+    check('lfs pull)' in is_foreign(pointer, 'a Git LFS pointer').err, 'how to fetch what a pointer points to')
     config = write(in_work('a config.json'), '\n{"model_type": "llama", "hidden_size": 64}')
     one_line(run(config, '-i', 'x'), 2, 'a config.json', config + ': JSON', "--rope-config '%s'" % config,
              'model_export.py %s NAME.bin' % os.path.dirname(config))
@@ -598,9 +530,7 @@ def test_two_jobs():
             check('combined' not in result.err, '--passkey and --tasks are one job', result)
             continue
         one_line(result, 2, '%s and %s' % (one, other), one, other, 'cannot be combined')
-    one_line(run(m, '--ppl', 'x', '--next', 3, '--rope', 'none,yarn'), 2, 'with a list', '--ppl and --next')
-    for options in (['--explain', '--rope', 'none,yarn'], ['--explain', '--reading', 'hf5,vllm']):
-        one_line(run(m, *options), 2, 'a list for ' + options[0], 'lists are for --ppl, --passkey, --tasks, --heads, --next')
+    refused('cli', 'two jobs', m=m)
 
 
 def test_options_without_effect():
@@ -730,14 +660,7 @@ def test_warnings_of_idle_settings():
 def test_first_typos():
     """What first users type, and the hint that they get."""
     model = os.path.join(ROOT, 'model.bin')
-    for arguments, words in (
-            ((model, '--explain', '--rope', 'yarn,factor=4'), 'did you mean yarn:factor=4?'),
-            ((model, '--explain', '--rope', 'dca+yarn'), 'did you mean yarn+dca?'),
-            ((model, '--explain', '--rope', 'yarn:fctor=4'), 'did you mean factor?'),
-            (('--engines',), 'model.bin, --rope-config FILE or --head-dim D'),
-            ((model, '-f', os.path.join(ROOT, 'book.txt')), '(-n 23k has room)'),
-            ((model, '-z', model), 'a model, not a tokenizer')):
-        one_line(run(*arguments), 2, ' '.join(map(str, arguments)), words)
+    refused('cli', 'first typos')
     gguf = write(in_work('a.gguf'), b'GGUF' + bytes(1 << 21))
     one_line(run('--explain', '--rope-config', gguf), 2, 'a GGUF file as a config', 'a GGUF file')
     for data, words in (('Once upon a time'.encode('utf-16'), 'UTF-16'), (bytes(range(128, 256)), 'belong to no character')):
@@ -750,7 +673,6 @@ def test_first_typos():
 
 def test_ways_out():
     """Messages that name what to write instead."""
-    one_line(run('model.bin', '--attn', 3, '-i', 'a'), 2, 'one number', 'expected LAYER.HEAD', "found '3'")
     alone = run('model.bin', '--attn', 3.3)
     check(alone.status == 0 and 'no -i, so BOS alone attends' in alone.err and 'run: 1 position,' in alone.err,
           'attention without a prompt', alone.err)

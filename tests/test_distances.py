@@ -8,7 +8,7 @@ import math
 import kept
 import reference
 from common import (ENGINES, METHODS, add_counts, check, close, compiled, config, good, in_work, main, one_line,
-                    perplexity, random_ids, random_weights, run, skip, table, takes_long, tiny_model, write_model)
+                    perplexity, random_ids, random_weights, refused, run, skip, table, takes_long, tiny_model, write_model)
 from reference import MAPS
 
 L = 24
@@ -210,22 +210,8 @@ def test_explain():
 
 def test_refusals():
     m = tiny_model('tiny.bin')  # trained on 64
-    for rope, *words in (('rerope:near=64', 'near is 64', '1 to 63'), ('leaky-rerope:near=64', 'near is 64', '63'),
-                         ('self-extend:near=64', 'near is 64'), ('dca:chunk=64', 'chunk is 64', '1 to 63'),
-                         ('dca:chunk=1000', 'chunk is 1000'), ('yarn+dca:chunk=64', 'yarn+dca'),
-                         ('streaming:window=0', 'window is 0', '4 sinks'), ('none:sinks=4', 'sinks', 'window'),
-                         ('window:window=0:sinks=2', 'sinks', 'window'), ('streaming:sinks=0:window=0', 'window'),
-                         ('streaming:sinks=64', 'window is 0', '64 sinks', 'context 64'),
-                         ('lm-infinite:window=0', 'window'),
-                         ('dca:train-ctx=1', 'chunk is 0', 'context of 1'),
-                         ('self-extend:train-ctx=1', 'near is 0', 'context of 1'),
-                         ('string:near=64', 'near is 64', '1 to 63'), ('string:near=9:local=10', 'local is 10', '1 to 9')):
-        one_line(run(m, '--explain', '--rope', rope), 2, rope, 'rope ' + rope, *words)
-    for rope in ('self-extend:group=0', 'rerope:near=0', 'dca:chunk=0', 'leaky-rerope:k=0.5', 'dca+yarn', 'yarn+',
-                 '+dca', 'window+dca', 'yarn+dca+dca', 'dynamic-dca', 'yarn+window', 'all+dca', 'dynamic-none+dca',
-                 'dcb'):
-        one_line(run(m, '--rope', rope), 2, rope, '--rope')
-    one_line(run(m, '--explain', '--sinks', 4), 2, '--sinks without --window', 'sinks', '--window')
+    for group in 'maps', 'methods with maps', 'sinks':
+        refused('distances', group, m=m)
     for rope in [rope for rope in MAPS if rope != 'dca'] + ['yarn+dca']:  # dca alone has a key of Qwen's
         one_line(run(m, '--rope-json', '--rope', rope), 2, '--rope-json of ' + rope, rope, 'distance map')
     check('use_logn_attn' in good(m, '--rope-json', '--logn', '--rope', 'yarn').out, '--rope-json with --logn')

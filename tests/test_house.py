@@ -2,6 +2,7 @@
 """The house: nothing in the repository is against the style (tools/lint/house.py), and what the README says under "Reading
 the code" and docs/code.md after it is so: the files, their lines, the length of the walk."""
 
+import json
 import os
 import re
 import subprocess
@@ -169,6 +170,14 @@ def test_story():
     pieces = re.findall(r'^    "(.*)"$', made.stdout, re.M)
     text = re.sub(r'\\(.)', lambda m: '\n' if m[1] == 'n' else m[1], ''.join(pieces))
     check(text == document('book.txt'), 'the story as a string of C is book.txt', len(text))
+
+
+def test_refusals_are_asked():
+    """Each group of rows of tests/refused/X.json is asked by test_X.py, and has rows."""
+    for name in sorted(os.listdir(os.path.join(ROOT, 'tests', 'refused'))):
+        groups, asks = json.loads(document('tests/refused/' + name)), document('tests/test_%s.py' % name[:-5])
+        lost = [group for group, rows in groups.items() if not rows or "'%s'" % group not in asks]
+        check(groups and not lost, 'tests/refused/%s: all rows are asked' % name, lost)
 
 
 main(globals())

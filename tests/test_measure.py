@@ -14,7 +14,8 @@ import subprocess
 import zlib
 
 from common import (GOLDEN, ROOT, RUN, check, close, config, export, good, in_work, main, one_line, perplexity,
-                    random_ids, random_weights, read, run, table, tiny_model, write, write_model, write_tokenizer)
+                    random_ids, random_weights, read, refused, run, table, tiny_model, write, write_model,
+                    write_tokenizer)
 
 PPL = ['method', 'from', 'to', 'tokens', 'nll', 'ppl', 'se']
 PER_TOKEN = ['method', 'position', 'token', 'nll']
@@ -559,9 +560,7 @@ def test_bench():
     projections = 4 * 3 * 64 * 2 * 32  # of both layers' embeddings, in and out
     expected = bytes_needed(of_layers, 2, 16) + projections
     check(abs(found / expected - 1) < 0.15, "--bench of a model with an embedding of each layer's", (found, expected))
-    one_line(run(in_work('bench.bin'), '--bench', '--passkey'), 2, '--bench beside --passkey', 'cannot be combined')
-    one_line(run(in_work('bench.bin'), '--bench', '-n', '9999999999'), 2, '--bench -n too large', '-n')
-    one_line(run('--bench'), 2, '--bench without a model', 'no model file')
+    refused('measure', 'bench', m=in_work('bench.bin'))
 
 
 if __name__ == '__main__':
