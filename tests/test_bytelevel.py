@@ -992,7 +992,7 @@ def test_scores_out(rng, texts):
     twins = [id for id in made if id not in runs][:2]
     tokens[twins[0]][1] = tokens[twins[1]][1]
     lone = tokens[twins[0]][0].decode()[-1]
-    for word, changed in (('scores as', tokens), ('no token', [
+    for word, changed in (('scores as', tokens), ('not a token', [
             [b'gone%d' % id, score, 5] if text.decode('utf-8', 'ignore') == lone else [text, score, kind]
             for id, (text, score, kind) in enumerate(tokenizer['tokens'])])):
         try:

@@ -28,7 +28,7 @@ TYPES = ['default', 'linear', 'dynamic', 'yarn', 'llama3', 'longrope', 'proporti
 KINDS = ['full_attention', 'sliding_attention', 'hybrid', 'compress', 'main', 'chunked_attention']
 LAYERS = ['full_attention', 'sliding_attention', 'linear_attention', 'conv', None, 1]
 METHODS = [], ['--rope', 'yarn', '--factor', 4], ['--rope-sliding', 'linear:factor=2'], ['--rope', 'dca']
-INFINITE = re.compile(r'\t0\tinf$', re.M)  # the wavelength of a pair that does not turn
+INFINITE = re.compile(r'\t0\tinf(?=\t-?$)', re.M)  # the wavelength of a pair that does not turn
 
 
 def value(rng):
