@@ -613,12 +613,29 @@ def test_like_at_the_length():
         r'\d+\.\d % of them, by 0\.\d+ nats$', last), 'the temperature of YaRN', last)
 
 
+def test_a_lost_attention_factor():
+    """What is worse at all lengths alike is found without another model; a factor that reads as well as the formula's
+    passes, and one that is the formula's is not asked about."""
+    status, last, rows = judge(changed(SIBLING, 'temperature.bin', attention_factor=1.0), '-n', 4096)
+    check(status == NO and rows['attention-factor', 4096] == 'fail' and re.fullmatch(
+        r"fails at 4096: with an attention factor of 1\.277, the method's own, it reads better: with 1 the same words are "
+        r'1\.1\d \+- 0\.0\d times as hard \(at most 1\.07\)', last), 'the factor is lost', last)
+    status, last, rows = judge(changed(SIBLING, 'meant.bin', attention_factor=1.15), '-n', 512)
+    check(status == YES and rows['attention-factor', 512] == 'ok', 'another factor that is as good', (last, rows))
+    rows = judge(changed(SIBLING, 'same.bin', attention_factor=0.1 * math.log(16) + 1), '-n', 128)[2]
+    check(('attention-factor', 128) not in rows, "the formula's", rows)
+
+
 def test_layers_that_all_slide():
     """No length holds that is longer than what is seen, whether a config says so or a file, and by whichever settings its
     layers turn."""
     for fields, n, status in ((dict(sliding_window=256), 512, NO), (dict(sliding_window=512), 512, YES)):
         found = judge_settings(changed(MODEL, 'slides.bin', **fields), n=n)
         check(found[0] == status and ('window', n) in found[2], 'a file', found)
+    path = os.path.join(ROOT, 'tests', 'configs', 'mistral-7b-v0.1.json')
+    for n, status, last in (('32k', NO, 'fail at 32768: window 4096 (32768 wanted)'), (4096, YES, 'hold to 4096; nothing was read')):
+        found = run('--check', '--settings', '--rope-config', path, '-n', n)
+        check(found.status == status and found.out.splitlines()[-1] == '# settings ' + last, 'a config', found)
 
 
 def made_up_clock():

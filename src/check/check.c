@@ -5,10 +5,9 @@
 //
 // This file asks for rows in order and prints them. What a row needs, costs, reads and judges, and what
 // it found in words, is its type's own: check_settings.c judges settings, check_short.c has the rows
-// about short texts, check_conversion.c and check_like.c those that look for damage, check_whole.c
-// those about long texts, in which check_facts.c hides keys for check_keys.c to ask for,
-// check_key_words.c the row about words that only what is far back tells, check_window.c the way past
-// whole texts, check_cache.c the row about the cache; what they share is in check_rows.c.
+// about short texts, check_conversion.c and check_like.c those that look for damage, check_ladder.c
+// those about longer and longer texts, check_keys.c those that ask for keys, check_saved.c the row about
+// readings in a file, check_cache.c the row about the cache; what they share is in check_rows.c.
 // check_start.c has what comes before the rows, and check_verdict.c says what came out.
 #include "check.h"
 
@@ -39,6 +38,7 @@ static const struct {
     {&steps_row, OF_THE_LENGTH},
     {&perplexity_row, OF_EACH_RUNG},
     {&cost_row, OF_EACH_RUNG},
+    {&attention_row, OF_EACH_RUNG},
     {&keys_row, OF_THE_LENGTH},
     {&passkeys_row, OF_THE_LENGTH},
     {&cache_row, OF_THE_LENGTH},
@@ -201,14 +201,21 @@ static void check_free(Check *c) {
 
 // ---- the check ----
 
-// How many engines read the settings alike, where not all do.
-static void note_engines(Check *c) {
+// How many engines read the settings alike: in numbers for programs, and in words above the last line
+// where not all do.
+static void note_engines(Check *c, bool in_numbers) {
     const ReadByEngines what = read_by_engines(c->job);
+    const char *how = what.as_it_stands ? "read alike by" : "as published, read alike by";
     int known;
+    if ((c->table.json != NULL) != in_numbers) return;
     const int alike = engines_alike(&what, &known);
     if (known == 0) return;
-    table_note_number(&c->table, "engines_alike", "%d", alike);
-    table_note_number(&c->table, "engines", "%d", known);
+    if (in_numbers) {
+        table_note_number(&c->table, "engines_alike", "%d", alike);
+        table_note_number(&c->table, "engines", "%d", known);
+    } else if (alike < known) {
+        table_note(&c->table, how, "%d of %d engines: --engines", alike, known);
+    }
 }
 
 // Settings that name no L hold here, and do not load everywhere.
@@ -251,7 +258,7 @@ static void print_check_head(Check *c) {
     table_note(&c->table, what, "%s", job->plans->name);
     if (!o->settings) table_note(&c->table, "text", "%.200s", text);
     if (o->like_path) table_note(&c->table, "like", "%.200s", o->like_path);
-    if (!o->settings) note_engines(c);
+    if (!o->settings) note_engines(c, true);
     table_columns(&c->table, as_list, "check\tlength\tvalue\tse\tn\tlimit\tverdict\ttokens");
 }
 
@@ -349,6 +356,7 @@ bool check_model(Job *job, Error *err) {
         if (interrupted || is_worse || badness(said[worst].answer) == 0) worst = i;
     }
     if (ok && done > 0) {
+        if (!o->settings) note_engines(c, false);
         table_verdict(&c->table, said[worst].code, "%s", said[worst].words);
         job->answer = said[worst].answer;
     }

@@ -26,10 +26,10 @@ static const double RUINOUS = 1.5;
 static const double NEAR_COST = 1.02;  // either may be said of a cost so near to its limit
 
 // Who reads a rung's texts.
-enum { BY_TRIED, BY_REFERENCE, N_READERS };
+enum { BY_TRIED, BY_REFERENCE, BY_OWN_ATTENTION, N_READERS };
 
 struct Ladder {
-    RopePlan plan;
+    RopePlan plan, own_attention;
     Session *session[N_READERS];  // for texts of
     int context[N_READERS];       // so many tokens
     // (scored_of the rung) -ln p of the last tokens of each text; NULL: not read
@@ -110,6 +110,13 @@ double whole_bytes(const Check *c, int length) {
     return (double)session_needs(c->job->model, &config);
 }
 
+// The same settings with the attention factor that their method gives: YaRN's 0.1 ln s + 1.
+static RopeConfig with_own_attention(const RopeConfig *rope) {
+    RopeConfig own = *rope;
+    own.attention_factor = own.mscale = own.mscale_all_dim = 0;
+    return own;
+}
+
 // -ln p of the last tokens of text number u on a rung, which each reader reads once. NULL with the
 // reason, or where the row lacks memory.
 static const double *read_sample(Check *c, int reader, int rung, int u, Row *row, Error *err) {
@@ -124,8 +131,11 @@ static const double *read_sample(Check *c, int reader, int rung, int u, Row *row
         l->context[reader] = n;
     }
     l->plan = c->job->plans[0];
-    const RopePlan *plan = reader == BY_TRIED ? &l->plan : &c->references[c->reference_is];
-    if (!open_long(c, &l->session[reader], plan, n, row)) return NULL;
+    l->own_attention = l->plan;
+    l->own_attention.rope = with_own_attention(&l->plan.rope);
+    const RopePlan *const plans[N_READERS] = {&l->plan, &c->references[c->reference_is],
+                                              &l->own_attention};
+    if (!open_long(c, &l->session[reader], plans[reader], n, row)) return NULL;
     int32_t *text = alloc_array((uint64_t)n, sizeof *text, "a text", err);
     double *nll = text ? alloc_array((uint64_t)scored, sizeof *nll, "scores", err) : NULL;
     if (text) take_before(c, sample_end(c, u), n, text);
@@ -252,13 +262,18 @@ static int cost_tokens(const Check *c, int length) {
     return wants_cost(c, length) ? length : 0;
 }
 
-static bool read_cost(Check *c, Row *row, Error *err) {
+// What is tried beside what another reader makes of the row's next text.
+static bool read_beside(Check *c, int reader, Row *row, Error *err) {
     const int rung = rung_of(c, row->length);
-    const double *own = read_sample(c, BY_REFERENCE, rung, row->units, row, err);
+    const double *own = read_sample(c, reader, rung, row->units, row, err);
     const double *tried = own ? read_sample(c, BY_TRIED, rung, row->units, row, err) : NULL;
     if (tried)
         add_steps(&row->samples, tried, scored_of(row->length), own, scored_of(row->length));
     return tried || row->lacks;
+}
+
+static bool read_cost(Check *c, Row *row, Error *err) {
+    return read_beside(c, BY_REFERENCE, row, err);
 }
 
 static bool is_at_length(const Check *c, const Row *row) { return row->length == c->job->length; }
@@ -297,4 +312,61 @@ const RowType cost_row = {
     .is_required = true,
     .is_about_model = true,
     .add_worth = add_cost,
+};
+
+// ---- attention: would the method's own attention factor read better than the one that is given? ----
+
+// The factors of a text of that length: what is given, and what the method gives.
+static void attention_factors(const Check *c, int length, double *given, double *own) {
+    const RopeConfig *tried = &c->job->plans->rope;
+    const RopeConfig formula = with_own_attention(tried);
+    RopeFreqs f;
+    rope_frequencies(tried, length, &f);
+    *given = f.attention_factor;
+    rope_frequencies(&formula, length, &f);
+    *own = f.attention_factor;
+}
+
+// A factor that is lost harms texts of all lengths alike, which no rung shows. DeepSeek's scores have
+// theirs from mscale_all_dim, and are left alone.
+static bool wants_attention(const Check *c, int length) {
+    const RopeConfig *tried = &c->job->plans->rope;
+    double given, own;
+    if (model_encoding(c->job->model) || !rope_methods[tried->method].attention ||
+        tried->mscale_in_scores || length != longest_within(c, tried))
+        return false;
+    attention_factors(c, length, &given, &own);
+    return fabs(given / own - 1) > 1e-3;
+}
+
+static int attention_tokens(const Check *c, int length) {
+    return wants_attention(c, length) ? 2 * length : 0;
+}
+
+static bool read_attention(Check *c, Row *row, Error *err) {
+    return read_beside(c, BY_OWN_ATTENTION, row, err);
+}
+
+static void describe_attention(const Check *c, const Row *row, char *out, size_t size) {
+    char ratio[60];
+    double given, own;
+    describe_ratio(row, ratio, sizeof ratio);
+    attention_factors(c, row->length, &given, &own);
+    snprintf(out, size,
+             "with an attention factor of %.4g, the method's own, it reads better: with %.4g the same "
+             "words are %s times as hard (at most %.2f)",
+             own, given, ratio, row->limit);
+}
+
+const RowType attention_row = {
+    .name = "attention-factor",
+    .is_wanted = wants_attention,
+    .units = USUAL_SAMPLES,
+    .most = all_samples,
+    .tokens = attention_tokens,
+    .read = read_attention,
+    .limits = {1.05, 1.10},
+    .describe = describe_attention,
+    .is_required = true,
+    .is_about_model = true,
 };

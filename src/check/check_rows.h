@@ -268,7 +268,7 @@ Likeness *like_open(const Job *job, const char *path, Error *err);
 void like_close(Likeness *like);
 
 // check_ladder.c
-extern const RowType perplexity_row, cost_row;
+extern const RowType perplexity_row, cost_row, attention_row;
 // The lengths of the rungs, and where texts end. False with the reason.
 void choose_rungs(Check *check);
 bool ladder_prepare(Check *check, Error *err);

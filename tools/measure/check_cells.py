@@ -4,8 +4,8 @@
 usage: check_cells.py OUT.tsv NOVEL.txt [FOLDER]   runs the cells that OUT.tsv lacks
        check_cells.py OUT.tsv                      prints the score, and the cells that it is against
 
-FOLDER has smollm2.bin, gemma3.bin and qwen.bin with their tokenizers (tools/released.py gets them); without it their cells
-are left out. A cell is a model, fields of its header or damage to its weights, options and a length. Cells that are marked
+FOLDER has the released models (tools/released.py gets them) as NAME.bin and NAME.tokenizer.bin, which model_export.py makes
+of NAME.gguf; without it their cells are left out. A cell is a model, fields of its header or damage to its weights, options and a length. Cells that are marked
 are also judged by the novel in place of the built-in story, with --effort 2 and by another number of threads.
 
 The truth is measured apart from the check: --ppl reads the novel from a third on, in two windows of the length, and the
@@ -84,10 +84,10 @@ def cells():
     for damage in ('layers 1 2', 'layers 2 3', 'layers 3 4', 'layers 4 5', 'pairs 3', 'pairs 5', 'heads 2', 'heads 4', 'negated 2', 'lost 1'):
         yield m8k, damage, '--like ORIGINAL', 1024, None
     for name, change, options, n, of in (
-            ('smollm2', '', '', 4096, None), ('smollm2', fields_of(theta=1e6), '', 4096, None),
-            ('smollm2', fields_of(theta=1e4), '', 4096, None), ('smollm2', '', '--theta 418294', 2048, None),
-            ('gemma3', '', '', 4096, None), ('gemma3', fields_of(sliding_window=1024), '', 2048, None),
-            ('gemma3', fields_of(sliding_window=256), '', 2048, None), ('qwen', '', '', 4096, None)):
+            ('smollm2.gguf', '', '', 4096, None), ('smollm2.gguf', fields_of(theta=1e6), '', 4096, None),
+            ('smollm2.gguf', fields_of(theta=1e4), '', 4096, None), ('smollm2.gguf', '', '--theta 418294', 2048, None),
+            ('gemma3.gguf', '', '', 4096, None), ('gemma3.gguf', fields_of(sliding_window=1024), '', 2048, None),
+            ('gemma3.gguf', fields_of(sliding_window=256), '', 2048, None), ('qwen.gguf', '', '', 4096, None)):
         yield name, change, options, n, of
 
 
@@ -154,12 +154,14 @@ class Runner:
         with open(novel, encoding='utf-8') as file:
             self.text = file.read()
 
+    def place_of(self, name, ending):
+        return os.path.join(self.folder, name.replace('.gguf', ending))
+
     def original(self, name):
-        own = name.endswith('.bin')
-        return os.path.join(ROOT, name) if own else os.path.join(self.folder, name + '.bin')
+        return os.path.join(ROOT, name) if name.endswith('.bin') else self.place_of(name, '.bin')
 
     def tokenizer(self, name):
-        return os.path.join(ROOT, 'tokenizer.bin') if name.endswith('.bin') else os.path.join(self.folder, name + '.tokenizer.bin')
+        return os.path.join(ROOT, 'tokenizer.bin') if name.endswith('.bin') else self.place_of(name, '.tokenizer.bin')
 
     def changed(self, name, change):
         with open(self.original(name), 'rb') as file:
