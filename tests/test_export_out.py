@@ -558,7 +558,7 @@ def test_hostile():
     os.rename(tiny_model('x.bin'), in_work('own.gguf'))
     refused('the model itself', 'is being read', in_work('own.gguf'), in_work('own.gguf'))
     refused('no such model', 'no such file', in_work('none.bin'), out)
-    refused('a folder as source', 'no model.bin', in_work('full'), out)
+    refused('a folder as source', 'not a model.bin', in_work('full'), out)
     refused('--context', 'removed in version 5.0', model, out, '--context', '9', flags=())
     refused('--tokenizer-out', 'wrong usage', model, out, '--tokenizer-out', 'x', flags=())
     refused('to another model.bin', 'already', model, in_work('other.bin'))
