@@ -168,7 +168,7 @@ typedef struct {
     int top, inside;  // original_max_position_embeddings at the top level and in the block; 0: none
     double partial;   // the share of a head that turns
     double head_dim;  // as written
-    int turning;      // of a head, where that is said by itself; 0: by the share
+    int own_rotary_dim;  // of a head, where that is said by itself; 0: by the share
     double hidden, heads;  // hidden_size and num_attention_heads, where they made it
     RopeConfig *rope;      // what becomes of it
 

@@ -149,8 +149,8 @@ static const RopeFamily any_family = {.model_type = "",
 static const RopeFamily any_latent_family = {.model_type = "",
                                              .architecture = "",
                                              .theta = 1e4,
-                                             .still = 128,
-                                             .turning = 64,
+                                             .nope_dim = 128,
+                                             .rope_dim = 64,
                                              .layer_keys = ANY_LAYER_KEYS,
                                              .flags = FAMILY_ANY | FAMILY_LATENT | FAMILY_AXES};
 

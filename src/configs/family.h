@@ -49,7 +49,7 @@ typedef struct {
     int hidden, heads;       // of a text model inside another that does not say them; 0: it must
     int original;            // of original_max_position_embeddings; 0: none
     int global_head_dim;     // of full layers; 0: as head_dim
-    int still, turning;      // of a head, with FAMILY_LATENT
+    int nope_dim, rope_dim;  // of a head, with FAMILY_LATENT
     double theta;
     double local_theta;               // of sliding layers, with FAMILY_BY_TYPE
     const char *theta_keys[N_KINDS];  // NULL: rope_theta of the full ones, none of the sliding ones

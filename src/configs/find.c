@@ -108,10 +108,10 @@ static void find_rotary(Config *c) {
     const char *key = c->family->rotary_key;
     const Json *v = key ? json_member(c->config, key) : NULL;
     const int most = c->head_dim >= 1 && c->head_dim <= ROPE_MAX_HEAD_DIM ? (int)c->head_dim : 1;
-    c->turning = 0;
+    c->own_rotary_dim = 0;
     if (!v || v->kind == 'n') return;
-    c->turning = (int)config_number(c, c->config, key, REQUIRED);
-    if (c->turning % 2 || c->turning > most)
+    c->own_rotary_dim = (int)config_number(c, c->config, key, REQUIRED);
+    if (c->own_rotary_dim % 2 || c->own_rotary_dim > most)
         config_reject(c, c->config, key, "an even number up to head_dim, %d", most);
 }
 
@@ -126,14 +126,14 @@ void config_find_head(Config *c) {
     if (!f && c->kind == KIND_SLIDING && c->model_sliding_head) c->head_dim = c->model_sliding_head;
     if (!f || is_model_s) return;
     if (config_is_of(c, FAMILY_LATENT)) {  // two parts, of which the second one turns
-        double still = config_number(c, c->config, "qk_nope_head_dim", f->still);
-        double turning = config_number(c, c->config, "qk_rope_head_dim", f->turning);
+        double nope_dim = config_number(c, c->config, "qk_nope_head_dim", f->nope_dim);
+        double rope_dim = config_number(c, c->config, "qk_rope_head_dim", f->rope_dim);
         double other;
-        c->head_dim = still + turning;
-        c->turning = (int)turning;
+        c->head_dim = nope_dim + rope_dim;
+        c->own_rotary_dim = (int)rope_dim;
         // The library's own head_dim is that of the part that turns, or of both.
         const bool is_known =
-            json_number(said, &other) && (other == turning || other == c->head_dim);
+            json_number(said, &other) && (other == rope_dim || other == c->head_dim);
         if (config_is_something(said) && !is_known)
             config_remark(c, "head_dim is not used: qk_nope_head_dim and qk_rope_head_dim count");
         return;
@@ -150,7 +150,7 @@ void config_find_head(Config *c) {
 
 void config_turn(const Config *c, int head_dim) {
     bool is_whole = c->type == TYPE_PROPORTIONAL;
-    int part = c->turning ? c->turning : (int)(head_dim * c->partial);
+    int part = c->own_rotary_dim ? c->own_rotary_dim : (int)(head_dim * c->partial);
     if (is_whole) c->rope->turning = part / 2;
     c->rope->rotary_dim = is_whole ? head_dim : part;
 }
@@ -284,12 +284,14 @@ static double local_base(Config *c) {
     bool has_own = is_read && json_member(sliding, "rope_theta");
     bool is_one = c->layout == FULL_ONLY && !key;
     if (!is_one || has_own) return local;
-    Config full = *c;  // one base for all layers
+    Config full = *c;  // one base for all layers: that of full ones, without all else they find
+    RopeConfig rope = *c->rope;
     full.kind = KIND_FULL;
+    full.rope = &rope;
     config_find_block(&full);
     config_find_base(&full);
     config_find_theta(&full);
-    return c->rope->theta;
+    return rope.theta;
 }
 
 void config_find_base(Config *c) {

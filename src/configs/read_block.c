@@ -23,9 +23,9 @@ static void check_family_head(Config *c) {
     bool is_bad = head_dim % 2 || head_dim > ROPE_MAX_HEAD_DIM;
     // Of the two parts of a head with latent attention the odd one is named, or the first where both
     // are too wide together.
-    bool is_turning_odd = (int)(c->head_dim - c->turning) % 2 == 0 && c->turning % 2;
+    bool is_rope_odd = (int)(c->head_dim - c->own_rotary_dim) % 2 == 0 && c->own_rotary_dim % 2;
     if (is_bad && config_is_of(c, FAMILY_LATENT))
-        config_reject(c, c->config, is_turning_odd ? "qk_rope_head_dim" : "qk_nope_head_dim",
+        config_reject(c, c->config, is_rope_odd ? "qk_rope_head_dim" : "qk_nope_head_dim",
                       "an even number, and at most %d together with the rest of a head",
                       ROPE_MAX_HEAD_DIM);
     if (is_bad) config_reject(c, c->config, key, "an even number up to %d", ROPE_MAX_HEAD_DIM);
@@ -44,12 +44,12 @@ static void check_family_head(Config *c) {
 static void check_share(Config *c, const Json *where, int of_model) {
     static const char key[] = "partial_rotary_factor";
     const RopeConfig *r = c->rope;
-    int turning = r->rotary_dim, head_dim = (int)c->head_dim;
-    if (turning < 2 || turning % 2)
+    int rotary_dim = r->rotary_dim, head_dim = (int)c->head_dim;
+    if (rotary_dim < 2 || rotary_dim % 2)
         config_reject(c, where, key, "what makes an even part of head_dim, %d", head_dim);
     if (c->type == TYPE_PROPORTIONAL && r->turning < 1)
         config_reject(c, where, key, "what makes a pair of head_dim");
-    if (of_model && turning != of_model)
+    if (of_model && rotary_dim != of_model)
         config_reject(c, where, key, "what makes %d of head_dim %d, as in the model", of_model,
                       head_dim);
 }
@@ -77,13 +77,13 @@ static void read_dims(Config *c) {
     config_find_share(c);
     const Json *where = config_member(c, key) ? config_object_with(c, key) : c->config;
     config_find_head(c);
-    bool is_share = c->turning && config_is_of(c, FAMILY_LATENT) &&
-                    fabs(c->partial * c->head_dim - c->turning) < 1e-6;
-    if (c->turning && config_is_of(c, FAMILY_LATENT)) {
+    bool is_share = c->own_rotary_dim && config_is_of(c, FAMILY_LATENT) &&
+                    fabs(c->partial * c->head_dim - c->own_rotary_dim) < 1e-6;
+    if (c->own_rotary_dim && config_is_of(c, FAMILY_LATENT)) {
         // Where other layers are linear, the share is theirs.
         if (c->partial != 1 && !is_share && config_is_of(c, FAMILY_LINEAR)) lose_share(c, where);
         else if (c->partial != 1 && !is_share)
-            config_reject(c, where, key, "1, or what makes %d of head_dim %.0f", c->turning,
+            config_reject(c, where, key, "1, or what makes %d of head_dim %.0f", c->own_rotary_dim,
                           c->head_dim);
     } else if (c->partial > 1) {
         config_reject(c, where, key, "1");
@@ -92,11 +92,11 @@ static void read_dims(Config *c) {
     }
     c->partial = fmin(c->partial, 1);
     bool is_said = config_member(c, key) || json_member(c->config, key);
-    if (c->turning && !config_is_of(c, FAMILY_LATENT) && is_said && c->good &&
-        (int)(c->head_dim * c->partial) != c->turning)
+    if (c->own_rotary_dim && !config_is_of(c, FAMILY_LATENT) && is_said && c->good &&
+        (int)(c->head_dim * c->partial) != c->own_rotary_dim)
         config_remark(c, "%s%s is not used, since %s is %d",
                       config_member(c, key) ? c->called.inside : "", key, c->family->rotary_key,
-                      c->turning);
+                      c->own_rotary_dim);
     if (c->family) check_family_head(c);
     if (c->head_dim == 0 && config_fills(c, FILLED_HEAD_DIM))
         c->head_dim = c->file->instead.head_dim;

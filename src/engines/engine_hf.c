@@ -99,7 +99,7 @@ void engine_hf5(Config *c) {
     config_refuse(c, grows && no_beta, "TypeError: no llama_4_scaling_beta");
     note_silence(c);
     config_find_growth(c);
-    if (reading_has_rule(c, RULE_ROTARY_UNREAD)) c->turning = 0;
+    if (reading_has_rule(c, RULE_ROTARY_UNREAD)) c->own_rotary_dim = 0;
     if (!hf_loses_share(c)) return;
     if (c->type == TYPE_PLAIN) c->partial = 1;
     else config_note(c, "partial_rotary_factor: the rotation fails");

@@ -111,7 +111,8 @@ static void refuse_by_vllm_classes(Config *c) {
 // Whether the sections of a block are not as many as the pairs that turn.
 static bool sections_are_wrong(const Config *c) {
     const Json *sections = config_member(c, "mrope_section");
-    const int n = (c->turning ? c->turning : (int)(c->rope->rotary_dim * c->partial)) / 2;
+    const int by_share = (int)(c->rope->rotary_dim * c->partial);
+    const int n = (c->own_rotary_dim ? c->own_rotary_dim : by_share) / 2;
     double sum = 0, x;
     for (const Json *v = json_items(sections); v; v = v->next) sum += json_number(v, &x) ? x : 0;
     return json_items(sections) && sum != n;
@@ -175,7 +176,8 @@ static void vllm_longrope(Config *c) {
 // The type ntk: theta s^(-2(i + 1)/d) times as fast.
 static void vllm_ntk(Config *c) {
     const double s = c->rope->factor, mixed = reading_block_number(c, "mixed_b", 0);
-    const int n = (c->turning ? c->turning : (int)(c->rope->rotary_dim * c->partial)) / 2;
+    const int by_share = (int)(c->rope->rotary_dim * c->partial);
+    const int n = (c->own_rotary_dim ? c->own_rotary_dim : by_share) / 2;
     for (int i = 0; i < n && i < ROPE_MAX_PAIRS; i++) {
         const double grown = mixed > 0 ? log(s) * pow((i + 1.0) / n, mixed) : log(s) * (i + 1) / n;
         c->as->out->long_factors[i] = exp(grown);
@@ -221,7 +223,7 @@ void engine_vllm(Config *c) {
     config_refuse(c, c->as->out->served > c->as->out->max_len, words);
     const double width =
         reading_has_rule(c, RULE_ROPE_DIM) ? reading_block_number(c, "rope_dim", 0) : 0;
-    if (width > 0) c->turning = (int)width;
+    if (width > 0) c->own_rotary_dim = (int)width;
     if (server_is_of_transformers(c)) {
         engine_hf5(c);
         return;

@@ -123,7 +123,7 @@ static bool hear(Asker *a, const TextQuestion *q, char said[ANSWER_BYTES + 1], E
         for (size_t j = 0; j < length && used < most; j++)
             if (piece[j] != ' ' || used > 0) said[used++] = piece[j] ? piece[j] : ' ';
         said[used] = '\0';
-        if (!q->is_chat && q->n_wanted == 1 && answer_is_settled(q->wanted[0], said)) break;
+        if (!q->is_chat && q->n_wanted == 1 && answer_is_decided(q->wanted[0], said)) break;
     }
     said[used] = '\0';
     return true;

@@ -102,17 +102,17 @@ static bool begins_with(const char *said, const char *wanted) {
     return strncmp(said, wanted, strlen(wanted)) == 0;
 }
 
-static bool is_right_one(const char *wanted, bool is_chat, const char *said, bool *is_settled) {
-    *is_settled = !is_chat && begins_with(said, wanted);
-    if (*is_settled) return true;
-    if (is_number(wanted)) return is_first_number(wanted, said, is_settled);
+static bool is_right_one(const char *wanted, bool is_chat, const char *said, bool *is_decided) {
+    *is_decided = !is_chat && begins_with(said, wanted);
+    if (*is_decided) return true;
+    if (is_number(wanted)) return is_first_number(wanted, said, is_decided);
     return is_chat && contains_word(wanted, said);
 }
 
 bool answer_is_right(const char *const *wanted, int n, bool is_chat, const char *said) {
-    bool is_settled;
+    bool is_decided;
     said = after_thoughts(said);
-    if (n == 1) return is_right_one(wanted[0], is_chat, said, &is_settled);
+    if (n == 1) return is_right_one(wanted[0], is_chat, said, &is_decided);
     for (int k = 0; k < n; k++) {
         const char *found = is_chat ? NULL : strstr(said, wanted[k]);
         if (found && found - said + strlen(wanted[k]) <= SEVERAL_WITHIN) continue;
@@ -122,8 +122,8 @@ bool answer_is_right(const char *const *wanted, int n, bool is_chat, const char 
     return true;
 }
 
-bool answer_is_settled(const char *wanted, const char *said) {
-    bool is_settled;
-    is_right_one(wanted, false, said, &is_settled);
-    return is_settled;
+bool answer_is_decided(const char *wanted, const char *said) {
+    bool is_decided;
+    is_right_one(wanted, false, said, &is_decided);
+    return is_decided;
 }

@@ -15,4 +15,4 @@ enum { SEVERAL_WITHIN = 60 };  // bytes of a continuation in which all of severa
 bool answer_is_right(const char *const *wanted, int n, bool is_chat, const char *said);
 
 // Whether nothing that may follow what a continuation said can change that, of one answer.
-bool answer_is_settled(const char *wanted, const char *said);
+bool answer_is_decided(const char *wanted, const char *said);

@@ -184,7 +184,7 @@ def family_text(family):
         'hidden': family.sizes.get('hidden_size', 0), 'heads': family.sizes.get('num_attention_heads', 0),
         'head_dim': default('head_dim', 0), 'head_times': default('head_times', 0),
         'long_positions': default('long_positions', 0), 'global_head_dim': default('global_head_dim', 0),
-        'still': default('qk_nope_head_dim', 0), 'turning': default('qk_rope_head_dim', 0),
+        'nope_dim': default('qk_nope_head_dim', 0), 'rope_dim': default('qk_rope_head_dim', 0),
         'theta': default('rope_theta', 1e4), 'local_theta': rope.local_theta if rope.by_kind else 0,
         'window': default('sliding_window', 0) if is_periodic else 0, 'period': family.period,
         'still_each': default('no_rope_layer_interval', 0) if layers.without_rope == 'listed' else 0,
