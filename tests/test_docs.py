@@ -63,6 +63,8 @@ def desk(folder, program):
     os.symlink(program, os.path.join(folder, 'run'))
     write(os.path.join(folder, 'books.txt'), BOOK)
     write(os.path.join(folder, 'long_prompt.txt'), BOOK[:500])
+    write(os.path.join(folder, 'answers.jsonl'),
+          '{"task": "passkey", "length": 8192, "depth": 0.25, "answers": ["48213"], "said": " 48213. Remember"}\n')
     write(os.path.join(folder, 'block.json'),
           '{"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 512}')
     write(os.path.join(folder, 'config.json'), '{"model_type": "llama", "hidden_size": 256, "num_attention_heads": 4}')
@@ -85,7 +87,8 @@ def piped(command):
 
 
 def shorter(command):
-    for pattern, replacement in SHORTER:
+    """The words of a command, for as short a text as will do; a prompt of one length keeps it."""
+    for pattern, replacement in SHORTER if 'docs/key-far.txt' not in command else ():
         command = re.sub(pattern, replacement, command)
     words = shlex.split(command)
     if ('--passkey' in words or '--tasks' in words) and '--trials' not in words:
@@ -97,6 +100,8 @@ def shorter(command):
 
 def run_command(folder, command, name=''):
     given, command = piped(command)
+    if '--rope-config found.json' in command:  # what tools/search.py writes, not --check
+        shutil.copy(os.path.join(ROOT, 'docs/searched-16x.json'), os.path.join(folder, 'found.json'))
     words = shlex.split(command) if name == AS_WRITTEN else shorter(command)
     shutil.rmtree(os.path.join(folder, 'OUT_FOLDER'), ignore_errors=True)  # a new folder each time
     at = words.index('>') if '>' in words else None

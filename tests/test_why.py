@@ -25,7 +25,7 @@ def row_of(found, head, part, pair=None):
 
 def worst_pair(found, head):
     pairs = [row for row in found['rows'] if (row['layer'], row['head'], row['part']) == (*head, 'pair')]
-    return max(pairs, key=lambda row: row['trained'] - row['plain'])['first']
+    return max(pairs, key=lambda row: row['control'] - row['plain'])['first']
 
 
 def test_why():
@@ -42,13 +42,30 @@ def test_why():
         score = row_of(found, head, 'score')
         parts = [row for row in found['rows'] if (row['layer'], row['head']) == head and row['part'] not in (
             'share', 'score')]
-        for column in 'trained', 'plain', 'method':
+        for column in 'trained', 'control', 'plain', 'method':
             for kind in (row for row in parts if row['part'] == 'pair'), (row for row in parts if row['part'] != 'pair'):
                 total = sum(row[column] for row in kind)
                 check(abs(total - score[column]) < 0.02, '%s of %s: the sum' % (column, head), (total, score))
-    for key in 'texts', 'found', 'lost', 'pairs', 'back', 'method', 'perplexity', 'elsewhere', 'so':
+    for key in 'texts', 'found', 'lost', 'scores', 'pairs', 'back', 'method', 'perplexity', 'elsewhere', 'so':
         check(isinstance(found[key], str), 'a sentence about ' + key, found)
     check('two failures' in found['so'], 'prose and numbers are lost in different heads', found['so'])
+
+
+def test_control():
+    """A model that was trained on more than the texts hold is asked at that length, too; within it, the note says so."""
+    weights_of_model()
+    c, weights = weights_of_model()
+    write_model(in_work('longer.bin'), dict(c, train_ctx=2048, seq_len=2048), weights)
+    found = why(in_work('longer.bin'), 4096)
+    gone = [row for row in found['rows'] if row['part'] == 'share' and row['control'] < row['trained'] / 2]
+    check(found['control'].startswith('Control: at 2048, the trained length, ') and '2048 (the control)' in found['perplexity'],
+          'what is measured at the trained length', found)
+    check(gone and '%d of these' % len(gone) in found['control'], 'heads that lose the number there already', found['control'])
+    for row in gone:
+        named = '%d.%d' % (row['layer'], row['head'])
+        check(named in found['control'] and named + ' (' not in found.get('lost', ''), 'are not said to lose it past it', found)
+    found = why(in_work('longer.bin'), 2048)
+    check('within the trained length, 2048' in found['control'], 'within the trained length', found['control'])
 
 
 @functools.lru_cache(None)
@@ -97,6 +114,19 @@ def test_a_planted_hand():
               (best, back, weight))
     again = exchanged('back.bin', 4, 0, 22, 14, of=in_work('broken.bin'))
     check(read(again) == read(in_work('model.bin')), 'and in a second model back')
+
+
+@takes_long
+def test_a_planted_pair():
+    """--why names the pair that slow pair 22 was exchanged with in the heads of a kv head, and that pair alone was moved."""
+    for fast in 14, 21:
+        found = why(exchanged('planted.bin', 5, 1, 22, fast), 2048)
+        check(worst_pair(found, (5, 3)) == worst_pair(found, (5, 2)) == fast, 'the worst pair of both heads is %d' % fast,
+              (worst_pair(found, (5, 3)), worst_pair(found, (5, 2))))
+        check('pair %d of 5.3' % fast in found['hands'], 'which is said', found['hands'])
+        check(worst_pair(found, (4, 0)) == 22, 'the other heads are as they were', found['hands'])
+        again = exchanged('back.bin', 5, 1, 22, fast, of=in_work('planted.bin'))
+        check(read(again) == read(in_work('model.bin')), 'and in a second model back')
 
 
 @takes_long

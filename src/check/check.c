@@ -246,6 +246,12 @@ static double planned_tokens(const Check *c) {
     return tokens;
 }
 
+// Names the command that measures why, where texts past the trained length were read and failed.
+static void name_why(const Job *job, const Conclusion *said, int length) {
+    if (said->is_past_trained && model_encoding(job->model) == ENCODING_ROPE)
+        fprintf(stderr, "run: to measure why: run %s --why -n %d\n", job->options->model_path, length);
+}
+
 // What is above the rows.
 static void print_check_head(Check *c) {
     const Job *job = c->job;
@@ -362,6 +368,7 @@ bool check_model(Job *job, Error *err) {
     }
     if (c && c->table.n_names > 0) table_end(&c->table);
     if (ok) warn_of_unsaid(job);
+    if (ok && done > 0) name_why(job, &said[worst], lengths[worst]);
     if (ok && o->junit_path)
         ok = write_junit(o->junit_path, job->options->model_path, c, said, lengths, done, err);
     if (save && (fputs("]}\n", save) < 0 || fclose(save)) && ok)

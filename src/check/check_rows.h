@@ -95,6 +95,7 @@ enum { PLAIN_ROPE, FILES_OWN, SMALLER_BASE, LARGER_BASE, N_REFERENCES };  // pla
 typedef struct {
     Answer answer;
     char code[40], words[1000];
+    bool is_past_trained;  // texts past the trained length were read, and failed
 } Conclusion;
 
 // A check.

@@ -92,6 +92,8 @@ static Answer say_failure(Check *c) {
     char found[FAILED_BYTES] = "";
     char holds[40] = "";
     if (row) row->type->describe(c, row, found, sizeof found);
+    c->said.is_past_trained =
+        row && !s->failed[0] && length > c->references[FILES_OWN].rope.train_ctx;
     if (held > 0) snprintf(holds, sizeof holds, "; holds to %d", held);
     if (s->failed[0])
         conclude(c, s->row, "fails at %d: %s%s%s%s", length, s->failed,
