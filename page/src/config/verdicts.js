@@ -3,6 +3,7 @@ import { count, h, listing, short } from '../dom.js';
 
 // What is compared, in words: value and limit.
 const CHECKS = {
+    window: 'positions that a layer sees, and those you want',
     reach: 'positions that the settings are made for, and those you want',
     method: 'as chosen, and as in the file: a model tuned with one method is a different model with another',
     context: 'positions that the file promises, and those that its settings are made for',

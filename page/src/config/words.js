@@ -87,10 +87,12 @@ export function verdictOf(rows, length, { notes, told, engines, isOwn, hasOrigin
     // Where a model was trained on with its factor, the file's length is what it was made for.
     const isTuned = isOwn && TUNED.includes(told.method) && promised > 0,
         reach = Math.min(reachOf(rows) || trained, isTuned ? promised : Infinity),
-        others = failed.filter((row) => row.check !== 'reach').map((row) => row.check);
+        others = failed.map((row) => row.check).filter((check) => !['reach', 'window'].includes(check)),
+        window = failed.find((row) => row.check === 'window');
     const wanted = length > reach ? `, not ${count(length)}` : '',
         wrong = others.length ? ` Its settings contradict one another (${others.join(', ')}).` : '';
-    return `Made for ${count(reach)} positions${wanted}.${wrong}${stopsBefore(reach, promised, engines, hasOriginal)}`;
+    const sees = window ? ` Each layer sees the last ${count(+window.value)} of them.` : '';
+    return `Made for ${count(reach)} positions${wanted}.${sees}${wrong}${stopsBefore(reach, promised, engines, hasOriginal)}`;
 }
 
 // How many positions the settings are made for, by the rows of --check; 0: they do not say.

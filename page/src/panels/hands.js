@@ -32,7 +32,7 @@ export function tellHands({ alone, all, without }, share, { times, turns, worst 
  */
 export function slowedHands(pairs, times) {
     const indices = Array.from({ length: pairs }, (_, i) => i),
-        svg = drawing('alone', HEIGHT).attr('role', 'img'),
+        svg = drawing('alone', HEIGHT).attr('role', 'img').attr('aria-label', 'the light if one hand alone is slowed'),
         line = svg.append('line').attr('class', 'zero'),
         bars = elements(svg.append('g'), 'rect', indices, {}),
         titles = elements(bars, 'title', (i) => [i], {}),
