@@ -111,8 +111,7 @@ def test_a_short_file():
     """After a FILE that is shorter than -n comes the story, and plain English after that."""
     text = write(in_work('page.txt'), story(1100))
     found = verdict_of(run(SIBLING, '--check', text, '-n', '2k'))
-    check(found[0] == YES, 'a page of text for 2,048 positions', found)
-
+    check(found[0] in (YES, UNDECIDED), 'a page of text for 2,048 positions: it may be too little, and is no failure', found)
 
 
 @takes_long
@@ -320,7 +319,7 @@ def test_between_lengths():
             check(below[0] == YES, '%s at %d: %s' % (options, n, found[0]), (last, below[1]))
     check({(NO, True), (YES, True)} <= seen, 'lengths that hold below one that fails', seen)
     window = judge(MODEL, '-n', 2048, '--rope', 'yarn', '--factor', 4, '--window', 700)
-    check(re.search('; holds to 512$', window[1]), 'a window counts at each length', window)
+    check(window[0] == NO and 'window 700 (2048 wanted)' in window[1], 'a window is too short by rule', window)
 
 
 def test_reach():

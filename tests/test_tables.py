@@ -250,6 +250,8 @@ def the_same(*arguments):
         check(plain == row, '%s --json' % (arguments,), (line, row))
     for e in found.pop('effective', []):
         check('# effective_length %(method)s %(words)s\n' % e in told.out, 'an effective length', e)
+    alike, engines = found.pop('engines_alike', None), found.pop('engines', None)  # a sentence in the table
+    check(alike == engines or 'read alike by %s of %s engines' % (alike, engines) in told.out, 'engines', (alike, engines))
     plain = {key: '-' if value is None else value for key, value in found.items()}
     check(plain == settings or 'bench' in settings, 'what stands above the rows', (found, settings))
     return reason, json.loads(result.raw)

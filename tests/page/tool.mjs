@@ -96,7 +96,7 @@ export default {
                 gemma3: [/Made for 131,072 positions\./, /reach[^]*131,072\s+131,072\s+ok/],
                 brandnew: [/unknown model_type brandnew, read as a Llama's/, /Made for 8,192 positions\./],
                 unseen: [/Nobody has looked at what Hugging Face 5/, /no engine was looked at with such a model/],
-                block: [/MLX-LM read it as it is meant, for all 8,192 positions/],
+                block: [/MLX-LM.* read it as it is meant, for all 8,192 positions/],
             },
             never = /No two read it alike|of 0 engines|need no scaling|stops? at 2,048|\b\d{4} positions|\b\d{4}\s+ok/;
         await p.goto(`${url}config.html`);
