@@ -312,7 +312,7 @@ def test_refused_llama2c():
         place.refused('groups of %d' % size, key, source)
     for what, key, data in (('empty', 'not a model', b''),
                             ('version 9', 'version 9', whole[:4] + struct.pack('<i', 9) + whole[8:]),
-                            ('a text', 'no known file', b'To be, or not to be, that is the question.')):
+                            ('a text', 'is a text, not a model file', b'To be, or not to be, that is the question.')):
         write(source, data)
         place.refused('a file: ' + what, key, source)
     place.refused('a file that run reads', 'already',
