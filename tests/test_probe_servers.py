@@ -8,7 +8,7 @@ import json
 import math
 import re
 
-from common import ROOT, check, good, lacks, main
+from common import ROOT, check, good, lacks, main, takes_long
 from fake_server import MODEL, Fake, Refused
 from probe_common import SMALL, probe
 
@@ -241,6 +241,7 @@ def ask(name, behaviour, form, more, door, expected):
         check(told.status == status and words in said, '%s: %s, %s %s' % (name, door[0], form, ' '.join(more)), told)
 
 
+@takes_long
 def test_servers():
     for name, behaviour, tasks, cut in SERVERS:
         for form, more in PLACES:

@@ -51,6 +51,7 @@ def test_why():
     check('two failures' in found['so'], 'prose and numbers are lost in different heads', found['so'])
 
 
+@takes_long
 def test_control():
     """A model that was trained on more than the texts hold is asked at that length, too; within it, the note says so."""
     weights_of_model()
