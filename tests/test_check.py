@@ -111,7 +111,7 @@ def test_a_short_file():
     """After a FILE that is shorter than -n comes the story, and plain English after that."""
     text = write(in_work('page.txt'), story(1100))
     found = verdict_of(run(SIBLING, '--check', text, '-n', '2k'))
-    check(found[0] in (YES, UNDECIDED), 'a page of text for 2,048 positions: it may be too little, and is no failure', found)
+    check(found[0] == YES, 'a page of text for 2,048 positions', found)
 
 
 @takes_long

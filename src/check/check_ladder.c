@@ -17,7 +17,7 @@ enum {
     MOST_FIRST = 4,      // that are read of a rung before it is judged, where it is short
     USUAL_SAMPLES = 16,  // that are read at most, at the usual effort
     SAMPLE_TOKENS = 64,  // tokens of a sample of the error
-    FEW_BLOCKS = 4,      // that a text has at least
+    FEW_BLOCKS = 8,      // that a text has at least
 };
 // A rise, and a cost, of so much is said.
 static const double WORTH_SAYING = 1.03;
