@@ -99,14 +99,14 @@ def passkeys(methods, length):
 
 
 def light_on(text, needle, head, length, divisors):
-    """The share of a head's attention that falls on a sentence of a text, each pair's speed divided by a number of its own."""
+    """The share of a head's attention that falls on a sentence, each pair's speed divided by its number."""
     block = {"rope_type": "longrope", "short_factor": divisors, "long_factor": divisors, "factor": TIMES,
              "original_max_position_embeddings": TRAINED, "attention_factor": 1.0}
     with tempfile.NamedTemporaryFile("w", suffix=".json") as config:
         json.dump(block, config)
         config.flush()
-        out = run("model.bin", "--attn", "%d.%d" % tuple(head), "-n", str(length), "--rope", "longrope", "--rope-config",
-                  config.name, "-f", text)
+        out = run("model.bin", "--attn", "%d.%d" % tuple(head), "-n", str(length), "--rope", "longrope",
+                  "--rope-config", config.name, "-f", text)
     rows = [line.split("\t") for line in out.splitlines() if line[:1].isdigit()]
     begins = "".join(row[4] for row in rows).index(needle)
     at, share = 0, 0
@@ -126,9 +126,9 @@ def tokens_at(parts, n):
 
 
 def hands():
-    """By length, in thousandths of the head's attention, for plain RoPE: what falls on the sentence if one hand alone turns
-    TIMES slower, of each of the hands; and if all do that never went round in training, and all of these but the one that
-    brings most."""
+    """By length, in thousandths of the head's attention, for plain RoPE: what falls on the sentence if one hand alone
+    turns TIMES slower, of each of the hands; and if all do that never went round in training, and all of these but the
+    one that brings most."""
     with open(os.path.join(HERE, "scene.json"), encoding="utf-8") as file:
         scene = json.load(file)
     pairs = scene["model"]["headDim"] // 2

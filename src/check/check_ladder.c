@@ -347,7 +347,7 @@ static bool read_attention(Check *c, Row *row, Error *err) {
     return read_beside(c, BY_OWN_ATTENTION, row, err);
 }
 
-static void describe_attention(const Check *c, const Row *row, char *out, size_t size) {
+static void describe_factor_lost(const Check *c, const Row *row, char *out, size_t size) {
     char ratio[60];
     double given, own;
     describe_ratio(row, ratio, sizeof ratio);
@@ -366,7 +366,7 @@ const RowType attention_row = {
     .tokens = attention_tokens,
     .read = read_attention,
     .limits = {1.05, 1.10},
-    .describe = describe_attention,
+    .describe = describe_factor_lost,
     .is_required = true,
     .is_about_model = true,
 };

@@ -556,7 +556,8 @@ static int tell_scores(Why *w, bool (*is_told)(const FarHead *)) {
     double most_lost = -INFINITY, e[4];
     int most = 0;
     for (int b = 0; b < N_WHY_BANDS; b++) {
-        const double lost = mean_over_heads(w, is_told, AT_CONTROL, b, e) - mean_over_heads(w, is_told, NO_METHOD, b, e);
+        const double lost = mean_over_heads(w, is_told, AT_CONTROL, b, e) -
+                            mean_over_heads(w, is_told, NO_METHOD, b, e);
         if (lost > most_lost) {
             most_lost = lost;
             most = b;

@@ -4,15 +4,17 @@
 usage: check_cells.py OUT.tsv NOVEL.txt [FOLDER]   runs the cells that OUT.tsv lacks
        check_cells.py OUT.tsv                      prints the score, and the cells that it is against
 
-FOLDER has the released models (tools/released.py gets them) as NAME.bin and NAME.tokenizer.bin, which model_export.py makes
-of NAME.gguf; without it their cells are left out. A cell is a model, fields of its header or damage to its weights, options and a length. Cells that are marked
-are also judged by the novel in place of the built-in story, with --effort 2 and by another number of threads.
+FOLDER has the released models (tools/released.py gets them) as NAME.bin and NAME.tokenizer.bin, which model_export.py
+makes of NAME.gguf; without it their cells are left out. A cell is a model, fields of its header or damage to its
+weights, options and a length. Cells that are marked are also judged by the novel in place of the built-in story, and
+with --effort 2.
 
 The truth is measured apart from the check: --ppl reads the novel from a third on, in two windows of the length, and the
-truth is the perplexity of the last quarter in shares of what the undamaged model reads there, by its own settings or, past
-its own context, by those that the cell names. Above 1.15 a cell is broken, below 1.05 it is healthy, and between them
-either may be said. `keys` is the share of passkeys that are found at depths of 0 to 0.75, where windows are changed: below
-0.5 at a depth that the undamaged model finds is broken, too. A line is written after each cell, so that it may be stopped."""
+truth is the perplexity of the last quarter in shares of what the undamaged model reads there, by its own settings or,
+past its own context, by those that the cell names. Above 1.15 a cell is broken, below 1.05 it is healthy, and between
+them either may be said. `keys` is the share of passkeys that are found at depths of 0 to 0.75, where windows are
+changed: below 0.5 at a depth that the undamaged model finds is broken, too. A line is written after each cell, so that
+it may be stopped."""
 
 import math
 import os
@@ -68,7 +70,8 @@ def cells():
         yield m8k, fields_of(rope_method=1), '', n, None
         yield m8k, fields_of(train_ctx=1024, factor=8), '', n, None
         yield m8k, fields_of(train_ctx=256, factor=32), '', n, None
-        for options in ('--factor 8', '--kv q4', '--rope yarn+dca', '--rope dynamic-yarn', '--rope none', '--theta 10001'):
+        for options in ('--factor 8', '--kv q4', '--rope yarn+dca', '--rope dynamic-yarn', '--rope none',
+                        '--theta 10001'):
             yield m8k, '', options, n, None
         for full in ([], [0], [5], [2]):
             for window in (n // 4, n // 2 + 52):
@@ -81,7 +84,8 @@ def cells():
         yield base, fields_of(theta=theta), '', 512, None
     for context in (1024, 2048):
         yield base, fields_of(train_ctx=context, seq_len=context), '', context, '--rope yarn'
-    for damage in ('layers 1 2', 'layers 2 3', 'layers 3 4', 'layers 4 5', 'pairs 3', 'pairs 5', 'heads 2', 'heads 4', 'negated 2', 'lost 1'):
+    for damage in ('layers 1 2', 'layers 2 3', 'layers 3 4', 'layers 4 5', 'pairs 3', 'pairs 5', 'heads 2', 'heads 4',
+                   'negated 2', 'lost 1'):
         yield m8k, damage, '--like ORIGINAL', 1024, None
     for name, change, options, n, of in (
             ('smollm2.gguf', '', '', 4096, None), ('smollm2.gguf', fields_of(theta=1e6), '', 4096, None),
@@ -109,8 +113,8 @@ def with_layers(data, window, full):
     put('layer_table', 1)
     put('sliding_rope', 1)
     for field, of in (('method', 'rope_method'), ('theta', 'theta'), ('factor', 'factor'), ('train_ctx', 'train_ctx'),
-                      ('ramp', 'ramp'), ('truncate', 'truncate'), ('beta_fast', 'beta_fast'), ('beta_slow', 'beta_slow'),
-                      ('attention_factor', 'attention_factor')):
+                      ('ramp', 'ramp'), ('truncate', 'truncate'), ('beta_fast', 'beta_fast'),
+                      ('beta_slow', 'beta_slow'), ('attention_factor', 'attention_factor')):
         put('sliding_' + field, struct.unpack_from('<' + OFFSETS[of][1], data, OFFSETS[of][0])[0])
     flags = bytes(1 if i in full else 4 for i in range(n_layers))
     return bytes(head) + flags + bytes(-len(flags) % 64) + data[256:]
@@ -125,7 +129,8 @@ def with_damage(words, data, folder):
     source = os.path.join(folder, 'source.bin')
     with open(source, 'wb') as file:
         file.write(data)
-    subprocess.run([RUN, source, '--quantize', 'f16', rounded], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run([RUN, source, '--quantize', 'f16', rounded], check=True, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL)
     c, weights = read_model(rounded)
     kind, *numbers = words.split()
     numbers = [int(number) for number in numbers]
@@ -181,14 +186,16 @@ class Runner:
         return path
 
     def run(self, *words):
-        return subprocess.run([RUN, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+        return subprocess.run([RUN, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              check=False)
 
     def losses(self, path, name, options, n):
         """-ln p of the last quarter of two windows."""
         part = os.path.join(self.place, 'part.txt')
         with open(part, 'w', encoding='utf-8') as file:
             file.write(self.text[len(self.text) // 3:][:10 * n])
-        out = self.run(path, '-z', self.tokenizer(name), '--ppl', part, '-n', n, '--samples', 2, '--per-token', '--tsv', *options.split())
+        out = self.run(path, '-z', self.tokenizer(name), '--ppl', part, '-n', n, '--samples', 2, '--per-token', '--tsv',
+                       *options.split())
         rows = [line.split('\t') for line in out.stdout.splitlines() if line and line[0] != '#'][1:]
         return [float(row[3]) for row in rows if int(row[1]) >= n * 3 // 4]
 
@@ -210,8 +217,10 @@ class Runner:
         options = options.replace('ORIGINAL', self.original(name)).split()
         done = self.run(path, '-z', self.tokenizer(name), '--check', *more, '-n', n, '--tsv', *options)
         lines = done.stdout.splitlines()
-        tokens = sum(float(line.split('\t')[-1]) for line in lines[1:] if line[:1] != '#' and line.split('\t')[-1].isdigit())
-        return STATUS.get(done.returncode, done.returncode), tokens, (lines[-1] if lines else done.stderr.strip())[:220].lstrip('# ')
+        read = [line.split('\t')[-1] for line in lines[1:] if line[:1] != '#']
+        tokens = sum(float(cell) for cell in read if cell.isdigit())
+        last = lines[-1] if lines else done.stderr.strip()
+        return STATUS.get(done.returncode, done.returncode), tokens, last[:220].lstrip('# ')
 
 
 def load(path):
@@ -232,7 +241,8 @@ def measure(path, runner):
     more = again()
     for cell in [*cells(), *more]:
         name, change, options, n, undamaged = cell
-        hows = (('story', ()),) if cell not in more else (('story', ()), ('novel', (novel,)), ('effort', ('--effort', 2)))
+        others = (('novel', (novel,)), ('effort', ('--effort', 2))) if cell in more else ()
+        hows = (('story', ()), *others)
         if not os.path.exists(runner.original(name)):
             continue
         for how, words in hows:
@@ -244,7 +254,8 @@ def measure(path, runner):
             keys = runner.keys(model, name, n) if change.startswith('window=') and how == 'story' else math.nan
             status, tokens, said = runner.check(model, name, options, n, *words)
             with open(path, 'a', encoding='utf-8') as out:
-                print(name, change, options, n, how, status, '%.0f' % tokens, *('-' if math.isnan(x) else '%.3f' % x for x in (truth, keys)),
+                measured = ['-' if math.isnan(x) else '%.3f' % x for x in (truth, keys)]
+                print(name, change, options, n, how, status, '%.0f' % tokens, *measured,
                       said.replace(runner.place + '/', ''), sep='\t', file=out)
 
 
