@@ -10,28 +10,61 @@
 
 // ---- the head ----
 
-// With a model the head must be the model's.
-static void check_family_head(Config *c) {
-    bool is_global = c->family->global_head_dim && c->kind == KIND_FULL;
+static const char key_of_share[] = "partial_rotary_factor";
+
+// The share of a head that rotates, as the family's classes take what `where` says, c->partial. Most
+// of them rotate all of a head: their plain RoPE does not read a share, and a type that scales fails
+// on one. With latent attention the share can only repeat qk_rope_head_dim, or in a family that also
+// has linear layers be theirs.
+static double usable_share(Config *c, const Json *where) {
+    const double share = c->partial;
+    const bool is_latent = c->own_rotary_dim && config_is_of(c, FAMILY_LATENT);
+    const bool rotates_part =
+        !c->family || c->family->flags & FAMILY_PARTIAL || c->type == TYPE_PROPORTIONAL;
+    if (share == 1) return 1;
+    if (is_latent && fabs(share * c->head_dim - c->own_rotary_dim) < 1e-6) return fmin(share, 1);
+    if (is_latent && !config_is_of(c, FAMILY_LINEAR)) {
+        config_reject(c, where, key_of_share, "1, or what makes %d of head_dim %.0f",
+                      c->own_rotary_dim, c->head_dim);
+        return fmin(share, 1);
+    }
+    if (!is_latent && share > 1) {
+        config_reject(c, where, key_of_share, "1");
+        return 1;
+    }
+    if (!is_latent && rotates_part) return share;
+    if (c->type != TYPE_PLAIN) config_reject(c, where, key_of_share, "1");
+    config_block_get(c, key_of_share);
+    config_remark(c, "%s%s is not used: under rope_type default, model_type %s turns all of %s",
+                  where == c->config ? "" : c->called.inside, key_of_share, c->family->model_type,
+                  config_is_of(c, FAMILY_LATENT) ? "qk_rope_head_dim" : "a head");
+    return 1;
+}
+
+// Refuses a head that is odd, too wide, or not the model's.
+static void check_head(Config *c) {
+    const bool is_global = c->family->global_head_dim && c->kind == KIND_FULL;
     const char *key = is_global ? "global_head_dim" : "head_dim";
     const Json *said = json_member(c->config, key);
-    int head_dim = (int)c->head_dim;
-    if ((!said || said->kind == 'n' || config_is_of(c, FAMILY_WIDTH_BY_HEADS)) && c->heads > 0 &&
-        fmod(c->hidden, 2 * c->heads) != 0)
+    const bool by_width =
+        !said || said->kind == 'n' || config_is_of(c, FAMILY_WIDTH_BY_HEADS);
+    const int head_dim = (int)c->head_dim;
+    const bool is_bad = head_dim % 2 || head_dim > ROPE_MAX_HEAD_DIM;
+    if (by_width && c->heads > 0 && fmod(c->hidden, 2 * c->heads) != 0)
         config_reject(c, c->config, "hidden_size", "an even multiple of num_attention_heads, %.0f",
                       c->heads);
-    bool is_bad = head_dim % 2 || head_dim > ROPE_MAX_HEAD_DIM;
-    // Of the two parts of a head with latent attention the odd one is named, or the first where both
-    // are too wide together.
-    bool is_rope_odd = (int)(c->head_dim - c->own_rotary_dim) % 2 == 0 && c->own_rotary_dim % 2;
-    if (is_bad && config_is_of(c, FAMILY_LATENT))
+    if (is_bad && config_is_of(c, FAMILY_LATENT)) {
+        // Of the two parts the odd one is named, or the first where both are too wide together.
+        const int nope_dim = (int)(c->head_dim - c->own_rotary_dim);
+        const bool is_rope_odd = nope_dim % 2 == 0 && c->own_rotary_dim % 2;
         config_reject(c, c->config, is_rope_odd ? "qk_rope_head_dim" : "qk_nope_head_dim",
                       "an even number, and at most %d together with the rest of a head",
                       ROPE_MAX_HEAD_DIM);
-    if (is_bad) config_reject(c, c->config, key, "an even number up to %d", ROPE_MAX_HEAD_DIM);
-    int of_model = c->model_head;
-    if (of_model && c->kind == KIND_SLIDING && c->model_sliding_head)
-        of_model = c->model_sliding_head;
+    } else if (is_bad) {
+        config_reject(c, c->config, key, "an even number up to %d", ROPE_MAX_HEAD_DIM);
+    }
+    const bool is_sliding = c->kind == KIND_SLIDING && c->model_sliding_head;
+    const int of_model = is_sliding && c->model_head ? c->model_sliding_head : c->model_head;
     if (of_model && head_dim != of_model && c->good)
         c->good = fail(c->err,
                        "line %d: another model's config: head_dim is %d, and the model's is %d "
@@ -40,74 +73,44 @@ static void check_family_head(Config *c) {
                        (said ? said : c->config)->line, head_dim, of_model);
 }
 
-// What of a head turns. `where` has the share.
-static void check_share(Config *c, const Json *where, int of_model) {
-    static const char key[] = "partial_rotary_factor";
-    const RopeConfig *r = c->rope;
-    int rotary_dim = r->rotary_dim, head_dim = (int)c->head_dim;
-    if (rotary_dim < 2 || rotary_dim % 2)
-        config_reject(c, where, key, "what makes an even part of head_dim, %d", head_dim);
-    if (c->type == TYPE_PROPORTIONAL && r->turning < 1)
-        config_reject(c, where, key, "what makes a pair of head_dim");
-    if (of_model && rotary_dim != of_model)
-        config_reject(c, where, key, "what makes %d of head_dim %d, as in the model", of_model,
-                      head_dim);
-}
-
-// Takes back a share of a head in a family whose classes turn all of it. `where` has the share. The
-// class's own plain RoPE does not read it; with a type that scales, its rotation fails.
-static void lose_share(Config *c, const Json *where) {
-    static const char key[] = "partial_rotary_factor";
-    if (c->type != TYPE_PLAIN) config_reject(c, where, key, "1");
-    config_block_get(c, key);
-    config_remark(c, "%s%s is not used: under rope_type default, model_type %s turns all of %s",
-                  where == c->config ? "" : c->called.inside, key, c->family->model_type,
-                  config_is_of(c, FAMILY_LATENT) ? "qk_rope_head_dim" : "a head");
-    c->partial = 1;
-}
-
-// head_dim and rotary_dim, or with proportional the pairs that turn. Only some families can turn a
-// part. With a model both must be the model's.
+// head_dim, and how many of its elements rotate: rotary_dim, or with proportional some pairs of all
+// of them (RopeConfig.turning). With a model both must be the model's.
 static void read_dims(Config *c) {
-    static const char key[] = "partial_rotary_factor";
-    bool is_sliding = c->layout == BY_TYPE && c->kind == KIND_SLIDING;
-    bool has_part = !c->family || c->family->flags & FAMILY_PARTIAL || c->type == TYPE_PROPORTIONAL;
-    int of_kind = c->model[c->kind].rotary_dim;
-    int of_model = !c->file->sizes.dim ? 0 : of_kind ? of_kind : c->model[KIND_FULL].rotary_dim;
+    const RopeConfig *r = c->rope;
+    // What the config says of the head and of the share that rotates.
     config_find_share(c);
-    const Json *where = config_member(c, key) ? config_object_with(c, key) : c->config;
+    const bool is_inside = config_member(c, key_of_share);
+    const Json *where = is_inside ? config_object_with(c, key_of_share) : c->config;
     config_find_head(c);
-    bool is_share = c->own_rotary_dim && config_is_of(c, FAMILY_LATENT) &&
-                    fabs(c->partial * c->head_dim - c->own_rotary_dim) < 1e-6;
-    if (c->own_rotary_dim && config_is_of(c, FAMILY_LATENT)) {
-        // Where other layers are linear, the share is theirs.
-        if (c->partial != 1 && !is_share && config_is_of(c, FAMILY_LINEAR)) lose_share(c, where);
-        else if (c->partial != 1 && !is_share)
-            config_reject(c, where, key, "1, or what makes %d of head_dim %.0f", c->own_rotary_dim,
-                          c->head_dim);
-    } else if (c->partial > 1) {
-        config_reject(c, where, key, "1");
-    } else if (!has_part && c->partial != 1) {
-        lose_share(c, where);
-    }
-    c->partial = fmin(c->partial, 1);
-    bool is_said = config_member(c, key) || json_member(c->config, key);
-    if (c->own_rotary_dim && !config_is_of(c, FAMILY_LATENT) && is_said && c->good &&
-        (int)(c->head_dim * c->partial) != c->own_rotary_dim)
-        config_remark(c, "%s%s is not used, since %s is %d",
-                      config_member(c, key) ? c->called.inside : "", key, c->family->rotary_key,
-                      c->own_rotary_dim);
-    if (c->family) check_family_head(c);
+    c->partial = usable_share(c, where);
+    const bool is_said = is_inside || json_member(c->config, key_of_share);
+    const bool counts_twice = c->own_rotary_dim && !config_is_of(c, FAMILY_LATENT) && is_said;
+    if (counts_twice && (int)(c->head_dim * c->partial) != c->own_rotary_dim && c->good)
+        config_remark(c, "%s%s is not used, since %s is %d", is_inside ? c->called.inside : "",
+                      key_of_share, c->family->rotary_key, c->own_rotary_dim);
+    // The head.
+    if (c->family) check_head(c);
     if (c->head_dim == 0 && config_fills(c, FILLED_HEAD_DIM))
         c->head_dim = c->file->instead.head_dim;
-    int head_dim = (int)c->head_dim;
-    *(is_sliding ? &c->file->sliding_head_dim : &c->file->head_dim) = head_dim;
+    const int head_dim = (int)c->head_dim;
+    if (c->layout == BY_TYPE && c->kind == KIND_SLIDING) c->file->sliding_head_dim = head_dim;
+    else c->file->head_dim = head_dim;
     if (head_dim == 0)
         config_reject(c, c->config, "head_dim", "--head-dim, or a whole config.json");
+    // What of it rotates.
+    int of_model = 0;
+    if (c->file->sizes.dim) of_model = c->model[c->kind].rotary_dim;
+    if (c->file->sizes.dim && !of_model) of_model = c->model[KIND_FULL].rotary_dim;
     config_turn(c, head_dim);
-    bool is_silent = !c->family && !config_get(c, where, key);
+    const bool is_silent = !c->family && !config_get(c, where, key_of_share);
     if (of_model && is_silent && c->type != TYPE_PROPORTIONAL) c->rope->rotary_dim = of_model;
-    check_share(c, where, of_model);
+    if (r->rotary_dim < 2 || r->rotary_dim % 2)
+        config_reject(c, where, key_of_share, "what makes an even part of head_dim, %d", head_dim);
+    if (c->type == TYPE_PROPORTIONAL && r->turning < 1)
+        config_reject(c, where, key_of_share, "what makes a pair of head_dim");
+    if (of_model && r->rotary_dim != of_model)
+        config_reject(c, where, key_of_share, "what makes %d of head_dim %d, as in the model",
+                      of_model, head_dim);
 }
 
 // ---- the type ----
