@@ -1,90 +1,131 @@
-"""Configs, and how engines read them: tests/engines/README.md. The recipes of tests/world write what packages computed;
-how an older or an unpublished release reads a config was recorded before."""
+"""Configs, and how engines read them: tests/conformance. The recipes of tests/world write what packages computed; how an
+older or an unpublished release reads a config was recorded before."""
 
+import functools
+import hashlib
 import json
 import os
 import re
 
 from common import RUN, ROOT, in_work, run, table, write
 
-FOLDER = os.path.join(ROOT, 'tests', 'engines')
+SET = os.path.join(ROOT, 'tests', 'conformance', 'cases.json')
 LOOSE = 2e-4  # between a frequency or a factor that was said and one that was computed, some in float32
+REFERENCES = 'hf5@5.24', 'hf4@4.57'  # what transformers means by a config: the first that takes it
+KINDS = 'all', 'full', 'sliding'
+# Kinds of refusals, and what is in the errors that are of them: the first that fits.
+REFUSALS = {
+    'too_long': 'greater than the derived',
+    'unknown_model': 'rchitecture|[Mm]odel.type|[Mm]odel class',
+    'unknown_rope_type': 'Unknown RoPE|Unknown rope_type|Unsupported',
+    'missing_key': 'KeyError|[Mm]issing',
+    'wrong_type': 'TypeError|AttributeError|StrictDataclass',
+    'wrong_value': ''}
 
 
-def read_cases():
-    """[{name, length, config}], one a line in the file."""
-    with open(os.path.join(FOLDER, 'cases.json'), encoding='utf-8') as file:
+@functools.lru_cache(None)
+def whole_set():
+    with open(SET, encoding='utf-8') as file:
         return json.load(file)
 
 
-def rows_of(name):
-    with open(os.path.join(FOLDER, name), encoding='utf-8') as file:
-        header, *rows = [line.rstrip('\n').split('\t') for line in file]
-    return [dict(zip(header, row)) for row in rows]
-
-
-def cell_read(cell, lists):
-    """[inverse frequencies, a] of `12 1.1386`; None for `-`: no RoPE."""
-    number, _, a = cell.partition(' ')
-    return None if cell == '-' else [lists[int(number)], float(a)]
+def read_cases():
+    """[{name, length, config}], one a line in the file, with what is known of its layers."""
+    return [{key: value for key, value in one.items() if key not in ('meant', 'readings', 'max_len_of')}
+            for one in whole_set()['cases']]
 
 
 def read_found():
     """{case: {engine: found}}; found is {'error'} or {'layers': {kind: [frequencies, a] or None}, 'max_len'}."""
-    lists = [[float(x) for x in row['frequencies'].split()] for row in rows_of('frequencies.tsv')]
-    out = {}
-    for row in rows_of('readings.tsv'):
-        for word in row['engines'].split():
-            name, _, most = word.partition('/')
-            if row['error']:
-                found = {'error': row['error']}
-            else:
-                kinds = {'all': row['full']} if not row['sliding'] else {key: row[key] for key in ('full', 'sliding')}
-                found = {'layers': {kind: cell_read(cell, lists) for kind, cell in kinds.items() if cell},
-                         'max_len': int(most) if most else None}
-            out.setdefault(row['case'], {})[name] = found
+    lists, out = whole_set()['frequencies'], {}
+    for one in whole_set()['cases']:
+        known = out.setdefault(one['name'], {})
+        for reading in one.get('readings', ()):
+            for name in reading['engines']:
+                layers = {kind: reading[kind] and [lists[reading[kind][0]], reading[kind][1]]
+                          for kind in KINDS if kind in reading}
+                known[name] = {'error': reading['error']} if 'error' in reading else {
+                    'layers': layers, 'max_len': one.get('max_len_of', {}).get(name)}
     return out
+
+
+def refusal_of(error, config):
+    """The kind of a refusal. An error that is only a word names a model type or a rope_type that is not known."""
+    word = re.fullmatch(r"\w+: '([\w.-]+)'", error)
+    if word and '"%s"' % word.group(1) in re.findall(r'"\w*type": ("[^"]*")', json.dumps(config)):
+        return 'unknown_model' if word.group(1) == config.get('model_type') else 'unknown_rope_type'
+    return next(kind for kind, words in REFUSALS.items() if re.search(words, error))
 
 
 def same_list(x, y):
     return len(x) == len(y) and all(a == b or (b and abs(a / b - 1) < 1e-5) for a, b in zip(x, y))
 
 
-def write_found(found, folder=FOLDER):
-    """The inverse of read_found: engines that agree share a row, and lists that agree a number. A list that agrees with
-    one that is recorded is that one, to the last digit, so that a new run changes only what changed."""
-    recorded = [row['frequencies'] for row in rows_of('frequencies.tsv')]
-    values_of = {words: [float(x) for x in words.split()] for words in recorded}
-    lists, rows = [], []
+def rounded(x):
+    return float('%.7g' % x)
 
-    def apart(words, values):
-        return max((abs(a / b - 1) for a, b in zip(values_of[words], values) if b), default=0)
 
-    def number(values):
+class Lists:
+    """Frequencies by a name that is made of them. A list that agrees with one that is recorded is that one, to the last
+    digit, so that a new run changes only what changed."""
+
+    def __init__(self):
+        self.recorded, self.used = dict(whole_set()['frequencies']), {}
+
+    def name(self, values):
         values = without_still(values)
-        alike = [words for words in dict.fromkeys(lists + recorded) if same_list(values_of[words], values)]
-        words = min(alike, key=lambda one: apart(one, values)) if alike else ' '.join('%.7g' % x for x in values)
-        values_of.setdefault(words, values)
-        if words not in lists:
-            lists.append(words)
-        return lists.index(words)
+        alike = [name for name, known in self.recorded.items() if same_list(known, values)]
+        if not alike:
+            values = [rounded(x) for x in values]
+            alike = [hashlib.md5(json.dumps(values).encode()).hexdigest()[:8]]
+            self.recorded[alike[0]] = values
+        name = min(alike, key=lambda one: max((abs(a / b - 1) for a, b in zip(self.recorded[one], values) if b), default=0))
+        self.used[name] = self.recorded[name]
+        return name
 
-    for case in [one['name'] for one in read_cases()]:
-        shared = {}
-        for name, one in found.get(case, {}).items():
-            layers = one.get('layers', {})
-            cells = {kind: '-' if value is None else '%d %.7g' % (number(value[0]), value[1])
-                     for kind, value in layers.items()}
-            full, sliding = cells.get('full', cells.get('all', '')), cells.get('sliding', '')
-            error = ' '.join(one.get('error', '').split())[:100].rstrip()
-            most = one.get('max_len')
-            shared.setdefault((full, sliding, error), []).append(name + ('/%d' % most if most else ''))
-        rows += [[case, *key, ' '.join(names)] for key, names in shared.items()]
-    for name, header, lines in (
-            ('readings.tsv', ['case', 'full', 'sliding', 'error', 'engines'], rows),
-            ('frequencies.tsv', ['frequencies'], [[words] for words in lists])):
-        with open(os.path.join(folder, name), 'w', encoding='utf-8') as file:
-            file.write(''.join('\t'.join(line) + '\n' for line in [header] + lines))
+
+def readings_of(config, found, lists):
+    """The rows of a case: engines that agree share one."""
+    shared = {}
+    for name, one in found.items():
+        error = ' '.join(one.get('error', '').split())[:100].rstrip()
+        row = {'error': error, 'refusal': refusal_of(error, config)} if error else {
+            kind: value and [lists.name(value[0]), rounded(value[1])] for kind, value in one['layers'].items()}
+        shared.setdefault(json.dumps(row), []).append(name)
+    return [dict(json.loads(row), engines=names) for row, names in shared.items()]
+
+
+def releases_of(found):
+    """{engine: which packages computed its readings, or that they were recorded}."""
+    with open(os.path.join(ROOT, 'tests', 'world.json')) as file:
+        pinned = json.load(file)['engines']
+    names = dict.fromkeys(name for one in found.values() for name in one)
+    return {name: {'packages': pinned[name]} if name in pinned else {'recorded': 'tests/engines/sources.tsv'}
+            for name in names}
+
+
+def write_found(found, path=SET):
+    """The inverse of read_found."""
+    lists, cases = Lists(), []
+    for one in read_cases():
+        known = found.get(one['name'], {})
+        meant = [name for name in REFERENCES if 'layers' in known.get(name, {})]
+        most = {name: value['max_len'] for name, value in known.items() if value.get('max_len')}
+        cases.append(dict(one, meant=meant[0] if meant else None, readings=readings_of(one['config'], known, lists), max_len_of=most))
+    parts = dict(whole_set(), releases=releases_of(found), frequencies=dict(sorted(lists.used.items())), cases=cases)
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write('{\n' + ',\n'.join(' %s: %s' % (json.dumps(key), laid_out(value)) for key, value in parts.items()))
+        file.write('\n}\n')
+
+
+def laid_out(value):
+    """JSON with a line for each part of a list or an object."""
+    if isinstance(value, dict):
+        rows = ['%s: %s' % (json.dumps(key), json.dumps(one)) for key, one in value.items()]
+        return '{\n' + ',\n'.join('  ' + row for row in rows) + '\n }'
+    if isinstance(value, list):
+        return '[\n' + ',\n'.join('  ' + json.dumps(one) for one in value) + '\n ]'
+    return json.dumps(value)
 
 
 def without_still(frequencies):

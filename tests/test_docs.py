@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 
+from engine_cases import read_cases
 from common import (FIELDS, ROOT, at_terminal, check, good, help_all, in_work, lacks, main, read, run, screen, skip, table,
                     takes_long, write)
 
@@ -323,8 +324,7 @@ def number(word):
 
 def engine_cases():
     """How many configs of engines there are in tests, and how many an engine accepts and reads otherwise."""
-    with open(os.path.join(ROOT, 'tests', 'engines', 'cases.json'), encoding='utf-8') as file:
-        cases, otherwise = json.load(file), 0
+    cases, otherwise = read_cases(), 0
     for case in cases:
         config = write(in_work('case.json'), json.dumps(case['config']))
         rows = table(run('--engines', '--rope-config', config, '-n', case['length']).out)[2]
@@ -359,7 +359,7 @@ def counts():
     yield 'distance maps', r'and (\w+) distance maps', [len(maps)]
     yield 'engines of a check', r'`# engines (\d+)`', [len(engines)]
     yield 'engines of the class', r'(?i)(\w+) programs (?:that )?read it', [len(engines)]
-    yield 'configs', r'Take (\d+) configs \(`tests/engines`\)\. With (\d+) of\s+them', list(engine_cases())
+    yield 'configs', r'Take (\d+) configs \(`tests/conformance`\)\. With (\d+) of\s+them', list(engine_cases())
     yield 'chapters of the page', r'in (\w+) chapters', [len(re.findall(r'^        id:', story, re.M))]
     yield 'lines of a method', r'(\w+) lines of C \|', [len(added)]
     yield 'lines of a method, in short', r'adds one in (\w+) lines', [len(added)]

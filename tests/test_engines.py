@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""--engines and --reading: tests/engines has how engines read configs, most of it computed by their own code. What no
+"""--engines and --reading: tests/conformance has how engines read configs, most of it computed by their own code. What no
 case of theirs has is in tests/readings/engines.json (test_readings.py). Besides: readings in force, blocks that
 most engines read alike, hostile configs."""
 
@@ -13,8 +13,9 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 
-from engine_cases import differences, read_cases, read_found, says, told, write_found
+from engine_cases import SET, differences, read_cases, read_found, refusal_of, says, told, write_found
 from common import (ROOT, SHARED, at_terminal, case, check, close, config, export, exports, good, in_work, lacks, main,
                     one_line, perplexity, random_ids, random_weights, read, run, screen, skip, table, takes_long, tiny_model,
                     write, write_model, write_tokenizer)
@@ -116,31 +117,98 @@ def test_difference_is_noticed():
 
 def test_tables_are_written():
     """What `python3 tests/world engines --write` writes of readings that have not changed is the same."""
-    place = in_work('tables')
-    os.makedirs(place, exist_ok=True)
-    write_found(read_found(), place)
-    for name in 'readings.tsv', 'frequencies.tsv':
-        check(read(os.path.join(place, name)) == read(os.path.join(ROOT, 'tests', 'engines', name)), name)
+    write_found(read_found(), in_work('cases.json'))
+    check(read(in_work('cases.json')) == read(SET), 'the same bytes')
 
 
 def test_tables_are_written_again():
-    """Numbers that a new run rounds otherwise, and the order of its sets, change neither table."""
-    noise, place = random.Random(1), in_work('tables again')
-    os.makedirs(place, exist_ok=True)
-    found = read_found()
+    """Numbers that a new run rounds otherwise, and the order of its sets, change nothing."""
+    noise, found = random.Random(1), read_found()
     for one in (one for case in found.values() for one in case.values()):
         for kind, value in one.get('layers', {}).items():
             if value is not None:
                 one['layers'][kind] = [[x * (1 + 2e-6 * noise.uniform(-1, 1)) for x in value[0]], value[1]]
-    write_found(found, place)
-    for name in 'readings.tsv', 'frequencies.tsv':
-        check(read(os.path.join(place, name)) == read(os.path.join(ROOT, 'tests', 'engines', name)), name)
+    write_found(found, in_work('cases.json'))
+    check(read(in_work('cases.json')) == read(SET), 'the same bytes')
     recipe = write(in_work('sets.py'), 'import json; print(json.dumps({"engine": "", "cases": {"set": list(set("abcdef"))}}))')
     ask = 'import sys; sys.path += %r; import engines; print(engines.computed(sys.executable, "hf5", [], [], %r))' % (
         [os.path.join(ROOT, 'tests', 'world'), os.path.join(ROOT, 'tests')], recipe)
     orders = {subprocess.run([sys.executable, '-c', ask], env=dict(os.environ, PYTHONHASHSEED=str(seed)), check=True,
                              stdout=subprocess.PIPE).stdout for seed in (1, 2)}
     check(len(orders) == 1, "a recipe's sets have one order", orders)
+
+
+def test_conformance():
+    """The runner of the conformance set, with readers that are right, all but right, and wrong in one way each."""
+    folder = os.path.dirname(SET)
+    with open(SET, encoding='utf-8') as file:
+        whole = json.load(file)
+    reader = """
+        import json
+        whole = json.load(open(%r, encoding='utf-8'))
+
+        def found(config, length, layers, as_engine):
+            case = next(one for one in whole['cases'] if (one['config'], one['length']) == (config, length))
+            row = next(row for row in case['readings'] if (as_engine or case['meant'] or 'hf5@5.24') in row['engines'])
+            if 'error' in row:
+                raise KeyError(row['error'])
+            return row[layers] and [whole['frequencies'][row[layers][0]], row[layers][1], case['max_len_of'].get(as_engine)]
+
+        def right(config, length, layers):
+            return found(config, length, layers, None)
+
+        def as_vllm(config, length, layers):
+            return found(config, length, layers, 'vllm@0.33')
+
+        def fast(config, length, layers):
+            out = right(config, length, layers)
+            return out and [[1.001 * f for f in out[0]], *out[1:]]
+
+        def warm(config, length, layers):
+            out = right(config, length, layers)
+            return out and [out[0], 1.001 * out[1], None]
+
+        def short(config, length, layers):
+            out = right(config, length, layers)
+            return out and [out[0][:-1], out[1], None]
+
+        def long(config, length, layers):
+            out = as_vllm(config, length, layers)
+            return out and [*out[:2], (out[2] or 0) + 1]
+
+        def refuses(config):
+            raise ValueError('no')
+
+        def takes(config, length, layers):
+            try:
+                return right(config, length, layers)
+            except KeyError:
+                return [1.0], 1.0, None
+        """ % SET
+    path = write(in_work('reader.py'), textwrap.dedent(reader))
+
+    def held(name, *options):
+        done = subprocess.run([sys.executable, os.path.join(folder, 'run.py'), path + ':' + name, *options],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+        return done.returncode, done.stdout.splitlines() or done.stderr.splitlines()
+    for name, options, words in (
+            ('right', (), None), ('as_vllm', ('--as', 'vllm@0.33'), None), ('fast', (), 'pair 0 turns by'),
+            ('warm', (), 'attention_factor'), ('short', (), 'pairs turn, expected'), ('refuses', (), 'ValueError: no, expected'),
+            ('long', ('--as', 'vllm@0.33'), 'longest text'), ('takes', (), 'taken, expected'), ('as_vllm', (), 'attention_factor')):
+        status, lines = held(name, *options)
+        check(status == (1 if words else 0) and (not words or any(words in line for line in lines)), 'the runner: ' + name,
+              (status, lines[-3:]))
+    n = sum('longrope' in one['name'] for one in whole['cases'])
+    check(held('right', 'longrope')[1] == ['%d of %d readings alike' % (n, n)] and n, 'the cases of a word', n)
+    status, lines = held('right', '--as', 'vllm@9')
+    check(status == 1 and 'there is no vllm@9 (expected one of hf5@5.24' in lines[0], 'an engine that is not there', lines)
+    named = {row['refusal'] for one in whole['cases'] for row in one['readings'] if 'error' in row}
+    check(named <= set(whole['refusals']), 'kinds of refusals are explained', named)
+    for error, config, kind in (('KeyError: factor', {}, 'missing_key'), ("KeyError: 'su'", {'type': 'su'}, 'unknown_rope_type'),
+                                ("ValueError: 'laguna'", {'model_type': 'laguna'}, 'unknown_model'),
+                                ("TypeError: 'int' object is not iterable", {}, 'wrong_type'),
+                                ('AssertionError: Unknown architecture', {}, 'unknown_model')):
+        check(refusal_of(error, config) == kind, 'the kind of ' + error, refusal_of(error, config))
 
 
 def test_notes():

@@ -3,8 +3,8 @@ max_len, and what is refused. tests/world.json has the releases, by the names th
 
     python3 tests/world engines=hf5,mlx-lm          of these alone; engines: of all
     WORLD=newest python3 tests/world engines        newest packages; differences are printed: how a stale row is found
-    python3 tests/world engines --write             writes the tables of tests/engines, and the day of each run in
-                                                    src/engines/releases.c
+    python3 tests/world engines --write             writes the readings of tests/conformance, and the day of each
+                                                    run in src/engines/releases.c
     python3 tests/world engines=mlx-lm --planted    a rule of each engine is changed, which must make a difference
 """
 
