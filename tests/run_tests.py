@@ -9,7 +9,8 @@ counts cases: a test function, or a row of a table.
 As many files run side by side as there are processors, up to four, the longest first by tests/times.json. A test file
 prints a line for each failure, with the line of the check, writes the calls that led there into build/failed, and ends
 with a line of counts itself. What needs ../shared is skipped, with a word, where that is absent. What took longest is
-printed, in seconds of a processor, and what all took beside BUDGET; tests/README.md says what to do past it.
+printed, in seconds of a processor, and what all took beside BUDGET; tests/README.md says what to do past it. What failed
+is printed again before the last line, since a log is read from its end.
 """
 
 import concurrent.futures
@@ -58,7 +59,8 @@ def limited():
 
 
 def run_file(name):
-    """What one test file counted, [passed, failed, skipped], and its tests' seconds. A crash is one failure more."""
+    """What one test file counted, [passed, failed, skipped], its tests' seconds, and what it printed of failures. A crash
+    is one failure more."""
     with tempfile.NamedTemporaryFile('r') as times:
         environment = dict(os.environ, TIMES=times.name, PYTHONPYCACHEPREFIX=os.path.join(ROOT, 'build', 'pyc'))
         environment.pop('PYTHONDONTWRITEBYTECODE', None)  # or each start compiles the exporter
@@ -81,7 +83,7 @@ def run_file(name):
         told.append('FAIL %s did not end as it should: status %s' % (name, status))
     print(''.join('    %s\n' % line for line in told) + '%-24s %s (%.1f s)' % (name, in_words(counts),
                                                                            sum(seconds.values())), flush=True)
-    return counts, seconds
+    return counts, seconds, ['%s: %s' % (name, line) for line in told] if counts[1] else []
 
 
 def in_words(counts):
@@ -147,8 +149,8 @@ def main(words):
         found = list(pool.map(run_file, names))
     finally:
         pool.shutdown(cancel_futures=True)  # an interrupted run begins no other file
-    totals = [sum(column) for column in zip(*(counts for counts, _ in found))] or [0, 1, 0]
-    seconds = {name: taken for name, (_, taken) in zip(names, found)}
+    totals = [sum(column) for column in zip(*(counts for counts, _, _ in found))] or [0, 1, 0]
+    seconds = {name: taken for name, (_, taken, _) in zip(names, found)}
     tell_longest(seconds)
     if '--times' in words:
         write_down(seconds, kind)
@@ -157,6 +159,8 @@ def main(words):
     past = kind == 'short' and not named and spent > BUDGET * slower
     print('%.0f seconds of a processor%s' % (spent, ', past the %.0f that make test is meant to take '
                                              '(tests/README.md)' % (BUDGET * slower) if past else ''))
+    for _, _, failures in found:
+        print(''.join(line + '\n' for line in failures[:20]), end='')
     print(in_words(totals))
     return 1 if totals[1] else 0
 
