@@ -104,7 +104,7 @@ all: run core llama
 # As a makefile that is included, build/tables comes before make looks at any file.
 TABLE_MAKERS = $(patsubst %,tools/generate/%.py,family_table key_table prose)
 TABLE_DATA = export/families.json src/configs/keys.json $(TABLE_MAKERS) book.txt
-TABLES = src/configs/family_words.h src/configs/family_table.h src/configs/key_table.h src/tasks/prose.inc
+TABLES = $(patsubst %,src/configs/made/%.h,family_words family_table key_table) src/tasks/prose.inc
 $(TABLES): build/tables ;
 -include build/tables
 build/tables: $(wildcard $(TABLE_DATA))
@@ -122,8 +122,9 @@ build/run.o: build/commit
 build/run.o: OWN_FLAGS = $(if $(COMMIT),-DCOMMIT='" ($(COMMIT))"')
 
 # What was imported is imported again when these read configs otherwise.
-build/src/job/import.o: $(sort $(wildcard src/configs/*.[ch])) src/job/fields.c
-build/src/job/import.o: OWN_FLAGS = -DREADER='"$(shell cat $(sort $(wildcard src/configs/*.[ch])) src/job/fields.c | cksum)"'
+READERS = $(sort $(wildcard src/configs/*.[ch] src/configs/made/*.h)) src/job/fields.c
+build/src/job/import.o: $(READERS)
+build/src/job/import.o: OWN_FLAGS = -DREADER='"$(shell cat $(READERS) | cksum)"'
 
 # The records of how it was built. What goes by one is built again when that changes.
 changed = $(if $(subst x$(1)x,,x$(2)x),FORCE)

@@ -84,7 +84,7 @@ def test_table():
     folder = copy_with(lambda rows: None)
     check(generator(folder, '--check').returncode == 1, 'a table that is missing is told')
     check(generator(folder).returncode == 0 == generator(folder, '--check').returncode, 'and made')
-    with open(os.path.join(folder, 'src/configs/family_table.h'), 'a') as file:
+    with open(os.path.join(folder, 'src/configs/made/family_table.h'), 'a') as file:
         file.write('// by hand\n')
     check(generator(folder, '--check').returncode == 1, 'one that was changed is told')
 
@@ -92,7 +92,7 @@ def test_table():
 def test_bits():
     """No two words of a kind are one bit, and the last one has the highest of a FamilyWords: code that keeps words in a
     narrower integer loses it. A word more than there are bits is named."""
-    with open(os.path.join(ROOT, 'src', 'configs', 'family_words.h')) as file:
+    with open(os.path.join(ROOT, 'src', 'configs', 'made', 'family_words.h')) as file:
         text = file.read()
     for kind in 'FAMILY', 'FEATURE', 'DOES':
         bits = [int(bit) for bit in re.findall(r'^#define %s_[A-Z_0-9]+ \(\(FamilyWords\)1 << (\d+)\)' % kind, text, re.M)]

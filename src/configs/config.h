@@ -5,7 +5,7 @@
 //   card.c     what people paste, made an object of JSON, and a part of a config made a whole one
 //   json.c     that as a table: each member with its value, its line, and whether it was asked for
 //   family.c   which family its model is of, and which layers are of which kind
-//   keys.c     what a key is, by the rows of key_table.h: its place, type, range, who reads it
+//   keys.c     what a key is, by the rows of keys.json: its place, type, range, who reads it
 //   types.c    what a rope_type is: a row each (types.h)
 //   layers.c   what differs by layer, and what the block of a kind of layers must not be
 //   blocks.c   where settings are: in the text model inside, in a block for each kind of layers

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "../base/names.h"
-#include "family_table.h"
+#include "made/family_table.h"
 
 enum {
     N_FAMILIES = sizeof families / sizeof *families,
@@ -204,9 +204,10 @@ bool family_reads(const RopeFamily *family, const char *key) {
 }
 
 const FamilyEngine *family_engine(const RopeFamily *family, const char *engine) {
-    const FamilyEngine *e = family->engines;
-    while (e && e->name && strcmp(e->name, engine) != 0) e++;
-    return e && e->name ? e : NULL;
+    static const FamilyEngine as_ever = {.since = 0};
+    for (const FamilyEngine *e = family->engines; e && e->name; e++)
+        if (strcmp(e->name, engine) == 0) return e;
+    return has_word(family->seen, engine) ? &as_ever : NULL;
 }
 
 const char *family_wrapper_architecture(const Json *config) {

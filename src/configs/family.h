@@ -3,8 +3,8 @@
 #pragma once
 
 #include "../base/util.h"
-#include "family_words.h"
 #include "json.h"
+#include "made/family_words.h"
 
 // Kinds of layers: full ones see all positions, sliding ones the last W. Others (linear attention)
 // have no RoPE.
@@ -14,7 +14,7 @@ extern const char *const kind_keys[N_KINDS];   // "full_attention", "sliding_att
 
 enum { MOST_LAYERS = 1024 };
 
-// What is known of an engine with a family. One without such a row was not looked at.
+// What an engine does otherwise with a family than with others.
 typedef struct {
     const char *name;         // of the engine
     double since;             // the first release that was looked at (4.57); 0: all
@@ -88,7 +88,8 @@ typedef struct {
     const char *sliding_block;      // likewise of the sliding ones
     FamilyWords flags;              // FAMILY_...
     FamilyWords always, sign, may;  // FEATURE_...: it has all of `always`, and one of `sign` if any
-    const FamilyEngine *engines;  // those that were looked at, up to one without a name; NULL: none
+    const char *seen;               // engines that were looked at, by name; NULL: none
+    const FamilyEngine *engines;    // those that differ, up to one without a name; NULL: none
 } RopeFamily;
 
 // Models of pictures and text, whose text model has a config of its own inside.

@@ -11,7 +11,7 @@
 #include "../base/names.h"
 #include "../rope_settings.h"
 #include "json.h"
-#include "key_table.h"
+#include "made/key_table.h"
 
 bool config_has_type_blocks(const RopeFamily *family, const Json *parameters) {
     bool found = false;

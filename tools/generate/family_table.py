@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes src/configs/family_table.h, the families of models and how engines read them, from the rows of
+"""Writes src/configs/made/family_table.h, the families of models and how engines read them, from the rows of
 export/families.json. The lists of docs/checkpoints.md are made, too:
 
     python3 tools/generate/family_table.py [--check]     --check writes nothing, and fails where a file would change
 
 What C asks of a family, of a model and of an engine is a word with a bit of its own. The words are below, each with
-what it means, and become src/configs/family_words.h: nobody numbers them.
+what it means, and become src/configs/made/family_words.h: nobody numbers them.
 """
 import json
 import os
@@ -17,9 +17,9 @@ from written import COLUMNS, ROOT, bits, keep, laid_out, literal, number, quoted
 sys.path.insert(0, ROOT)
 from export.families import FAMILIES, WRAPPERS, gguf_of  # noqa: E402
 
-HEADER = os.path.join('src', 'configs', 'family_table.h')
+HEADER = os.path.join('src', 'configs', 'made', 'family_table.h')
 LISTS = os.path.join('docs', 'checkpoints.md')
-WORD_HEADER = os.path.join('src', 'configs', 'family_words.h')
+WORD_HEADER = os.path.join('src', 'configs', 'made', 'family_words.h')
 WORD_BITS = 64  # of a FamilyWords
 FIRST = ('// Made by tools/generate/family_table.py from export/families.json, not by hand.\n'
          '// family.c includes it after family.h.\n')
@@ -152,9 +152,7 @@ def engine_text(family, name, since):
         if word not in DOES_WORDS:
             raise ValueError('families.json: %s.engines.%s.does: there is no %s (expected one of %s)' % (
                 family.model_type, name, word, ', '.join(DOES_WORDS)))
-    members = ['.name = ' + quoted(name)]
-    if since:
-        members.append('.since = ' + number(float(since)))
+    members = ['.since = ' + number(float(since))] if since else []
     for word in ('theta', 'known', 'one_block_before'):
         if word in facts:
             members.append('.%s = %s' % (word, number(float(facts[word]))))
@@ -163,16 +161,17 @@ def engine_text(family, name, since):
             members.append('.%s = %s' % (word, quoted(facts[word])))
     if facts.get('does'):
         members.append('.does = ' + bits('DOES_', facts['does']))
-    return laid_out('    {', members, '},')
+    return laid_out('    {', ['.name = ' + quoted(name), *members], '},') if members else ''
 
 
 def of_engines(family):
+    """The rows of engines with which something differs; '': there is none."""
     seen = dict(each.partition('@')[::2] for each in family.seen)
     if set(family.engines) - set(seen):
         raise ValueError('families.json: %s.engines: %s is not among those seen' % (
             family.model_type, ', '.join(set(family.engines) - set(seen))))
     rows = ''.join(engine_text(family, name, since) for name, since in seen.items())
-    return 'static const FamilyEngine engines_of_%s[] = {\n%s    {0},\n};\n' % (family.model_type, rows)
+    return 'static const FamilyEngine engines_of_%s[] = {\n%s    {0},\n};\n' % (family.model_type, rows) if rows else ''
 
 
 def family_text(family):
@@ -232,6 +231,8 @@ def family_text(family):
         if words:
             members.append('.%s = %s' % (name, bits(prefix, words)))
     if family.seen:
+        members.append('.seen = ' + quoted(' '.join(each.partition('@')[0] for each in family.seen)))
+    if of_engines(family):
         members.append('.engines = engines_of_%s' % family.model_type)
     return laid_out('    {', members, '},')
 
@@ -244,7 +245,7 @@ def table():
         quoted(name), quoted(architecture), quoted(text) if text else 'NULL', 'true' if is_flat else 'false')
         for name, (architecture, text, is_flat) in inside.items())
     return (FIRST + '#pragma once\n\n'
-            + '\n'.join(of_engines(family) for family in families if family.seen)
+            + '\n'.join(filter(None, map(of_engines, families)))
             + '\nstatic const RopeFamily families[] = {\n' + ''.join(family_text(family) for family in families)
             + '};\n\n// Models of pictures and text; inside is NULL where it may be one of several families.\n'
             + 'static const FamilyWrapper wrappers[] = {\n' + wrappers + '};\n')

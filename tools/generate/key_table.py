@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes src/configs/key_table.h, the keys of RoPE in a config, from the rows of src/configs/keys.json, which says what
-their words mean:
+"""Writes src/configs/made/key_table.h, the keys of RoPE in a config, from the rows of src/configs/keys.json, which says
+what their words mean:
 
     python3 tools/generate/key_table.py [--check]     --check writes nothing, and fails where the header would change
 """
@@ -11,7 +11,7 @@ from typing import Any, Dict, NamedTuple, Tuple
 
 from written import ROOT, bits, keep, laid_out, literal, number, quoted
 
-HEADER = os.path.join('src', 'configs', 'key_table.h')
+HEADER = os.path.join('src', 'configs', 'made', 'key_table.h')
 ROWS = os.path.join(ROOT, 'src', 'configs', 'keys.json')
 LIMIT = 1e12  # of numbers
 PLACES, TYPES = ('top', 'block', 'chunks'), ('any', 'number', 'whole', 'flag', 'text', 'list', 'object')

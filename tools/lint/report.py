@@ -22,7 +22,7 @@ import tarfile
 
 from arrows import CORE, place_of
 from c_source import ROOT, code_of, functions, tokens, without_comments
-from house import GENERATED, is_closed
+from house import is_closed, is_generated
 from scope import circles, shared_names, uses
 from storey import hooks_of
 
@@ -60,7 +60,7 @@ def present():
 # ---- measures ----
 
 def is_own_c(path):
-    return path.endswith(('.c', '.h')) and not path.startswith(('tests/', 'page/')) and path not in GENERATED
+    return path.endswith(('.c', '.h')) and not path.startswith(('tests/', 'page/')) and not is_generated(path)
 
 
 def tokens_of(text):

@@ -3,82 +3,47 @@
 #pragma once
 
 static const FamilyEngine engines_of_llama[] = {
-    {.name = "hf5"},
-    {.name = "hf4"},
-    {.name = "vllm"},
     {.name = "sglang", .does = DOES_SHARE_BESIDE},
-    {.name = "llama.cpp"},
-    {.name = "ik_llama.cpp"},
-    {.name = "mlx-lm"},
-    {.name = "exllamav3"},
-    {.name = "exllamav2"},
     {0},
 };
 
 static const FamilyEngine engines_of_mistral[] = {
-    {.name = "hf5"},
-    {.name = "hf4"},
-    {.name = "vllm"},
     {.name = "sglang", .does = DOES_SHARE_BESIDE},
-    {.name = "llama.cpp"},
-    {.name = "ik_llama.cpp"},
-    {.name = "mlx-lm"},
-    {.name = "exllamav3"},
-    {.name = "exllamav2"},
     {0},
 };
 
 static const FamilyEngine engines_of_qwen2[] = {
-    {.name = "hf5"},
-    {.name = "hf4"},
     {.name = "vllm", .does = DOES_TAKES_CHUNKS},
     {.name = "sglang", .does = DOES_TAKES_CHUNKS},
     {.name = "llama.cpp", .does = DOES_YARN_BY_TYPE},
     {.name = "ik_llama.cpp", .does = DOES_YARN_BY_TYPE},
     {.name = "mlx-lm", .theta = 1000000},
-    {.name = "exllamav3"},
-    {.name = "exllamav2"},
     {0},
 };
 
 static const FamilyEngine engines_of_qwen3[] = {
-    {.name = "hf5"},
-    {.name = "hf4"},
     {.name = "vllm", .does = DOES_TAKES_CHUNKS},
     {.name = "sglang", .does = DOES_TAKES_CHUNKS},
-    {.name = "llama.cpp"},
-    {.name = "ik_llama.cpp"},
     {.name = "mlx-lm", .does = DOES_TAKES_PARAMETERS},
-    {.name = "exllamav3"},
-    {.name = "exllamav2"},
     {0},
 };
 
 static const FamilyEngine engines_of_phi3[] = {
-    {.name = "hf5"},
     {.name = "hf4", .does = DOES_THREE_KEYS},
-    {.name = "vllm"},
     {.name = "sglang", .does = DOES_SHARE_BESIDE},
-    {.name = "llama.cpp"},
     {.name = "mlx-lm", .does = DOES_NEEDS_LONG_LIST},
-    {.name = "exllamav3"},
-    {.name = "exllamav2"},
     {0},
 };
 
 static const FamilyEngine engines_of_smollm3[] = {
-    {.name = "hf5"},
-    {.name = "hf4"},
     {.name = "vllm", .since = 0.24, .does = DOES_CLASS_BELOW},
     {.name = "sglang", .does = DOES_CLASS_BELOW},
     {.name = "llama.cpp", .does = DOES_LLAMA3_UNSEEN},
     {.name = "mlx-lm", .theta = 10000},
-    {.name = "exllamav3"},
     {0},
 };
 
 static const FamilyEngine engines_of_gemma3_text[] = {
-    {.name = "hf5"},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.24, .does = DOES_KEEPS_LENGTH},
     {.name = "sglang", .does = DOES_FULL_PLAIN | DOES_TAKES_TEXT_CONFIG},
@@ -91,10 +56,8 @@ static const FamilyEngine engines_of_gemma3_text[] = {
 };
 
 static const FamilyEngine engines_of_olmo2[] = {
-    {.name = "hf5"},
     {.name = "hf4", .since = 4.57, .does = DOES_TWO_KEYS},
     {.name = "vllm", .since = 0.24},
-    {.name = "sglang"},
     {.name = "llama.cpp", .since = 2026.08},
     {.name = "ik_llama.cpp", .refuses = "the file's architecture is not known"},
     {.name = "mlx-lm", .since = 0.32},
@@ -116,51 +79,41 @@ static const FamilyEngine engines_of_olmo3[] = {
 };
 
 static const FamilyEngine engines_of_ministral3[] = {
-    {.name = "hf5"},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.24},
     {.name = "sglang", .does = DOES_SHIFTED | DOES_SHARE_BESIDE},
     {.name = "llama.cpp", .since = 2026.08, .does = DOES_YARN_TOLD},
     {.name = "ik_llama.cpp", .does = DOES_YARN_TOLD | DOES_MULTIPLIES_AGAIN},
     {.name = "mlx-lm", .since = 0.32},
-    {.name = "exllamav3"},
     {0},
 };
 
 static const FamilyEngine engines_of_exaone4[] = {
-    {.name = "hf5"},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.24},
     {.name = "sglang", .theta = 1000000, .does = DOES_THETA_FIXED},
     {.name = "llama.cpp", .since = 2026.08},
     {.name = "ik_llama.cpp", .refuses = "the file's architecture is not known"},
     {.name = "mlx-lm", .since = 0.32, .does = DOES_NEEDS_THETA},
-    {.name = "exllamav3"},
     {0},
 };
 
 static const FamilyEngine engines_of_mixtral[] = {
-    {.name = "hf5"},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.24},
     {.name = "sglang", .block = "rope_scaling is not read"},
     {.name = "llama.cpp", .since = 2026.08},
-    {.name = "ik_llama.cpp"},
     {.name = "mlx-lm", .since = 0.32, .block = "rope_scaling is not read"},
-    {.name = "exllamav3"},
     {0},
 };
 
 static const FamilyEngine engines_of_qwen3_moe[] = {
-    {.name = "hf5"},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.24, .does = DOES_TAKES_CHUNKS},
     {.name = "sglang", .does = DOES_TAKES_CHUNKS},
     {.name = "llama.cpp", .since = 2026.08},
-    {.name = "ik_llama.cpp"},
     {.name = "mlx-lm", .since = 0.32, .block = "rope_scaling is not read",
         .does = DOES_NEEDS_THETA},
-    {.name = "exllamav3"},
     {0},
 };
 
@@ -168,11 +121,9 @@ static const FamilyEngine engines_of_gpt_oss[] = {
     {.name = "hf5", .does = DOES_TELLS_BLOCK},
     {.name = "hf4", .since = 4.57, .does = DOES_NULL_BLOCK_UNSEEN},
     {.name = "vllm", .since = 0.24, .does = DOES_FOUR_KEYS},
-    {.name = "sglang"},
     {.name = "llama.cpp", .since = 2026.08, .does = DOES_NULL_BLOCK_UNSEEN},
     {.name = "ik_llama.cpp", .does = DOES_NULL_BLOCK_UNSEEN},
     {.name = "mlx-lm", .since = 0.32},
-    {.name = "exllamav3"},
     {0},
 };
 
@@ -181,11 +132,9 @@ static const FamilyEngine engines_of_minimax_m2[] = {
     {.name = "hf4", .since = 4.57,
         .refuses = "ValueError: the model_type minimax_m2 is not recognized"},
     {.name = "vllm", .since = 0.24},
-    {.name = "sglang"},
     {.name = "llama.cpp", .since = 2026.09},
     {.name = "mlx-lm", .since = 0.32, .block = "rope_scaling is not read",
         .does = DOES_NEEDS_THETA},
-    {.name = "exllamav3"},
     {0},
 };
 
@@ -208,30 +157,23 @@ static const FamilyEngine engines_of_laguna[] = {
     {.name = "sglang", .since = 0.0523, .does = DOES_READS_FACTOR | DOES_FLAT_BY_KIND},
     {.name = "llama.cpp", .since = 2026.08},
     {.name = "mlx-lm", .since = 0.32},
-    {.name = "exllamav3"},
     {0},
 };
 
 static const FamilyEngine engines_of_glm4[] = {
-    {.name = "hf5"},
-    {.name = "hf4"},
     {.name = "vllm", .since = 0.24},
     {.name = "sglang", .does = DOES_SHARE_INSIDE},
     {.name = "llama.cpp", .since = 2026.09, .does = DOES_SHARE_INSIDE},
     {.name = "mlx-lm", .since = 0.32, .block = "rope_scaling is not read",
         .does = DOES_NEEDS_THETA},
-    {.name = "exllamav3"},
     {0},
 };
 
 static const FamilyEngine engines_of_cohere2[] = {
-    {.name = "hf5"},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.24},
-    {.name = "sglang"},
     {.name = "llama.cpp", .since = 2026.08, .block = "the block is not converted"},
     {.name = "mlx-lm", .since = 0.32, .theta = 50000, .block = "rope_scaling is not read"},
-    {.name = "exllamav3"},
     {0},
 };
 
@@ -239,13 +181,11 @@ static const FamilyEngine engines_of_qwen3_5_text[] = {
     {.name = "hf5", .since = 5.05, .before = "ValueError: the model_type is not known"},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.24, .does = DOES_TELLS_POSITIONS},
-    {.name = "sglang"},
     {.name = "llama.cpp", .since = 2026.09, .does = DOES_SHARE_INSIDE},
     {.name = "ik_llama.cpp", .does = DOES_SHARE_INSIDE},
     {.name = "mlx-lm", .since = 0.32, .theta = 100000, .does = DOES_SHARE_INSIDE},
     {.name = "exllamav3", .theta = 10000000, .does = DOES_SHARE_OUTSIDE},
     {.name = "mlx-vlm", .does = DOES_SHARE_INSIDE},
-    {.name = "lightllm"},
     {0},
 };
 
@@ -253,7 +193,6 @@ static const FamilyEngine engines_of_qwen3_5_moe_text[] = {
     {.name = "hf5", .since = 5.05, .before = "ValueError: the model_type is not known"},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.24, .does = DOES_TELLS_POSITIONS},
-    {.name = "sglang"},
     {.name = "llama.cpp", .since = 2026.09, .does = DOES_SHARE_INSIDE},
     {.name = "ik_llama.cpp", .does = DOES_SHARE_INSIDE},
     {.name = "mlx-lm", .since = 0.32, .theta = 100000, .does = DOES_SHARE_INSIDE},
@@ -263,39 +202,44 @@ static const FamilyEngine engines_of_qwen3_5_moe_text[] = {
 };
 
 static const FamilyEngine engines_of_qwen2_vl_text[] = {
-    {.name = "hf5"},
     {.name = "vllm", .since = 0.24},
-    {.name = "sglang"},
     {0},
 };
 
 static const RopeFamily families[] = {
     {"llama", "LlamaForCausalLM", .max_positions = 2048, .hidden = 4096, .heads = 32,
         .theta = 10000, .flags = FAMILY_RUNS | FAMILY_SEEN_FIRST | FAMILY_GGUF_DIVISORS,
+        .seen = "hf5 hf4 vllm sglang llama.cpp ik_llama.cpp mlx-lm exllamav3 exllamav2",
         .engines = engines_of_llama},
     {"mistral", "MistralForCausalLM", .max_positions = 131072, .hidden = 4096, .heads = 32,
         .theta = 10000, .slides = SLIDES_ALL, .alike_window = 4096, .layer_keys = "layer_types",
         .flags = FAMILY_RUNS | FAMILY_SEEN_FIRST | FAMILY_GGUF_DIVISORS, .sign = FEATURE_WINDOW,
+        .seen = "hf5 hf4 vllm sglang llama.cpp ik_llama.cpp mlx-lm exllamav3 exllamav2",
         .engines = engines_of_mistral},
     {"qwen2", "Qwen2ForCausalLM", .max_positions = 32768, .hidden = 4096, .heads = 32,
         .theta = 10000, .slides = SLIDES_SOME_BY_FLAG, .alike_window = 4096,
         .max_window_layers = 28, .layer_keys = "layer_types",
         .flags = FAMILY_RUNS | FAMILY_SEEN_FIRST, .always = FEATURE_QKV_BIAS, .may = FEATURE_WINDOW,
+        .seen = "hf5 hf4 vllm sglang llama.cpp ik_llama.cpp mlx-lm exllamav3 exllamav2",
         .engines = engines_of_qwen2},
     {"qwen3", "Qwen3ForCausalLM", .max_positions = 32768, .hidden = 4096, .heads = 32,
         .head_dim = 128, .theta = 10000, .slides = SLIDES_SOME_BY_FLAG, .alike_window = 4096,
         .max_window_layers = 28, .layer_keys = "layer_types",
         .flags = FAMILY_RUNS | FAMILY_SEEN_FIRST, .always = FEATURE_HEAD_NORMS,
-        .may = FEATURE_WINDOW, .engines = engines_of_qwen3},
+        .may = FEATURE_WINDOW,
+        .seen = "hf5 hf4 vllm sglang llama.cpp ik_llama.cpp mlx-lm exllamav3 exllamav2",
+        .engines = engines_of_qwen3},
     {"phi3", "Phi3ForCausalLM", .max_positions = 4096, .original = 4096, .hidden = 3072,
         .heads = 32, .theta = 10000, .slides = SLIDES_ALL, .layer_keys = "layer_types",
         .flags = FAMILY_RUNS | FAMILY_SEEN_FIRST | FAMILY_PARTIAL | FAMILY_LONGROPE_ALONE | FAMILY_GGUF_LONGROPE,
         .sign = FEATURE_PARTIAL, .may = FEATURE_WINDOW | FEATURE_PARTIAL,
+        .seen = "hf5 hf4 vllm sglang llama.cpp mlx-lm exllamav3 exllamav2",
         .engines = engines_of_phi3},
     {"smollm3", "SmolLM3ForCausalLM", .max_positions = 32768, .theta = 2000000, .still_each = 4,
         .slides = SLIDES_SOME_BY_FLAG,
         .layer_keys = "layer_types no_rope_layers no_rope_layer_interval", .flags = FAMILY_RUNS,
-        .may = FEATURE_WINDOW, .engines = engines_of_smollm3},
+        .may = FEATURE_WINDOW, .seen = "hf5 hf4 vllm sglang llama.cpp mlx-lm exllamav3",
+        .engines = engines_of_smollm3},
     {"gemma", "GemmaForCausalLM", .max_positions = 8192, .hidden = 3072, .heads = 16,
         .head_dim = 256, .theta = 10000, .flags = FAMILY_RUNS | FAMILY_BOTH_WAYS,
         .always = FEATURE_EMBEDDING_SCALE | FEATURE_GELU},
@@ -305,33 +249,45 @@ static const RopeFamily families[] = {
         .theta_keys = {NULL, "rope_local_base_freq"},
         .flags = FAMILY_RUNS | FAMILY_BOTH_WAYS | FAMILY_HALVES_WINDOW | FAMILY_BY_TYPE,
         .always = FEATURE_EMBEDDING_SCALE | FEATURE_GELU | FEATURE_NORMS_BOTH | FEATURE_HEAD_NORMS,
-        .may = FEATURE_WINDOW, .engines = engines_of_gemma3_text},
+        .may = FEATURE_WINDOW,
+        .seen = "hf5 hf4 vllm sglang llama.cpp ik_llama.cpp mlx-lm exllamav3",
+        .engines = engines_of_gemma3_text},
     {"olmo2", "Olmo2ForCausalLM", .max_positions = 2048, .theta = 10000, .flags = FAMILY_RUNS,
-        .always = FEATURE_NORMS_AFTER | FEATURE_WHOLE_NORMS, .engines = engines_of_olmo2},
+        .always = FEATURE_NORMS_AFTER | FEATURE_WHOLE_NORMS,
+        .seen = "hf5 hf4 vllm sglang llama.cpp ik_llama.cpp mlx-lm exllamav3",
+        .engines = engines_of_olmo2},
     {"olmo3", "Olmo3ForCausalLM", .max_positions = 2048, .theta = 500000, .local_theta = 500000,
         .window = 4096, .period = 4, .layer_keys = "sliding_window_pattern layer_types",
         .flags = FAMILY_RUNS | FAMILY_BY_TYPE, .always = FEATURE_NORMS_AFTER | FEATURE_WHOLE_NORMS,
-        .may = FEATURE_WINDOW, .engines = engines_of_olmo3},
+        .may = FEATURE_WINDOW,
+        .seen = "hf5 hf4 vllm sglang llama.cpp ik_llama.cpp mlx-lm exllamav3",
+        .engines = engines_of_olmo3},
     {"ministral3", "Ministral3ForCausalLM", .max_positions = 262144, .head_dim = 128,
         .theta = 10000, .slides = SLIDES_ALL, .layer_keys = "layer_types",
         .block = "{\"rope_type\": \"yarn\", \"rope_theta\": 1000000.0, \"factor\": 16.0, "
             "\"original_max_position_embeddings\": 16384, \"beta_fast\": 32.0, \"beta_slow\": 1.0, "
             "\"mscale\": 1.0, \"mscale_all_dim\": 1.0, \"llama_4_scaling_beta\": 0.1}",
         .flags = FAMILY_RUNS | FAMILY_NEW | FAMILY_GGUF_DIVISORS | FAMILY_GROWS,
-        .always = FEATURE_TEMPERATURE, .may = FEATURE_WINDOW, .engines = engines_of_ministral3},
+        .always = FEATURE_TEMPERATURE, .may = FEATURE_WINDOW,
+        .seen = "hf5 hf4 vllm sglang llama.cpp ik_llama.cpp mlx-lm exllamav3",
+        .engines = engines_of_ministral3},
     {"exaone4", "Exaone4ForCausalLM", .max_positions = 2048, .theta = 10000, .window = 4096,
         .period = 4, .slides_with = 64, .period_key = "sliding_window_pattern",
         .layer_keys = "sliding_window_pattern layer_types",
         .flags = FAMILY_RUNS | FAMILY_BARE_FULL | FAMILY_GGUF_DIVISORS,
         .always = FEATURE_NORMS_AFTER | FEATURE_HEAD_NORMS, .may = FEATURE_WINDOW,
+        .seen = "hf5 hf4 vllm sglang llama.cpp ik_llama.cpp mlx-lm exllamav3",
         .engines = engines_of_exaone4},
     {"mixtral", "MixtralForCausalLM", .max_positions = 131072, .theta = 1000000,
         .slides = SLIDES_ALL, .layer_keys = "layer_types",
         .flags = FAMILY_RUNS | FAMILY_GGUF_DIVISORS, .always = FEATURE_EXPERTS,
-        .may = FEATURE_WINDOW, .engines = engines_of_mixtral},
+        .may = FEATURE_WINDOW,
+        .seen = "hf5 hf4 vllm sglang llama.cpp ik_llama.cpp mlx-lm exllamav3",
+        .engines = engines_of_mixtral},
     {"qwen3_moe", "Qwen3MoeForCausalLM", .max_positions = 32768, .theta = 10000,
         .slides = SLIDES_ALL_BY_FLAG, .alike_window = 4096, .layer_keys = "layer_types",
         .flags = FAMILY_RUNS, .always = FEATURE_HEAD_NORMS | FEATURE_EXPERTS, .may = FEATURE_WINDOW,
+        .seen = "hf5 hf4 vllm sglang llama.cpp ik_llama.cpp mlx-lm exllamav3",
         .engines = engines_of_qwen3_moe},
     {"gpt_oss", "GptOssForCausalLM", .max_positions = 131072, .head_dim = 64, .theta = 150000,
         .window = 128, .period = 2, .layer_keys = "layer_types",
@@ -339,7 +295,9 @@ static const RopeFamily families[] = {
             "\"beta_fast\": 32.0, \"beta_slow\": 1.0, \"truncate\": false}",
         .flags = FAMILY_RUNS | FAMILY_ONE_FOR_BOTH,
         .always = FEATURE_ROUTER_BIAS | FEATURE_EXPERT_BIAS | FEATURE_CLAMPED | FEATURE_EXPERTS | FEATURE_SINKS,
-        .may = FEATURE_WINDOW, .engines = engines_of_gpt_oss},
+        .may = FEATURE_WINDOW,
+        .seen = "hf5 hf4 vllm sglang llama.cpp ik_llama.cpp mlx-lm exllamav3",
+        .engines = engines_of_gpt_oss},
     {"glm4_moe", "Glm4MoeForCausalLM", .max_positions = 131072, .theta = 10000, .partial = 0.5,
         .flags = FAMILY_RUNS | FAMILY_PARTIAL | FAMILY_SHARE_BESIDE, .always = FEATURE_EXPERTS,
         .may = FEATURE_QKV_BIAS | FEATURE_HEAD_NORMS | FEATURE_PARTIAL},
@@ -347,7 +305,7 @@ static const RopeFamily families[] = {
         .theta = 5000000, .rotary_key = "rotary_dim",
         .flags = FAMILY_RUNS | FAMILY_PARTIAL | FAMILY_SHARE_BESIDE,
         .always = FEATURE_WHOLE_NORMS | FEATURE_EXPERTS, .may = FEATURE_PARTIAL,
-        .engines = engines_of_minimax_m2},
+        .seen = "hf5 hf4 vllm sglang llama.cpp mlx-lm exllamav3", .engines = engines_of_minimax_m2},
     {"flex_olmo", "FlexOlmoForCausalLM", .max_positions = 4096, .theta = 500000,
         .flags = FAMILY_RUNS,
         .always = FEATURE_NORMS_AFTER | FEATURE_WHOLE_NORMS | FEATURE_EXPERTS},
@@ -379,6 +337,7 @@ static const RopeFamily families[] = {
         .flags = FAMILY_RUNS | FAMILY_NEW | FAMILY_FULL_LAST | FAMILY_BOTH_WAYS | FAMILY_HALVES_WINDOW | FAMILY_PARTIAL | FAMILY_BY_TYPE | FAMILY_NO_SCALING,
         .always = FEATURE_EMBEDDING_SCALE | FEATURE_GELU | FEATURE_NORMS_BOTH | FEATURE_HEAD_NORMS,
         .may = FEATURE_WINDOW | FEATURE_EXPERTS | FEATURE_PARTIAL,
+        .seen = "hf5 hf4 vllm sglang llama.cpp mlx-lm exllamav3",
         .engines = engines_of_gemma4_text},
     {"laguna", "LagunaForCausalLM", .max_positions = 131072, .head_dim = 128, .theta = 500000,
         .local_theta = 10000, .window = 512, .period = 1, .layer_keys = "layer_types",
@@ -386,7 +345,7 @@ static const RopeFamily families[] = {
         .sliding_block = "{\"rope_type\": \"default\", \"partial_rotary_factor\": 1.0}",
         .flags = FAMILY_RUNS | FAMILY_NEW | FAMILY_FULL_FIRST | FAMILY_PARTIAL | FAMILY_BY_TYPE | FAMILY_NO_SCALING,
         .always = FEATURE_HEAD_NORMS | FEATURE_EXPERTS, .may = FEATURE_WINDOW | FEATURE_PARTIAL,
-        .engines = engines_of_laguna},
+        .seen = "hf5 hf4 vllm sglang llama.cpp mlx-lm exllamav3", .engines = engines_of_laguna},
     {"mimo_v2_flash", "MiMoV2FlashForCausalLM", .max_positions = 131072, .head_dim = 192,
         .theta = 5000000, .local_theta = 10000, .window = 129, .period = 6,
         .earlier_key = "sliding_window_size", .layer_keys = "swa_rope_theta layer_types",
@@ -413,7 +372,7 @@ static const RopeFamily families[] = {
     {"glm4", "Glm4ForCausalLM", .max_positions = 131072, .head_dim = 128, .theta = 10000,
         .partial = 0.5, .flags = FAMILY_RUNS | FAMILY_PARTIAL | FAMILY_SHARE_BESIDE,
         .always = FEATURE_NORMS_BOTH, .may = FEATURE_QKV_BIAS | FEATURE_PARTIAL,
-        .engines = engines_of_glm4},
+        .seen = "hf5 hf4 vllm sglang llama.cpp mlx-lm exllamav3", .engines = engines_of_glm4},
     {"granite", "GraniteForCausalLM", .max_positions = 2048, .theta = 10000,
         .flags = FAMILY_RUNS | FAMILY_GGUF_LONGROPE | FAMILY_GGUF_DIVISORS,
         .sign = FEATURE_EMBEDDING_SCALE},
@@ -426,7 +385,8 @@ static const RopeFamily families[] = {
         .theta = 10000, .window = 4096, .period = 4, .period_key = "sliding_window_pattern",
         .layer_keys = "sliding_window_pattern layer_types",
         .flags = FAMILY_RUNS | FAMILY_BARE_FULL | FAMILY_NEEDS_WINDOW | FAMILY_WIDTH_BY_HEADS | FAMILY_ONE_FOR_BOTH,
-        .may = FEATURE_WINDOW, .engines = engines_of_cohere2},
+        .may = FEATURE_WINDOW, .seen = "hf5 hf4 vllm sglang llama.cpp mlx-lm exllamav3",
+        .engines = engines_of_cohere2},
     {"apertus", "ApertusForCausalLM", .max_positions = 65536, .theta = 12000000,
         .block = "{\"rope_type\": \"llama3\", \"rope_theta\": 12000000.0, \"factor\": 8.0, "
             "\"original_max_position_embeddings\": 8192, \"low_freq_factor\": 1.0, "
@@ -449,7 +409,9 @@ static const RopeFamily families[] = {
         .period = 4, .partial = 0.25, .period_key = "full_attention_interval",
         .other_words = "linear_attention", .layer_keys = "layer_types",
         .flags = FAMILY_RUNS | FAMILY_NEW | FAMILY_LINEAR | FAMILY_PARTIAL | FAMILY_SHARE_BESIDE | FAMILY_AXES,
-        .always = FEATURE_HEAD_NORMS, .may = FEATURE_PARTIAL, .engines = engines_of_qwen3_5_text},
+        .always = FEATURE_HEAD_NORMS, .may = FEATURE_PARTIAL,
+        .seen = "hf5 hf4 vllm sglang llama.cpp ik_llama.cpp mlx-lm exllamav3 mlx-vlm lightllm",
+        .engines = engines_of_qwen3_5_text},
     {"qwen3_next", "Qwen3NextForCausalLM", .max_positions = 32768, .head_dim = 256, .theta = 10000,
         .period = 4, .partial = 0.25, .period_key = "full_attention_interval",
         .other_words = "linear_attention", .full_words = "attention", .layer_keys = "layer_types",
@@ -460,6 +422,7 @@ static const RopeFamily families[] = {
         .other_words = "linear_attention", .full_words = "attention", .layer_keys = "layer_types",
         .flags = FAMILY_RUNS | FAMILY_NEW | FAMILY_LINEAR | FAMILY_PARTIAL | FAMILY_SHARE_BESIDE | FAMILY_AXES,
         .always = FEATURE_HEAD_NORMS | FEATURE_EXPERTS, .may = FEATURE_PARTIAL,
+        .seen = "hf5 hf4 vllm sglang llama.cpp ik_llama.cpp mlx-lm exllamav3 mlx-vlm",
         .engines = engines_of_qwen3_5_moe_text},
     {"lfm2", "Lfm2ForCausalLM", .max_positions = 128000, .theta = 1000000, .period = 1,
         .indexes_key = "full_attn_idxs", .other_words = "conv", .layer_keys = "layer_types",
@@ -510,7 +473,7 @@ static const RopeFamily families[] = {
         .layer_keys = "layer_types", .aliases = "qwen2_5_vl_text",
         .also_architectures = "Qwen2_5_VLForConditionalGeneration",
         .flags = FAMILY_RUNS | FAMILY_AXES, .always = FEATURE_QKV_BIAS, .may = FEATURE_WINDOW,
-        .engines = engines_of_qwen2_vl_text},
+        .seen = "hf5 vllm sglang", .engines = engines_of_qwen2_vl_text},
     {"qwen3_vl_text", "Qwen3VLForConditionalGeneration", .max_positions = 128000, .head_dim = 128,
         .theta = 500000, .slides = SLIDES_SOME_BY_FLAG, .alike_window = 4096,
         .max_window_layers = 28, .layer_keys = "layer_types", .flags = FAMILY_RUNS | FAMILY_AXES,
