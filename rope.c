@@ -143,7 +143,7 @@ const RopeMethod rope_methods[] = {
     {"longrope", longrope, longrope_attention, ROPE_USES_FACTOR | ROPE_USES_LISTS,
      "the model's own short and long divisor lists", "arXiv 2402.13753"},
     {"proportional", proportional, NULL, ROPE_USES_FACTOR | ROPE_USES_TURNING,
-     "the first pairs turn, the slow ones stand still", "Hugging Face proportional"},
+     "the first pairs rotate, the others do not", "Hugging Face proportional"},
     {"cope", cope, NULL, ROPE_USES_CLIP, "the last --clip pairs slowed to a stop, smoothly",
      "arXiv 2602.05258"},
 };

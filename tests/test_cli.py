@@ -393,6 +393,39 @@ def test_sampling():
           'the same seed gives the same text for 1, 2 and 3 threads, another seed another')
 
 
+STORY = os.path.join(ROOT, 'book.txt')
+COLUMNS = {  # of --help JOB, and a command that prints them
+    'ppl': (('--ppl', STORY, '-n', 20), ('--ppl', STORY, '-n', 20, '--per-token'),
+            ('--ppl', STORY, '-n', 200, '--keys', '60,20,0.1,9'),
+            ('--ppl', STORY, '-n', 200, '--keys', '60,20,0.1,9', '--per-token')),
+    'tasks': (('--tasks', 'passkey', '-n', 100, '--trials', 1),),
+    'check': (('--check', '--settings'),),
+    'next': (('--next', 1, '-i', 'It'),),
+    'attn': (('--attn', '1.1', '-i', 'It was'), ('--attn', '1.1', '-i', 'It was', '--key')),
+    'explain': (('--explain',),),
+    'engines': (('--engines',),),
+    'bench': (('--bench', '-n', 8),),
+    'quantize': (('--quantize', 'q8'),),
+}
+
+
+def test_columns_of_help():
+    """--help JOB begins with the option that asks for the job, and names the columns that it prints."""
+    if lacks('model.bin'):
+        return
+    for job, asked in COLUMNS.items():
+        told = good('--help', job).out
+        check(re.search(r'^  (--\S+)', told, re.M)[1] in ('--' + job, '--passkey'), 'the first line of --help ' + job, told)
+        columns = told.partition('\nColumns:\n')[2].partition('\n\n')[0]
+        named = [row.split() for row in re.findall(r'^  (\w.*)', columns, re.M)]
+        for more in asked:
+            more += (in_work('copy.bin'),) if job == 'quantize' else ()
+            out = run(os.path.join(ROOT, 'model.bin'), *more).out
+            head = next(line for line in out.split('\n') if line and line[0] != '#').split('\t')
+            check(any(row[:len(head)] == head for row in named), '--help %s has the columns of %s' % (job, ' '.join(map(str, more))),
+                  head, named)
+
+
 def test_standard_output():
     check(good('--help').out.startswith('rope.c') and not good('--help').err and good('--version').out.count('\n') == 1,
           '--help and --version')

@@ -1,6 +1,6 @@
-"""The documents do not rot: their commands run (shorter, where they say how long), the README's print what is below
-them, links lead somewhere, the manual has every option and makes the man page, and the method that the lesson adds is
-added to a copy and run."""
+"""The documents do not rot: their commands run (shorter, where they say how long; test_printed.py runs those with their
+output as they are), links lead somewhere, the manual has every option and makes the man page, and the method that
+docs/code.md adds is added to a copy and run."""
 
 import glob
 import json
@@ -13,8 +13,7 @@ import subprocess
 import sys
 
 from engine_cases import read_cases
-from common import (FIELDS, ROOT, at_terminal, check, good, help_all, in_work, lacks, main, read, run, screen, skip, table,
-                    takes_long, write)
+from common import FIELDS, ROOT, check, good, help_all, in_work, lacks, main, read, run, skip, table, takes_long, write
 
 sys.path.insert(0, os.path.join(ROOT, 'tools', 'generate'))
 import manpage  # noqa: E402
@@ -136,7 +135,7 @@ def test_commands():
     found = commands()
     check(len(found) >= 40, 'the documents hold commands', found)
     for command, name in found.items():
-        if 'quadratic' not in command and (name != 'README.md' or not shown().get(command)):
+        if 'quadratic' not in command:
             status, err = run_command(folder, command, name)
             check(held(command, status), '%s: %s' % (name, command), 'status %s: %s' % (status, err))
 
@@ -165,56 +164,6 @@ def test_make_commands():
                               stderr=subprocess.PIPE)
         unknown = [name for name in re.findall(r'\b([A-Z]+)=', line) if not re.search(r'\b%s\b' % name, makefile)]
         check(done.returncode == 0 and not unknown, line, unknown or done.stderr[-200:])
-
-
-# ---- the README ----
-
-def shown(released=False):
-    """{command: the lines below it} of the README, of the models that ship or of released ones."""
-    found, command = {}, None
-    for line in document('README.md').split('\n'):
-        match = re.fullmatch(COMMAND, line)
-        if match:
-            command = match.group(1)
-            found[command] = []
-        elif line.startswith('    ') and command and not line.startswith('    make'):
-            found[command] += [line[4:]] if line.strip() != '...' else []
-        elif line.strip():
-            command = None
-    return {command: lines for command, lines in found.items()
-            if lines and any(name in command for name in RELEASED) == released}
-
-
-def alike(line, other):
-    """Whether two lines have the same words, and numbers that differ by no more than machines do: by 2 %, and shares by
-    a tenth, which is one key of ten."""
-    def number(word):
-        return float(word) if re.fullmatch(r'-?\d+(\.\d+)?', word) else None
-
-    def near(a, b):
-        return None not in (a, b) and abs(a - b) <= (0.1 + 1e-9 if a <= 1 and b <= 1 else 0.02 * abs(a))
-    line, other = line.replace('!', '').split(), other.replace('!', '').split()
-    return len(line) == len(other) and all(
-        a == b or near(number(a), number(b)) for a, b in zip(line, other) if a + b not in ('.#', '#.'))
-
-
-@takes_long
-def test_readme_output():
-    """What the README shows is what a terminal shows: the lines, in their order."""
-    found = shown()
-    check(found, 'the README shows what commands print')
-    for command, lines in found.items():
-        given, rest = piped(command)
-        words = [os.path.join(ROOT, word) if os.path.exists(os.path.join(ROOT, word)) else word
-                 for word in shlex.split(rest)[1:]]
-        if given:  # the test's terminal has no pipe
-            words[words.index('-')] = write(in_work('piped.txt'), given)
-        seen = screen(at_terminal(words, 100, NO_COLOR='1'))
-        places = [next((i for i, line in enumerate(seen) if alike(line, shown_line)), None) for shown_line in lines]
-        check(None not in places and places == sorted(places), command, (places, seen))
-    check(alike('none 103.2 0.80 # x', 'none 104.1 0.90 # x') and not alike('none 103.2', 'none 110.0')
-          and not alike('none 1', 'yarn 1') and not alike('none 1', 'none 1 2') and not alike('1.3', '1.25')
-          and not alike('0.80', '0.60'), 'what is alike')
 
 
 # ---- docs/check.md ----
@@ -334,8 +283,8 @@ def engine_cases():
 
 def counts():
     """(what, a pattern whose groups are numbers, what they have to be): counts of what is in the repository."""
-    lesson, story = document('docs/lesson.md'), document('page/src/story.js')
-    function, row = re.findall(r'```c\n(.*?)```', lesson.split('## A method of your own')[1], re.S)[:2]
+    code, story = document('docs/code.md'), document('page/src/story.js')
+    function, row = re.findall(r'```c\n(.*?)```', code.split('## A method of your own')[1], re.S)[:2]
     added = [line for line in (function + row).splitlines() if line[:2] != '//']
     in_class = document('docs/class.md').split('\n## Exercises\n')[1].split('\n## Solutions\n')[0]
     block = '{"model_type": "llama", "head_dim": 64, "max_position_embeddings": 4096, "rope_theta": 10000.0}'
@@ -428,8 +377,8 @@ def test_links_and_options():
 # ---- the manual and the man page ----
 
 def names_of(told):
-    """The options, methods and maps that --help has a line for, but those whose source is given as "mine": the lesson
-    has its reader add such rows."""
+    """The options, methods and maps that --help has a line for, but those whose source is given as "mine":
+    docs/code.md has its reader add such rows."""
     return re.findall(r'^  (\S+)(?!.*\(mine\)$)', told, re.M)
 
 
@@ -502,12 +451,12 @@ def test_man_page_names():
           'what only the sources have is called so, and where the rest lies is said')
 
 
-# ---- the lesson ----
+# ---- a method of your own ----
 
 @takes_long
 def test_method_of_your_own():
-    lesson = document('docs/lesson.md')
-    function, row = re.findall(r'```c\n(.*?)```', lesson.split('## A method of your own')[1], re.S)[:2]
+    code = document('docs/code.md')
+    function, row = re.findall(r'```c\n(.*?)```', code.split('## A method of your own')[1], re.S)[:2]
     check(len(function.strip().splitlines()) <= 12, 'it is about ten lines', function)
     tree = in_work('tree')  # with what was built, so that make builds again what the method changes
     shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns('portable', 'tests', '*.bin', '.git', 'docs', 'page'))

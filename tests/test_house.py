@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The house: nothing in the repository is against the style (tools/lint/house.py), and what the README says under "Reading
-the code" and docs/code.md after it is so: the files, their lines, the length of the walk."""
+"""The house: nothing in the repository is against the style (tools/lint/house.py), and what docs/code.md says is so: the
+files, their lines, the length of the walk."""
 
 import json
 import os
@@ -72,10 +72,12 @@ def test_arrows():
     check('check_layers' in hooks['Kind'] and 'layer_by_team' in hooks['FastKind'], 'the hooks are found', hooks)
 
 
-# ---- README, Reading the code, and docs/code.md ----
+# ---- docs/code.md ----
 
-def section_of(readme):
-    return readme.partition('\n## Reading the code\n')[2].partition('\n## ')[0]
+def code_document():
+    """(The walk, the rest), with links as from the root."""
+    _, walk, rest = re.split(r'\n## (?=The walk\n|The rooms\n)', document('docs/code.md').replace('](../', ']('))
+    return walk, rest
 
 
 def rows_of(section):
@@ -137,11 +139,11 @@ def document(path):
 
 
 def test_reading_the_code():
-    walk, rest = section_of(document('README.md')), document('docs/code.md')
-    faults = list(reading_faults(walk + rest.replace('](../', '](')))
-    check(not faults, 'README, Reading the code', '%d faults: %s' % (len(faults), '; '.join(faults[:6])))
+    walk, rest = code_document()
+    faults = list(reading_faults(walk + rest))
+    check(not faults, 'docs/code.md', '%d faults: %s' % (len(faults), '; '.join(faults[:6])))
     rooms = [paths for number, paths, _ in rows_of(walk) if number is None]
-    check(not rooms and '(docs/code.md)' in walk, 'the README has the walk, and leads to the rest', rooms)
+    check(not rooms and '(docs/code.md#the-walk)' in document('README.md'), 'the README leads to the walk', rooms)
 
 
 def ahead(section, text_of):
@@ -158,7 +160,7 @@ def ahead(section, text_of):
 
 def test_order_of_the_walk():
     """A step of the walk needs no later one, and the headers that it leans on beside the walk are named."""
-    walk = section_of(document('README.md'))
+    walk, _ = code_document()
     check(not list(ahead(walk, document)), 'the walk needs nothing from later', list(ahead(walk, document)))
 
 

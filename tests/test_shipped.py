@@ -129,7 +129,8 @@ def test_first_commands():
     readme = open(os.path.join(ROOT, 'README.md'), encoding='utf-8').read()
 
     def output(start):
-        command = next(line.strip() for line in readme.splitlines() if line.startswith('    ' + start))
+        command = next(line[2:].strip() for line in readme.splitlines() if line[:2] in ('$ ', '  ') and
+                       line[2:].strip().startswith(start))
         done = subprocess.run(command, shell=True, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         check(done.returncode == 0, 'the README: ' + command, done.stderr[-200:])
         return done.stdout.decode()

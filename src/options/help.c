@@ -68,15 +68,30 @@ static void print_all(void) {
     print_methods();
 }
 
-// Prints the options that have an effect in a job, but for settings of RoPE.
+// What a job prints, after its options.
+static void print_output(int job) {
+    for (int i = 0; i < n_output_help; i++) {
+        const OutputHelp *row = &output_help[i];
+        if ((int)row->job != job) continue;
+        if (row->title) printf("\n%s:\n", row->title);
+        const int used = printf("  %-22s", row->name);
+        print_folded(row->text, used > TEXT_COLUMN ? SCREEN_COLUMNS : used);
+        printf("\n");
+    }
+}
+
+// Prints the option that asks for a job, then all others that have an effect in it, but for
+// settings of RoPE, and what the job prints.
 static void print_job(int job) {
+    for (int i = 0; i < n_option_rows; i++)
+        if (option_table[i].job == job && job != JOB_TEXT) print_value(&option_table[i].value);
     for (int i = 0; i < n_option_rows; i++) {
         const Option *row = &option_table[i];
-        bool asks = row->job == job && job != JOB_TEXT;
-        bool is_of_it = option_jobs(row) >> job & 1 && !row->job;
-        if (row->value.option && (asks || is_of_it)) print_value(&row->value);
+        const bool is_of_it = option_jobs(row) >> job & 1 && !row->job;
+        if (row->value.option && is_of_it) print_value(&row->value);
         if (row->is_rope && is_of_it) printf("  and the settings of RoPE: --help rope\n");
     }
+    print_output(job);
 }
 
 // ---- the first screen ----

@@ -40,9 +40,8 @@ const Option option_table[] = {
      .is_common = true,
      .needs = A_SEED},
     {.value = {"-n", "N",
-               "positions with the prompt: 256 for text, 4 times --train-ctx for tables; 0: "
-               "the model's context, as in a chat and --check; 8k is 8,192; --check takes "
-               "several: 4k,8k,32k",
+               "total positions, prompt included [256; tables: 4 times --train-ctx; chats and "
+               "--check, or 0: the model's context]; 8k is 8,192; --check takes several: 4k,8k,32k",
                WHOLE, OF_OPTIONS(steps), 0, MOST},
      .is_common = true,
      .needs = A_LENGTH},
@@ -61,13 +60,13 @@ const Option option_table[] = {
      .idle = {"--ids", true, ON_PPL},
      .needs = A_TOKENIZER},
     {.value = {"--no-import", NULL,
-               "refuse a GGUF file or a checkpoint's folder, and say how to bring it in by hand",
+               "refuse a GGUF file or a checkpoint's folder, and print the command that imports it",
                FLAG, OF_OPTIONS(no_import)}},
     {.value =
          {"-m", "MODE",
-          "generate or chat; a chat writes turns as the model's family does, which it "
-          "recognizes by its special tokens; --tasks asks its questions so, too [generate; at a "
-          "terminal without -i and -f, chat if the model was taught to]",
+          "generate or chat; the chat format is the family's, recognized from its special tokens; "
+          "also for --tasks [generate; at a terminal without -i and -f, chat if the model was "
+          "taught to]",
           WORD, OF_OPTIONS(mode), 0, 1, modes},
      .is_common = true,
      .jobs = ON_TASKS | ON_PROMPTS,
@@ -76,7 +75,7 @@ const Option option_table[] = {
                OF_OPTIONS(text.system_prompt)},
      .jobs = ON_CHAT},
     {.value = {"--thinking", "MODE",
-               "on or off: whether answers of a chat begin with thoughts (Qwen 3, 3.5) [on]", WORD,
+               "on or off: whether chat answers start with a thinking block (Qwen 3, 3.5) [on]", WORD,
                OF_OPTIONS(text.thinking), 0, 1, on_or_off},
      .jobs = ON_CHAT},
     {.value = {"--ignore-eos", NULL, "keep generating past an end token", FLAG,
@@ -89,7 +88,7 @@ const Option option_table[] = {
      .jobs = ON_EXPLAIN},
     {.value =
          {"--activations", "TYPE",
-          "what quantized weights multiply: activations rounded to int8, or kept as f32 [int8]",
+          "activations that quantized weights multiply: rounded to int8, or kept as f32 [int8]",
           WORD, OF_OPTIONS(sessions.floats), 0, 1, activations},
      .needs = RUNNING},
     {.value = {"--spread", "N",
@@ -101,7 +100,7 @@ const Option option_table[] = {
      .idle = {"--spread", false, SPREADS},
      .needs = SPREADING},
     {.value = {"--short-heads", "LIST",
-               "these kv heads see the last --short-window positions and the first four alone: "
+               "these kv heads see only the last --short-window positions and the first four: "
                "LAYER.KVHEAD or LAYER, with commas; all-but:LIST is all others",
                TEXT, OF_OPTIONS(sessions.short_heads)},
      .jobs = ON_PPL | ON_TASKS | ON_ATTN | ON_HEADS | ON_NEXT},
@@ -110,8 +109,8 @@ const Option option_table[] = {
      .with = {"--short-heads"},
      .jobs = ON_PPL | ON_TASKS | ON_ATTN | ON_HEADS | ON_NEXT},
     {.value = {"--best-keys", "K",
-               "a query sees the K keys with the best scores alone, of all that it would see; by the "
-               "definition (slow); 0: all [0]",
+               "a query sees only the K keys with the best scores; computed by the definition (slow); "
+               "0: all [0]",
                WHOLE, OF_OPTIONS(sessions.best_keys), 0, MOST},
      .jobs = ON_PPL | ON_TASKS | ON_ATTN | ON_HEADS | ON_NEXT},
     {.value = {"--threads", "N", "threads [OMP_NUM_THREADS, else what is fastest]", WHOLE,
@@ -132,7 +131,7 @@ const Option option_table[] = {
      .about_rope = true,
      .needs = PLANS},
     {.value = {"--rope-sliding", "NAME",
-               "method of the sliding layers, where the model gives them settings of their own",
+               "method of the sliding layers, if the model gives them separate settings",
                TEXT, OF_OPTIONS(sliding)},
      .about_rope = true,
      .needs = PLANS},
@@ -142,8 +141,8 @@ const Option option_table[] = {
      .is_common = true,
      .about_rope = true},
     {.value = {"--reading", "ENGINES",
-               "read that file, or the model's own settings, as these engines do (vllm,hf4@4.51); "
-               "see --engines",
+               "interpret that file, or the model's own settings, as these engines do "
+               "(vllm,hf4@4.51); see --engines",
                TEXT, OF_OPTIONS(reading)},
      .not_with = "--engines",
      .about_rope = true,
@@ -155,18 +154,18 @@ const Option option_table[] = {
      .is_common = true,
      .job = JOB_PPL},
     {.value = {"--ids", NULL,
-               "the FILE of --ppl, or of -f with --next, has decimal token ids, not text", FLAG,
+               "the FILE of --ppl, or of -f with --next, has decimal token ids instead of text", FLAG,
                OF_OPTIONS(ids)},
      .jobs = ON_PPL | ON_NEXT},
     {.value = {"--per-token", NULL, "--ppl prints every position", FLAG, OF_OPTIONS(ppl.per_token)},
      .jobs = ON_PPL},
-    {.value = {"--samples", "K", "--ppl averages K windows spread evenly over the text [1]", WHOLE,
+    {.value = {"--samples", "K", "--ppl averages K segments spread evenly over the text [1]", WHOLE,
                OF_OPTIONS(ppl.samples), 1, MOST_COUNT},
      .jobs = ON_PPL},
     {.value = {"--keys", "[T,STEP,GAIN,LOSS]",
-               "--ppl counts key tokens alone: those that the whole text, instead of "
-               "the last T tokens (read in steps of STEP), makes likelier by GAIN nats, to LOSS or "
-               "less [512,128,2,2]",
+               "--ppl only counts tokens that need distant text: with the whole text before them, "
+               "instead of the last T tokens (in steps of STEP), their loss falls by more than GAIN "
+               "nats, to LOSS or less [512,128,2,2]",
                TEXT, OF_OPTIONS(keys.given)},
      .not_with = "--spread",
      .jobs = ON_PPL},
@@ -178,28 +177,28 @@ const Option option_table[] = {
      .about_rope = true,
      .jobs = ON_PPL},
     {.value = {"--stepwise", NULL,
-               "--ppl and --next read token by token, as generation does (slow)", FLAG,
+               "--ppl and --next process token by token, as generation does (slow)", FLAG,
                OF_OPTIONS(sessions.stepwise)},
      .jobs = ON_PPL | ON_NEXT},
     {.value =
          {"--stale-keys", NULL,
           "leave keys as they were rotated when cached: a known flaw, with --stepwise or --check; "
-          "a text is then not read anew where longrope's list changes",
+          "also, do not recompute the text when longrope switches lists",
           FLAG, OF_OPTIONS(sessions.stale_keys)},
      .idle = {"--stepwise", false, ON_PPL},
      .about_rope = true,
      .jobs = ON_PPL | ON_CHECK | ON_NEXT},
     {.value = {"--check", "[FILE]",
-               "does the model hold to N positions? Reads FILE, or the built-in story", TEXT,
+               "does the model work up to N positions? (on FILE, or the built-in story)", TEXT,
                OF_OPTIONS(check.text_path)},
      .is_common = true,
      .job = JOB_CHECK},
     {.value = {"--like", "FILE",
-               "--check also requires texts of the length to be read as well as by the model in "
-               "FILE, or by the one whose readings are in FILE.json (--save), within 5 %",
+               "--check also requires perplexity within 5 % of the model in FILE, or of the one whose "
+               "scores are in FILE.json (--save)",
                TEXT, OF_OPTIONS(check.like_path)},
      .jobs = ON_CHECK},
-    {.value = {"--save", "FILE.json", "keep the readings of --check, for a later --like FILE.json",
+    {.value = {"--save", "FILE.json", "keep the scores of --check, for a later --like FILE.json",
                TEXT, OF_OPTIONS(check.save_path)},
      .jobs = ON_CHECK},
     {.value = {"--junit", "FILE",
@@ -207,17 +206,17 @@ const Option option_table[] = {
                OF_OPTIONS(check.junit_path)},
      .jobs = ON_CHECK | ON_SETTINGS},
     {.value = {"--effort", "TIMES",
-               "--check reads so many times as much text as usual, at most, to decide a row [1]",
+               "--check uses up to this many times as much text as usual to decide a row [1]",
                NUMBER, OF_OPTIONS(check.effort), 0.25, 1000},
      .jobs = ON_CHECK},
     {.value = {"--budget", "SECONDS",
-               "--check ends after this time, and what is not decided by then is named; 0: it goes "
-               "on [0]",
+               "--check ends after this time, and names the rows that are undecided by then; 0: no "
+               "limit [0]",
                NUMBER, OF_OPTIONS(check.budget), 0, 1e6},
      .jobs = ON_CHECK},
     {.value = {"--cost", "TIMES",
-               "--check lets settings make texts within the model's own reach so many times as "
-               "hard, at most [1.25]",
+               "--check allows settings to make texts within the model's own reach up to this many "
+               "times as hard [1.25]",
                NUMBER, OF_OPTIONS(check.cost), 1, 100},
      .jobs = ON_CHECK},
     {.value =
@@ -227,11 +226,11 @@ const Option option_table[] = {
           NUMBER, OF_OPTIONS(check.max_cache), 0, 100},
      .jobs = ON_CHECK},
     {.value = {"--settings", NULL,
-               "--check judges the settings alone, without reading a text; needs no tokenizer",
+               "--check judges only the settings, without a text; needs no tokenizer",
                FLAG, OF_OPTIONS(check.settings)},
      .not_with = "--check FILE",
      .jobs = ON_CHECK | ON_SETTINGS},
-    {.value = {"--passkey", NULL, "retrieval of a hidden key by length and depth", .type = NOTHING},
+    {.value = {"--passkey", NULL, "retrieval of a hidden number (passkey) by length and depth", .type = NOTHING},
      .is_common = true,
      .job = JOB_TASKS},
     {.value =
@@ -252,8 +251,8 @@ const Option option_table[] = {
      .jobs = ON_TASKS | ON_PROMPTS},
     {.value =
          {"--answers", "FILE",
-          "the table of --tasks for lines of --prompts with what another program's model said; "
-          "- is standard input; needs no model",
+          "the table of --tasks for lines of --prompts that have the answers of another program's "
+          "model; - is standard input; needs no model",
           TEXT, OF_OPTIONS(answers_path)},
      .job = JOB_ANSWERS,
      .not_with = "MODEL"},
@@ -262,8 +261,8 @@ const Option option_table[] = {
                NUMBER, OF_OPTIONS(tasks.min_accuracy), 0, 1},
      .jobs = ON_TASKS | ON_ANSWERS},
     {.value = {"--effective", "SHARE",
-               "the effective length at the end of --tasks is the longest up to which a method "
-               "keeps SHARE of its score in texts of 512 to 1,024 tokens [0.85]",
+               "--tasks ends with the effective length: the longest up to which a method keeps SHARE "
+               "of its score in texts of 512 to 1,024 tokens [0.85]",
                NUMBER, OF_OPTIONS(tasks.effective), 0.01, 1},
      .jobs = ON_TASKS | ON_ANSWERS},
     {.value = {"--attn", "LAYER.HEAD",
@@ -324,7 +323,8 @@ const Option option_table[] = {
                WHOLE, OF_OPTIONS(head_dim), 2, ROPE_MAX_HEAD_DIM},
      .not_with = "MODEL",
      .with = {"--theta", "--train-ctx"},
-     .unless = "--rope-config"},
+     .unless = "--rope-config",
+     .needs = A_MODEL_OR_SETTINGS},
     {.value = {"--rope-json", "[FAMILY]",
                "the settings as a rope_scaling block for Hugging Face and vLLM; with FAMILY, a "
                "model_type, as the keys of its config.json",
@@ -334,15 +334,15 @@ const Option option_table[] = {
      .about_rope = true},
     {.value =
          {"--fields", NULL,
-          "print what --rope-config's file says as JSON, by the names of a model file's header: "
-          "the exporter asks for it",
+          "print the settings in --rope-config's file as JSON, named as in the model header (for "
+          "the exporter)",
           .type = NOTHING},
      .job = JOB_FIELDS,
      .not_with = "MODEL",
      .with = {"--rope-config"},
      .about_rope = true},
     {.value = {"--engines", "[LIST]",
-               "how nine engines read the model's settings, or --rope-config's "
+               "how nine engines interpret the model's settings, or --rope-config's "
                "(vllm:max_len=128k,hf4@4.51) [all]",
                TEXT, OF_OPTIONS(engines)},
      .is_common = true,
@@ -354,17 +354,16 @@ const Option option_table[] = {
      .is_common = true,
      .job = JOB_BENCH},
     {.value = {"--quantize", "TYPE OUT",
-               "write a copy with q8, q4, f16 or f32 weights, and print what rounding did", WORD,
+               "write a copy with q8, q4, f16 or f32 weights; prints the effect of rounding", WORD,
                OF_OPTIONS(quantize_type), 0, 3, quantized_types},
      .is_common = true,
      .job = JOB_QUANTIZE},
     {.value = {"--cache", "[WHAT]",
-               "list the GGUF files and folders that were brought in, with their sizes; empty: "
-               "remove them [list]",
+               "list the imported GGUF files and folders, with their sizes; empty: remove them [list]",
                WORD, OF_OPTIONS(cache), 0, 1, cache_words},
      .job = JOB_CACHE,
      .not_with = "MODEL"},
-    {.value = {"--tsv", NULL, "print tables separated by tabs at a terminal, too, as in a pipe",
+    {.value = {"--tsv", NULL, "print tables with tabs, as in a pipe, even at a terminal",
                FLAG, OF_OPTIONS(tsv)},
      .needs = A_TABLE},
     {.value = {"--json", NULL,

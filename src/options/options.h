@@ -136,6 +136,15 @@ typedef struct {
     const char *help;  // a topic, "": the first screen, NULL: not asked for
 } Options;
 
+// A line of --help JOB about what the job prints.
+typedef struct {
+    JobKind job;
+    const char *title;  // of the rows from here on; NULL: as before
+    const char *name, *text;
+} OutputHelp;
+extern const OutputHelp output_help[];
+extern const int n_output_help;
+
 // Reads the command line. The strings stay in argv. False with the reason.
 bool options_parse(int argc, char **argv, Options *options, Error *err);
 // Reads the methods of --rope and --rope-sliding. False with the reason when they cannot be read,

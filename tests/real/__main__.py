@@ -171,16 +171,11 @@ def test_forgetful_layers():
 
 def test_readme():
     """What the README shows of a released model is what a terminal shows."""
-    import test_docs
+    import test_printed
     if not models(['smollm2']):
         return
     os.environ['XDG_CACHE_HOME'] = os.path.join(PLACE, 'cache')
-    for command, lines in test_docs.shown(released=True).items():
-        words = [os.path.join(PLACE, word) if word.endswith('.gguf') else os.path.join(ROOT, word)
-                 if word.endswith('.txt') else word for word in shlex.split(command)[1:]]
-        seen = test_docs.screen(test_docs.at_terminal(words, 100, NO_COLOR='1'))
-        lost = [line for line in lines if not any(test_docs.alike(one, line) for one in seen)]
-        check(not lost, 'README: ' + command, (lost, seen))
+    test_printed.check_document('README.md', test_printed.is_released, {'smollm2.gguf': model('smollm2')})
 
 
 # ---- held against transformers ----

@@ -6,118 +6,26 @@ somewhere, and its minutes are ninety. `make class`.
 
 The ranges that a teacher says are held on the last third of the story, too (tools/class/class_ranges.py).
 
-What is compared: ```console blocks, `$ command` and what it prints at a terminal of 100 columns ("..." is left out);
-```python blocks, whose comments are the values; ```c blocks, a method and its row, which are built into a copy for the
-commands that name it. Numbers may differ by TOLERANCE or by half of their last digit: processors round differently.
+It compares ```console blocks with what their commands print (tools/lint/console.py); ```python blocks, whose comments
+are the values; ```c blocks, a method and its row, which are built into a copy for the commands that name it.
 """
-import fcntl
 import math
 import os
 import re
-import resource
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
-import time
 
 import class_ranges
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, 'tools', 'lint'))
+from console import blocks, commands, desk, first_difference, printed  # noqa: E402
+
 CLASS = os.path.join(ROOT, 'docs', 'class.md')
-TOLERANCE = 0.03
 SECONDS = 5  # of a processor, that a command may take; twice that on a slower machine or beside other work
 CHEAP = ('--explain', '--engines', '--attn', '--spread', 'echo')  # of --quick
-LEFT_OUT = '...'
-
-
-def is_number(word):
-    return re.fullmatch(r'-?\d+(\.\d+)?(e[-+]\d+)?', word) is not None
-
-
-def alike(said, found):
-    """Are two words the same, or two numbers within the tolerance?"""
-    if said[-1:] == found[-1:] == '!':  # the mark of a perplexity that is far off
-        said, found = said[:-1], found[:-1]
-    if not (is_number(said) and is_number(found)):
-        return said == found
-    mantissa, _, exponent = said.partition('e')
-    unit = 10.0 ** (int(exponent or 0) - len(mantissa.partition('.')[2])) if '.' in mantissa or exponent else 0
-    difference = abs(float(said) - float(found))
-    return difference <= max(TOLERANCE * abs(float(said)), unit / 2 * (1 + 1e-9))
-
-
-def line_alike(said, found):
-    said, found = said.split(), found.split()
-    if said and said[-1] == LEFT_OUT:
-        said.pop()
-        found = found[:len(said)]
-    return len(said) == len(found) and all(map(alike, said, found))
-
-
-def first_difference(said, found):
-    """The first line of `said` that `found` lacks at its place, or None."""
-    at, gap = 0, False
-    for line in said:
-        if line.strip() == LEFT_OUT:
-            gap = True
-            continue
-        places = range(at, len(found) if gap else min(at + 1, len(found)))
-        here = next((k for k in places if line_alike(line, found[k])), None)
-        if here is None:
-            return line
-        at, gap = here + 1, False
-    return None if gap or at == len(found) else 'nothing more, but there was: ' + found[at]
-
-
-def printed(command, folder):
-    """(what a command prints at a terminal, its exit status, its seconds, its processor's seconds)."""
-    reader, writer = os.openpty()
-    fcntl.ioctl(writer, termios.TIOCSWINSZ, struct.pack('HHHH', 40, 100, 0, 0))
-    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.time()
-    with subprocess.Popen(['sh', '-c', command], cwd=folder, stdin=subprocess.DEVNULL, stdout=writer,
-                          stderr=subprocess.DEVNULL, env=dict(os.environ, NO_COLOR='1', TERM='xterm')) as process:
-        os.close(writer)
-        out = b''
-        while True:
-            try:
-                part = os.read(reader, 65536)
-            except OSError:  # the other end is closed
-                break
-            if not part:
-                break
-            out += part
-        os.close(reader)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    work = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    lines = out.decode(errors='replace').replace('\r\n', '\n').rstrip('\n').split('\n')
-    return [line for line in lines if line.strip()], process.returncode, time.time() - began, work
-
-
-def desk(folder, program):
-    """A folder as the reader's, so that what commands write does not lie about in the repository."""
-    os.makedirs(folder)
-    for name in ('model.bin', 'model-8k.bin', 'models', 'tokenizer.bin', 'book.txt'):
-        os.symlink(os.path.join(ROOT, name), os.path.join(folder, name))
-    os.symlink(program, os.path.join(folder, 'run'))
-    return folder
-
-
-def blocks(text, language):
-    return re.findall(r'^```%s\n(.*?)^```$' % language, text, re.S | re.M)
-
-
-def commands(text):
-    """[(command, lines below it)] of all console blocks."""
-    found = []
-    for line in '\n'.join(blocks(text, 'console')).split('\n'):
-        if line.startswith('$ '):
-            found.append((line[2:], []))
-        elif line.strip():
-            found[-1][1].append(line)
-    return found
 
 
 def with_method(function, row, folder):

@@ -84,6 +84,10 @@ class Text:
                 self.data = file.read()
         return self.data
 
+    def windows(self, length):
+        """How many windows of so many tokens the text has, up to 16: a token has fewer than five characters."""
+        return max(1, min(16, len(self.content()) // (5 * length)))
+
     def typed(self, arguments):
         """A command as a reader would type it, who has the text as a file of that name."""
         words = list(arguments)
@@ -186,8 +190,8 @@ def tables(options, text, trained, near, far):
     model = options.model
 
     def ppl(length, methods, of=model):
-        return [of, '--ppl', text.argument, '-n', str(length), '--samples', str(options.samples), '--rope',
-                ','.join(methods)]
+        samples = options.samples or text.windows(length)
+        return [of, '--ppl', text.argument, '-n', str(length), '--samples', str(samples), '--rope', ','.join(methods)]
 
     def passkey(length, methods, of=model):
         return [of, '--passkey', '-n', str(length), '--trials', str(options.trials), '--rope', ','.join(methods)]
@@ -219,11 +223,11 @@ BESIDE = ['--methods', ','.join(['none', 'yarn', 'window'] + MAPS)]
 PLAIN = ['--methods', ','.join(ONE_LENGTH), '--title']
 PICTURES = {  # their tables and the other arguments of plot.py
     'pairs-16x': (['explain-16x'], SOME + [
-        '--title', 'All slow the slowest pair by s; the methods differ in the fast ones']),
+        '--title', 'Every method slows the slowest pair by s; they differ in the fast pairs']),
     'decay-16x': (['explain-16x'], SOME + ['--decay', '--title',
-                                           'A far key that matches counts more with every method than with none']),
+                                           'Every method keeps distant matching keys above plain RoPE']),
     'clocks': (['explain-16x'], ['--methods', 'none', '--clocks', '--title',
-                                 'Slow pairs come to angles that training never showed']),
+                                 'Slow pairs reach angles that training never showed']),
     'llama3': (['explain-16x', 'explain-llama3'], ['--divisors', '--methods', 'ntk-by-parts,llama3', '--title',
                                                    'Llama 3 begins to slow pairs later, and ends at the same']),
     'searched-16x': (['explain-16x', 'searched-16x'], ['--divisors', '--methods', 'linear,ntk,yarn,longrope',
@@ -231,8 +235,8 @@ PICTURES = {  # their tables and the other arguments of plot.py
     'perplexity-4x': (['perplexity-4x'], PLAIN + [
         'At 4 times the trained length plain RoPE breaks; linear, untuned, is worse yet']),
     'perplexity-16x': (['perplexity-16x'], PLAIN + [
-        'Plain RoPE breaks past its trained length; YaRN and a window hold']),
-    'sweep': (['sweep'], ['--title', 'A factor breaks where it no longer reaches; more than needed costs a little']),
+        'Plain RoPE breaks past its trained length; YaRN and a window do not']),
+    'sweep': (['sweep'], ['--title', 'Too small a factor breaks; too large a factor costs a little']),
     'lengths': (['lengths'], ['--title', 'A dynamic scale costs short texts nothing']),
     'sibling': (['perplexity-16x', 'sibling'], ['--methods', 'none,linear,yarn,window', '--title',
                                                 'Two hundred steps of tuning take YaRN near the window\'s perplexity']),
@@ -240,30 +244,30 @@ PICTURES = {  # their tables and the other arguments of plot.py
     'distances': (['explain-maps'], ['--distances', '--title', 'No map lets a distance grow past the trained length']),
     'maps-16x': (['perplexity-16x', 'maps-16x'], BESIDE + [
         '--behind', 'none,yarn,window', '--title',
-        'Maps that see all read about as well as YaRN, others like the window']),
+        'Maps are better than YaRN in short texts, and as good at the end']),
     'passkey-maps': (['passkey', 'passkey-maps'], BESIDE + [
         '--title', 'Keys found, %: the four maps that see everything find all']),
-    'passkey-sibling': (['passkey-sibling'], ['--title', 'Keys found after 200 steps of tuning: FOUND']),
-    'again': (['again'], ['--title', 'A page read again 9,000 characters later: a window does not know it']),
-    'stale': (['stale'], ['--title', 'With stale keys a text read token by token is another text']),
-    'encodings': (['encodings'], ['--title', 'Trained on 256: RoPE slides, ALiBi holds (text: BOOK)']),
+    'passkey-sibling': (['passkey-sibling'], ['--title', 'Passkeys found after 200 steps of tuning: FOUND']),
+    'again': (['again'], ['--title', 'A page repeated after 9,000 characters: a window has forgotten it']),
+    'stale': (['stale'], ['--title', 'Stale keys change the predictions of the same text']),
+    'encodings': (['encodings'], ['--title', 'Trained on 256: RoPE gets worse, ALiBi does not (text: BOOK)']),
     'encodings-keys': (['encodings-keys'], ['--title',
                                             'Keys found, %: with learned distances nearly all, 16 times further']),
     'dropped': (['dropped'], ['--title', 'RoPE taken away: flat past 256, and worse at every length than YaRN']),
     'dropped-keys': (['dropped-keys'], ['--title', 'Keys found, %: what copied does not copy without RoPE']),
-    'layers': (['layers'], ['--title', 'With one full layer of five, little breaks (text: BOOK)']),
+    'layers': (['layers'], ['--title', 'With one full layer in five, little breaks (text: BOOK)']),
     'crowd': (['crowd'], ['--title', 'Large angles cost much, a crowd of keys little, and both together most']),
     # of tables that released_tables.py measures
     'released-smollm2': (['released-smollm2'], [
-        '--title', 'SmolLM2 past its 8,192: plain RoPE breaks, maps and YaRN hold']),
-    'released-gemma3': (['released-gemma3'], ['--title', 'Gemma 3: scaling the sliding layers, too, is a mistake']),
+        '--title', 'SmolLM2 past its 8,192: plain RoPE breaks, maps and YaRN do not']),
+    'released-gemma3': (['released-gemma3'], ['--title', 'Gemma 3: scaling the sliding layers is a mistake']),
     'released-smollm2-jumps': (['released-smollm2-jumps'], [
-        '--title', 'SmolLM2 at four times its length, by jumps: all repairs hold but linear']),
+        '--title', 'SmolLM2 at four times its length, with jumps: all repairs work but linear and cope']),
     'released-gemma3-48k': (['released-gemma3-48k'], [
-        '--title', 'Gemma 3 past its 32,768: plain RoPE breaks, YaRN in its full layers holds']),
+        '--title', 'Gemma 3 past its 32,768: plain RoPE breaks, YaRN in its full layers does not']),
     'released-gemma3-jumps': (['released-gemma3-jumps'], [
-        '--title', 'Gemma 3 at four times its length, by jumps']),
-    'released-qwen-jumps': (['released-qwen-jumps'], ['--title', 'Qwen 2.5 Coder at four times its length, by jumps']),
+        '--title', 'Gemma 3 at four times its length, with jumps']),
+    'released-qwen-jumps': (['released-qwen-jumps'], ['--title', 'Qwen 2.5 Coder at four times its length, with jumps']),
     'attention': (['attention'], ['--title', 'Past 512, plain RoPE gives keys scores that no near key has']),
 }
 
@@ -305,7 +309,7 @@ def main():
     parser.add_argument('--model', metavar='FILE', default=os.path.join(ROOT, 'model.bin'))
     parser.add_argument('--siblings', metavar='FILE', nargs='*', default=[os.path.join(ROOT, 'model-8k.bin')],
                         help='tuned on long texts')
-    parser.add_argument('--samples', type=int, metavar='K', help='windows of the text [16]')
+    parser.add_argument('--samples', type=int, metavar='K', help='windows of the text [as many as it has, up to 16]')
     parser.add_argument('--trials', type=int, metavar='K', help='keys at each length and depth [4]')
     parser.add_argument('--only', metavar='LIST',
                         help='measure these tables only, comma-separated; draw all that are there')
@@ -314,7 +318,7 @@ def main():
     parser.add_argument('--tables-only', action='store_true', help='draw nothing')
     parser.add_argument('--quick', action='store_true', help='all of it, far too short to mean anything: seconds')
     options = parser.parse_args()
-    options.samples = options.samples or (1 if options.quick else 16)
+    options.samples = options.samples or (1 if options.quick else None)
     options.trials = options.trials or (1 if options.quick else 4)
     can_draw = importlib.util.find_spec('matplotlib') is not None
     if options.plots_only and not can_draw:

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measures the tables of the lesson's chapter on released models, docs/figures/released-*.tsv:
+"""Measures the tables of docs/released.md, docs/figures/released-*.tsv:
 
     python3 tools/figures/released_tables.py FOLDER/ [NAME ...]
 
-The folder holds the models that tools/released.py brings and great-expectations.txt (Project Gutenberg number 1400).
-Every command is printed before it runs, as the lesson prints it; a name measures that table alone. Each method runs by
+The folder holds the models that tools/released.py downloads and great-expectations.txt (tools/plain_text.py).
+Every command is printed before it runs, as the document prints it; a name measures that table alone. Each method runs by
 itself, and what it printed is kept in FOLDER/parts, so that an interrupted measurement goes on.
-tests/test_figures.py compares the lesson's numbers with the tables. All of it takes 50 minutes on two quiet cores.
+tests/test_figures.py compares the document's numbers with the tables. All of it takes 50 minutes on two quiet cores.
 """
 
 import os

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Draws three figures as SVG from data in the repository, by Python's standard library alone:
+"""Draws four figures as SVG from data in the repository, by Python's standard library alone:
 
     python3 tools/figures/svg.py [NAME ...]      writes docs/figures/NAME.svg (all of them unless named)
     python3 tools/figures/svg.py --engines       asks ./run for the data of the figure of engines first
 
+arrows      a pair of a query and one of a key, rotated by their positions, at two places of the same distance
 released    perplexity by position of SmolLM2 under five methods (released-smollm2.tsv)
 keys        keys found by length and depth under four methods, as a heat map (passkey.tsv)
 engines     what nine engines read from the YaRN block of Qwen 3's card (engines-qwen3.json, of ./run --engines --json)
@@ -69,6 +70,40 @@ class Picture:
 
 def tables_of(name):
     return read_tables(os.path.join(FIGURES, name))
+
+
+# ---- a query and a key ----
+
+STEP, ASKS, OFFERS = 0.5, 40, 20  # the pair's frequency in radians; degrees of the two vectors before rotation
+PLACES = (3, 1), (9, 7)  # positions of the query and of the key
+
+
+def arrows():
+    picture = Picture(760, 330, 'Only the distance is left',
+                      'one pair of a query (blue) and of a key (orange); dashed: before rotation; f = 0.5 radians')
+    radius, y0 = 95, 200
+
+    def at(x0, degrees, length=radius):
+        angle = math.radians(degrees)
+        return x0 + length * math.cos(angle), y0 - length * math.sin(angle)
+
+    def arrow(x0, degrees, color, dashes='none'):
+        end = at(x0, degrees)
+        picture.path([(x0, y0), end], color, 2 if dashes != 'none' else 3.5, dashes)
+        if dashes == 'none':
+            picture.path([at(x0, degrees + 6, radius - 13), end, at(x0, degrees - 6, radius - 13)], color, 3.5)
+    for x0, (m, n) in zip((200, 560), PLACES):
+        query, key = ASKS + math.degrees(m * STEP), OFFERS + math.degrees(n * STEP)
+        picture.add('circle', cx=x0, cy=y0, r=radius, fill='none', stroke=PALE, stroke_width=1.5)
+        for degrees, color in (ASKS, BLUE), (OFFERS, ORANGE):
+            arrow(x0, degrees, color, '5 4')
+        arrow(x0, query, BLUE)
+        arrow(x0, key, ORANGE)
+        low, high = sorted((query, key))
+        picture.path([at(x0, low + (high - low) * k / 20, 42) for k in range(21)], INK, 1.5)
+        picture.text(*at(x0, (low + high) / 2, 58), '%.0f°' % (high - low), 14, INK, 'middle')
+        picture.text(x0, 86, 'query at m = %d, key at n = %d: m - n = %d' % (m, n, m - n), 14, INK, 'middle')
+    return picture
 
 
 # ---- perplexity by position ----
@@ -187,7 +222,7 @@ def engines():
     return picture
 
 
-DRAWN = {'released': released, 'keys': keys, 'engines': engines}
+DRAWN = {'arrows': arrows, 'released': released, 'keys': keys, 'engines': engines}
 
 
 def main(arguments):
