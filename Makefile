@@ -104,7 +104,7 @@ all: run core llama
 # As a makefile that is included, build/tables comes before make looks at any file.
 TABLE_MAKERS = $(patsubst %,tools/generate/%.py,family_table key_table prose)
 TABLE_DATA = export/families.json src/configs/keys.json $(TABLE_MAKERS) book.txt
-TABLES = $(patsubst %,src/configs/made/%.h,family_words family_table key_table) src/tasks/prose.inc
+TABLES = $(patsubst %,src/configs/made/%.h,family_words family_table key_ids key_table) src/tasks/prose.inc
 $(TABLES): build/tables ;
 -include build/tables
 build/tables: $(wildcard $(TABLE_DATA))

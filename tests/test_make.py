@@ -14,7 +14,7 @@ import tarfile
 from common import Q8, ROOT, check, good, in_work, main, read, skip, takes_long, tiny_model, write
 
 MAKE = shutil.which('make')
-TABLES = ('src/configs/made/family_words.h', 'src/configs/made/family_table.h', 'src/configs/made/key_table.h',
+TABLES = (*('src/configs/made/%s.h' % name for name in ('family_words', 'family_table', 'key_ids', 'key_table')),
           'src/tasks/prose.inc')
 MAKEFILES = 'Makefile', 'tests/rare.mk', 'tools/lint/lint.mk', 'tools/dist.mk', 'page/page.mk'
 PLAIN = {key: value for key, value in os.environ.items() if key not in ('MAKEFLAGS', 'MFLAGS', 'MAKELEVEL', 'WERROR')}

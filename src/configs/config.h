@@ -3,9 +3,11 @@
 // text to a setting by these files, in this order:
 //
 //   card.c     what people paste, made an object of JSON, and a part of a config made a whole one
-//   json.c     that as a table: each member with its value, its line, and whether it was asked for
+//   json.c     that as a table: each member with its value and its line
 //   family.c   which family its model is of, and which layers are of which kind
-//   keys.c     what a key is, by the rows of keys.json: its place, type, range, who reads it
+//   slots.c    what it says under each key, by place: parsed once, then looked up (slots.h)
+//   keys.c     what a key is, by the rows of keys.json: its place, type, range, who reads it (keys.h)
+//   values.c   a key's value, as the reader takes it, and how it is said that it cannot be used
 //   types.c    what a rope_type is: a row each (types.h)
 //   layers.c   what differs by layer, and what the block of a kind of layers must not be
 //   blocks.c   where settings are: in the text model inside, in a block for each kind of layers
@@ -22,9 +24,9 @@
 
 #include <math.h>
 
-#include "family.h"
-#include "json.h"
+#include "keys.h"
 #include "rope_config.h"
+#include "slots.h"
 #include "types.h"
 
 // ---- card.c: what people paste ----
@@ -57,44 +59,7 @@ typedef struct {
 // `model` as a Llama's. The caller frees it. NULL with the reason.
 char *config_complete(const Card *card, const Known *model, Error *err);
 
-// ---- keys.c: what a key is ----
-
-// A key of RoPE in a config: a row of src/configs/keys.json, which says what each word means.
-typedef enum {
-    KEY_ANY,
-    KEY_NUMBER,  // above `low`, at most `high`
-    KEY_WHOLE,   // from `low` to `high`
-    KEY_FLAG,
-    KEY_TEXT,
-    KEY_LIST,
-    KEY_OBJECT
-} KeyType;
-enum { KEY_AT_TOP = 1, KEY_AT_BLOCK = 2, KEY_AT_CHUNKS = 4 };
-enum {
-    TYPE_BIT_DEFAULT = 1 << TYPE_PLAIN,
-    TYPE_BIT_LINEAR = 1 << TYPE_LINEAR,
-    TYPE_BIT_DYNAMIC = 1 << TYPE_DYNAMIC,
-    TYPE_BIT_PROPORTIONAL = 1 << TYPE_PROPORTIONAL,
-    TYPE_BIT_LLAMA3 = 1 << TYPE_LLAMA3,
-    TYPE_BIT_YARN = 1 << TYPE_YARN,
-    TYPE_BIT_LONGROPE = 1 << TYPE_LONGROPE,
-};
-typedef struct {
-    const char *name;
-    unsigned at;
-    KeyType type;
-    double low, high;
-    // Bits of rope_types: which read it in a block, which cannot do without it, which take a null
-    // for nothing, and which are warned of its absence.
-    unsigned types, needed, null, absent_in;
-    bool zero, by_layer, misplaced;
-    bool saved;                                 // the library writes it itself, and nobody reads it
-    bool of_some;                               // some families alone read it
-    const char *absent, *read_by, *misspelled;  // NULL: nothing
-    // In unverified families: other names of it, and the values with which layers turn;
-    // NULL: none, and it says nothing of that.
-    const char *also, *turns;
-} ConfigKey;
+// ---- who reads ----
 
 // How a reader differs from Hugging Face 5, where a flag is enough to say it.
 enum {
@@ -140,14 +105,30 @@ typedef struct {
     char inside[48];  // what errors have before a key: "rope_scaling.", or nothing
 } BlockName;
 
+// What this program's own reading has besides.
+typedef struct {
+    const Json *outer;  // the config that the text model's may be inside
+    RopeFile *file;     // what the text means
+    BlockName called;
+    RopeConfig model[N_KINDS];  // what was given before: a model's, whose head and share must stay
+    int model_head;             // 0: there is no model
+    int model_sliding_head;     // of its sliding layers; 0: the same
+    bool keeps_sliding;         // a block by itself is of the full layers of a model with two RoPEs
+    bool is_any;                // its family is unverified
+    bool says_theta;            // a key says theta
+    bool asked[N_KEY_PLACES]
+              [N_KEYS];  // what was looked for: what else is there means nothing to it
+    bool good;           // nothing is wrong so far; if false at first, nothing is said
+    Error *err;          // the first thing that is wrong
+} StrictReader;
+
+// A reading of a text, by an engine or by this program: what the text means to it.
 typedef struct {
     // What is read, and by whom.
+    const ConfigText *text;
     const Json *whole;         // all that was given, a wrapper's too
-    const Json *outer;         // the config that it may be inside
-    const Json *config;        // the text model's config in it; NULL: none, so no keys
-    const Json *alone;         // the object of a text that is a block by itself; NULL: it is not
+    const Json *config;        // the text model's config in it; NULL: none, but a block by itself
     const RopeFamily *family;  // NULL: none, which the STRICT reader alone takes
-    Json *of_class[N_KINDS];   // the blocks that its class has; NULL: none
     unsigned flags;
     BlockLayout layout;
     int kind;                    // KIND_... of the layers
@@ -155,8 +136,8 @@ typedef struct {
     bool longrope_alone;         // the family has FAMILY_LONGROPE_ALONE
 
     // What was found.
-    const Json *block;                           // an object; NULL: none
-    const Json *under;                           // an object for what the block lacks; NULL: none
+    KeyPlace block;                              // AT_NOWHERE: there is none
+    KeyPlace under;                              // of what the block lacks; AT_NOWHERE: nothing
     const Json *type_member, *rope_type_member;  // of the block, `type` and `rope_type`; NULL: none
     RopeType type;
     bool is_su, was_yarn;  // the rope_type is su; it was yarn, and is longrope
@@ -168,7 +149,7 @@ typedef struct {
     int top, inside;  // original_max_position_embeddings at the top level and in the block; 0: none
     double partial;   // the share of a head that turns
     double head_dim;  // as written
-    int own_rotary_dim;  // of a head, where that is said by itself; 0: by the share
+    int own_rotary_dim;    // of a head, where that is said by itself; 0: by the share
     double hidden, heads;  // hidden_size and num_attention_heads, where they made it
     RopeConfig *rope;      // what becomes of it
 
@@ -178,50 +159,36 @@ typedef struct {
     bool stopped;             // it refuses the config, or nobody has looked
     char note[400];           // the reason, or what is worth a note
 
-    // Of the STRICT reader.
-    BlockName called;
-    RopeFile *file;
-    RopeConfig model[N_KINDS];  // what was given before: a model's, whose head and share must stay
-    int model_head;             // 0: there is no model
-    int model_sliding_head;     // of its sliding layers; 0: the same
-    bool keeps_sliding;         // a block by itself is of the full layers of a model with two RoPEs
-    bool is_any;                // its family is unverified
-    bool says_theta;            // a key says theta
-    bool good;                  // nothing is wrong so far; if false at first, nothing is said
-    Error *err;                 // the first thing that is wrong
+    StrictReader *strict;  // NULL: an engine
 } Config;
 
-// ---- keys.c: looking up ----
+// ---- values.c: what is under a key, as a reader takes it ----
 
-// A value in a message: a string without its quotes, anything else as it is written; cut to the room.
-typedef struct {
-    char text[40];
-} Word;
-Word config_word(const Json *value);
-// And the key of a member.
-Word config_key_word(const Json *member);
+// What is under a key in a place, and the value of a place (NULL: there is none).
+static inline const Slot *config_slot(const Config *c, KeyPlace at, KeyId key) {
+    return &c->text->at[at].slots[key];
+}
+static inline const Json *config_at(const Config *c, KeyPlace at) { return c->text->at[at].value; }
+// The place of the block that has a key: itself, or what lies under it.
+static inline KeyPlace config_where(const Config *c, KeyId key) {
+    bool is_under = !config_slot(c, c->block, key)->member && config_slot(c, c->under, key)->member;
+    return is_under ? c->under : c->block;
+}
+// The member of that under the key, and the one beside the blocks. NULL: none.
+static inline const Json *config_member(const Config *c, KeyId key) {
+    return config_slot(c, config_where(c, key), key)->member;
+}
+static inline const Json *config_beside(const Config *c, KeyId key) {
+    return config_slot(c, AT_BESIDE, key)->member;
+}
+// The member under a key or, in an unverified family, another library's name of it. NULL: none.
+const Json *config_said(const Config *c, KeyPlace at, KeyId key);
 
-// The member of an object under a key, or NULL. The STRICT reader refuses a key that is there twice,
-// and keeps in mind that it was asked for.
-const Json *config_get(Config *c, const Json *object, const char *key);
-// The object of the block that has a key: itself, or what lies under it.
-const Json *config_object_with(const Config *c, const char *key);
-// The member of that under the key. NULL: none. The second counts as asking for it.
-const Json *config_member(const Config *c, const char *key);
-const Json *config_block_get(Config *c, const char *key);
-
-// The rows of the table of keys.
-extern const ConfigKey *const config_key_rows;
-extern const int n_config_keys;
-// What an object is that is no config, by its keys. NULL: it may be one.
-const char *config_other_file(const Json *object);
-// The row of a key. NULL: there is none.
-const ConfigKey *config_key(const char *name);
-// The key of a place (KEY_AT_...) that a name, which is no key, is written like. NULL: none is near.
-const char *config_key_meant(const char *name, unsigned at);
-
-// The name under which an object has a key: its own, or another, in an unverified family.
-const char *config_name_in(const Config *c, const Json *object, const char *key, Word *room);
+// Looks for a key in a place, in the block, or an object's member of a name that is no key: the STRICT
+// reader keeps in mind that it asked, and refuses what is there twice.
+const Slot *config_ask(Config *c, KeyPlace at, KeyId key);
+const Slot *config_ask_block(Config *c, KeyId key);
+const Json *config_get(Config *c, const Json *object, const char *name);
 
 // The largest number that is taken.
 #define CONFIG_LIMIT 1e12
@@ -231,9 +198,11 @@ const char *config_name_in(const Config *c, const Json *object, const char *key,
 // The number of a key by its row, for a block of c->type; `missing` counts for one that is not
 // there, or null where the row takes that. The STRICT reader refuses what the row does not allow,
 // an engine what is no number.
-double config_number(Config *c, const Json *object, const char *key, double missing);
+double config_number(Config *c, KeyPlace at, KeyId key, double missing);
+// The same of the block.
+double config_block_number(Config *c, KeyId key, double missing);
 // A key's length in positions, from `low` on; `missing` if it is absent.
-int config_length(Config *c, const Json *object, const char *key, int missing, int low);
+int config_length(Config *c, KeyPlace at, KeyId key, int missing, int low);
 
 // Whether Python takes a value for true.
 bool config_is_something(const Json *value);
@@ -254,6 +223,9 @@ void config_note(Config *c, const char *format, ...) __attribute__((format(print
 // expected.
 void config_reject(Config *c, const Json *object, const char *key, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+// The same of a key in a place.
+void config_reject_key(Config *c, KeyPlace at, KeyId key, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 // Adds a warning: a line that is printed, while the config is run.
 void config_remark(Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 // Adds a line about a key that neither this program nor any engine reads.
@@ -261,20 +233,18 @@ void config_unread(Config *c, const char *format, ...) __attribute__((format(pri
 
 // ---- blocks.c: the text model, and where its settings are ----
 
-// Finds the text model's config in c->config, and its family by what `named` says (NULL: none), or the
-// first of all if `is_first`. Its layout is that of Hugging Face 5. False with the reason when there is
-// no memory; config_close frees what it takes.
-bool config_find_family(Config *c, const Json *named, bool is_first, Error *err);
-void config_close(Config *c);
+// Begins to read a text, whose family is c->family: as Hugging Face 5, which has its layout.
+void config_open(Config *c, const ConfigText *text);
+// Warns of blocks and thetas beside the text model's config, in what it is inside.
+void config_remark_outside(Config *c, const Json *whole);
 // Whether the reader does not see `rope_parameters`, with the theta and share of a head in it.
 bool config_sees_scaling_only(const Config *c);
 // The block of settings, and what lies under it.
 void config_find_block(Config *c);
+// The block that counts for the full layers where these have one of their own, or all layers one.
+KeyPlace config_full_block(const Config *c);
 
 // ---- find.c: what a method needs of a config ----
-
-extern const char key_of_original[];  // of L: "original_max_position_embeddings"
-extern const char key_of_chunks[];    // "dual_chunk_attention_config"
 
 static inline bool config_type_has(const Config *c, unsigned type_flag) {
     return type_rows[c->type].flags & type_flag;
@@ -288,9 +258,9 @@ static inline bool config_is_of(const Config *c, FamilyWords family_flag) {
 
 // A number under a key, or in the list there that has one for each layer: that of the first layer
 // of the kind.
-double config_number_of_kind(Config *c, const char *key, double missing);
+double config_number_of_kind(Config *c, KeyId key, double missing);
 
-// Whether a number that the text leaves out (FILLED_...) may come from c->file->instead, as only a block
+// Whether a number that the text leaves out (FILLED_...) may come from file->instead, as only a block
 // and a config of an unknown family may; it then counts as filled.
 bool config_fills(Config *c, unsigned number);
 
@@ -329,12 +299,12 @@ RopeType config_type_named(const Config *c, const Json *name);
 void config_fill_factor(Config *c);
 // Whether no layer turns.
 bool config_is_still(const Config *c);
-// The key that says so of an unverified family. NULL: none does.
-const ConfigKey *config_says_still(const Config *c);
+// The key that says so of an unverified family. KEY_NONE: none does.
+KeyId config_says_still(const Config *c);
 // How much of a head turns, by the share: elements, or with proportional pairs.
 void config_turn(const Config *c, int head_dim);
 // Reads one of longrope's lists of n numbers above 0. False when there is no such list.
-bool config_find_list(Config *c, const char *key, int n, double *out);
+bool config_find_list(Config *c, KeyId key, int n, double *out);
 
 // ---- layers.c: what differs by layer ----
 
@@ -348,14 +318,14 @@ void config_check_block(Config *c);
 
 // ---- read_block.c: a block's settings, checked ----
 
-// Reads the block of a kind of layers into c->file, and warns of what is worth it.
+// Reads the block of a kind of layers into the file, and warns of what is worth it.
 void config_read_block(Config *c, int kind);
 
 // ---- remarks.c: what is worth a warning ----
 
-// Notes the keys of an object that the block's type does not use, which nobody asked for, and refuses
+// Notes the keys of a place that the block's type does not use, which nobody asked for, and refuses
 // those that no type has.
-void config_check_keys(Config *c, const Json *object);
+void config_check_keys(Config *c, KeyPlace at);
 // Refuses a key of the table that an object has twice: the config, in what it is inside, or in its
 // objects of settings.
 void config_refuse_repeated(Config *c);

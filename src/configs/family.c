@@ -143,7 +143,7 @@ static const RopeFamily any_family = {.model_type = "",
                                       .architecture = "",
                                       .theta = 1e4,
                                       .local_theta = 1e4,
-                                      .rotary_key = "rotary_dim",
+                                      .rotary_key = KEY_ROTARY_DIM,
                                       .layer_keys = ANY_LAYER_KEYS,
                                       .flags = FAMILY_ANY | FAMILY_PARTIAL | FAMILY_AXES};
 static const RopeFamily any_latent_family = {.model_type = "",

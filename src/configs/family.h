@@ -5,6 +5,7 @@
 #include "../base/util.h"
 #include "json.h"
 #include "made/family_words.h"
+#include "made/key_ids.h"
 
 // Kinds of layers: full ones see all positions, sliding ones the last W. Others (linear attention)
 // have no RoPE.
@@ -51,10 +52,10 @@ typedef struct {
     int global_head_dim;     // of full layers; 0: as head_dim
     int nope_dim, rope_dim;  // of a head, with FAMILY_LATENT
     double theta;
-    double local_theta;               // of sliding layers, with FAMILY_BY_TYPE
-    const char *theta_keys[N_KINDS];  // NULL: rope_theta of the full ones, none of the sliding ones
-    const char *head_key;    // another name of head_dim, which counts before it; NULL: none
-    const char *rotary_key;  // of how many elements of a head turn; NULL: none
+    double local_theta;         // of sliding layers, with FAMILY_BY_TYPE
+    KeyId theta_keys[N_KINDS];  // KEY_NONE: rope_theta of the full ones, none of the sliding ones
+    KeyId head_key;             // another name of head_dim, which counts before it; KEY_NONE: none
+    KeyId rotary_key;           // of how many elements of a head turn; KEY_NONE: none
     // Layers turn if this key says rope or true, or if it is rope_theta unless it is null; NULL: always.
     const char *only_key;
     const char *block_names[N_KINDS];  // of the kinds' blocks; NULL: kind_keys
@@ -75,8 +76,8 @@ typedef struct {
     int still_each;    // every n-th layer has no RoPE, where no list says which; 0: all have it
     int chunk;         // of how many positions a layer with RoPE sees one part; 0: no chunks
     // Keys of a temperature of layers without RoPE, a flag, what queries grow by and how often, and
-    // the defaults of the last two; NULL: none.
-    const char *unturned[3];
+    // the defaults of the last two; KEY_NONE: none.
+    KeyId unturned[3];
     double unturned_beta;
     int unturned_length;
     int slides_with;         // the number of layers with which llama.cpp slides; 0: any

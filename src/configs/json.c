@@ -269,18 +269,23 @@ const char *json_loose(const char *text, size_t length, char what) {
 
 bool json_is_object(const Json *value) { return value && value->kind == '{'; }
 
-Json *json_members(const Json *value) { return json_is_object(value) ? value->first : NULL; }
+const Json *json_members(const Json *value) { return json_is_object(value) ? value->first : NULL; }
 
-Json *json_items(const Json *value) { return value && value->kind == '[' ? value->first : NULL; }
+const Json *json_items(const Json *value) {
+    return value && value->kind == '[' ? value->first : NULL;
+}
 
-Json *json_member(const Json *object, const char *key) {
-    Json *found = NULL;
-    for (Json *v = json_members(object); v; v = v->next) {
-        if (strcmp(v->key, key) != 0) continue;
-        v->twice = found != NULL;
-        found = v;
-    }
+const Json *json_member(const Json *object, const char *key) {
+    const Json *found = NULL;
+    for (const Json *v = json_members(object); v; v = v->next)
+        if (strcmp(v->key, key) == 0) found = v;
     return found;
+}
+
+bool json_is_twice(const Json *object, const char *key) {
+    int n = 0;
+    for (const Json *v = json_members(object); v; v = v->next) n += strcmp(v->key, key) == 0;
+    return n > 1;
 }
 
 bool json_is(const Json *value, const char *string) {

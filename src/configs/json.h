@@ -10,8 +10,6 @@ enum { JSON_VALUES = 1 << 22 };  // of a text at most
 typedef struct Json {
     char
         kind;  // its first character: { [ " t f n, or one of a number (NaN and Infinity are numbers)
-    bool asked;          // somebody looked the member up, and counts what nobody asked for
-    bool twice;          // a member of an object that has its key more than once, and was looked up
     int line;            // of the text, from 1
     size_t length;       // bytes of `text`
     const char *text;    // the value as it is written, in the text that was parsed
@@ -36,11 +34,12 @@ int json_line(const char *text, const char *place);
 
 // The first member of an object, and the first item of a list. NULL: none, or `value` is neither
 // (or NULL).
-Json *json_members(const Json *value);
-Json *json_items(const Json *value);
-// The member of an object under a key, the last one if there are several, which is then `twice`.
-// NULL: none, or no object.
-Json *json_member(const Json *object, const char *key);
+const Json *json_members(const Json *value);
+const Json *json_items(const Json *value);
+// The member of an object under a key, the last one if there are several. NULL: none, or no object.
+const Json *json_member(const Json *object, const char *key);
+// Whether an object has a key more than once.
+bool json_is_twice(const Json *object, const char *key);
 
 bool json_is_object(const Json *value);
 // Whether a value is a string, and this one.

@@ -21,45 +21,45 @@ bool config_is_by_layer(const Json *v) {
 }
 
 static void refuse_blocks(Config *c, const RopeFamily *f) {
-    static const char *const blocks[] = {"rope_scaling", "rope_parameters"};
-    bool grows = f ? f->flags & (FAMILY_GROWS | FAMILY_MAY_GROW) : c->alone != NULL,
+    static const KeyPlace places[] = {AT_SCALING, AT_PARAMETERS};
+    static const KeyId blocks[] = {KEY_ROPE_SCALING, KEY_ROPE_PARAMETERS};
+    bool grows = f ? f->flags & (FAMILY_GROWS | FAMILY_MAY_GROW) : !c->config,
          by_type = f && f->flags & FAMILY_BY_TYPE;
     for (int i = 0; i < 2; i++) {
-        const Json *block = c->config ? json_member(c->config, blocks[i]) : c->alone;
+        const Json *beta = config_slot(c, places[i], KEY_LLAMA_4_SCALING_BETA)->member;
         if (by_type && i == 1) continue;
-        for (const Json *v = json_members(block); v; v = v->next) {
-            bool is_beta = strcmp(v->key, "llama_4_scaling_beta") == 0;
-            if (is_beta && !grows && config_is_by_layer(v))
-                config_reject(c, block, v->key, NO_LAYERS);
+        for (const Json *v = json_members(config_at(c, places[i])); v; v = v->next) {
+            if (v == beta && !grows && config_is_by_layer(v))
+                config_reject_key(c, places[i], KEY_LLAMA_4_SCALING_BETA, NO_LAYERS);
             if (v->kind == '{' && c->config)
-                config_reject(c, c->config, blocks[i], "one object of settings for all layers");
+                config_reject_key(c, AT_BESIDE, blocks[i], "one object of settings for all layers");
         }
     }
 }
 
 void config_refuse_by_layer(Config *c) {
     const RopeFamily *f = c->family;
-    for (const ConfigKey *key = config_key_rows; key < config_key_rows + n_config_keys; key++) {
-        const Json *v = key->by_layer ? json_member(c->config, key->name) : NULL;
-        bool is_read = f && family_reads(f, key->name);
-        if (v && !is_read && config_is_by_layer(v))
-            config_reject(c, c->config, key->name, NO_LAYERS);
+    for (KeyId key = KEY_NONE + 1; key < N_KEYS; key++) {
+        const ConfigKey *row = &config_key_rows[key];
+        const Json *v = row->by_layer ? config_beside(c, key) : NULL;
+        bool is_read = f && family_reads(f, row->name);
+        if (v && !is_read && config_is_by_layer(v)) config_reject_key(c, AT_BESIDE, key, NO_LAYERS);
         bool is_list = v && (v->kind == '[' || v->kind == 'n');
-        if (v && is_read && key->type == KEY_LIST && !is_list)
-            config_reject(c, c->config, key->name, "a list");
+        if (v && is_read && row->type == KEY_IS_LIST && !is_list)
+            config_reject_key(c, AT_BESIDE, key, "a list");
     }
     bool has_interval = f && family_reads(f, "no_rope_layer_interval") &&
-                        !config_is_something(json_member(c->config, "no_rope_layers"));
-    if (has_interval) config_number(c, c->config, "no_rope_layer_interval", 4);
-    bool is_model_s = (!f || c->is_any) && c->layout == BY_TYPE &&
-                      !config_is_something(json_member(c->config, "rope_scaling"));
+                        !config_is_something(config_beside(c, KEY_NO_ROPE_LAYERS));
+    if (has_interval) config_number(c, AT_BESIDE, KEY_NO_ROPE_LAYER_INTERVAL, 4);
+    bool is_model_s = (!f || c->strict->is_any) && c->layout == BY_TYPE &&
+                      !config_is_something(config_at(c, AT_SCALING));
     if (!is_model_s) refuse_blocks(c, f);
 }
 
 // ---- layers without RoPE ----
 
-static int whole(Config *c, const char *key, int missing) {
-    return (int)config_number(c, c->config, key, missing);
+static int whole(Config *c, KeyId key, int missing) {
+    return (int)config_number(c, AT_BESIDE, key, missing);
 }
 
 // By no_rope_layers, which has a 0 for each layer without RoPE; more may follow.
@@ -71,8 +71,8 @@ static void read_still_list(Config *c, LayersAtRest *out, const Json *list, int 
         if (x == 0 && i < n_layers) out->layers[out->n++] = (short)i;
     }
     if (i < n_layers)
-        config_reject(c, c->config, "no_rope_layers", "a 1 (RoPE) or a 0 for each of %d layers",
-                      n_layers);
+        config_reject_key(c, AT_BESIDE, KEY_NO_ROPE_LAYERS,
+                          "a 1 (RoPE) or a 0 for each of %d layers", n_layers);
 }
 
 // By a list of thetas, which has a 0 for each layer without RoPE.
@@ -80,7 +80,7 @@ static void read_thetas(Config *c, LayersAtRest *out) {
     const char *key = c->family->thetas_key;
     const Json *list = json_member(c->config, key);
     if (!config_is_something(list)) return;
-    const int n_layers = whole(c, "num_hidden_layers", 0);
+    const int n_layers = whole(c, KEY_NUM_HIDDEN_LAYERS, 0);
     double theta = 0, x;
     int i = 0;
     for (const Json *v = json_items(list); v && i < n_layers; v = v->next, i++) {
@@ -96,8 +96,8 @@ static void read_thetas(Config *c, LayersAtRest *out) {
 // Layers without RoPE have a temperature, if the flag that the row names says so.
 static void read_temperature(Config *c, LayersAtRest *out) {
     const RopeFamily *f = c->family;
-    const Json *flag = json_member(c->config, f->unturned[0]);
-    double beta = config_number(c, c->config, f->unturned[1], f->unturned_beta);
+    const Json *flag = config_beside(c, f->unturned[0]);
+    double beta = config_number(c, AT_BESIDE, f->unturned[1], f->unturned_beta);
     int length = whole(c, f->unturned[2], f->unturned_length);
     if (out->n == 0 || (flag && !config_is_something(flag))) return;
     out->beta = beta;
@@ -108,23 +108,23 @@ static void read_temperature(Config *c, LayersAtRest *out) {
 // that have a list of them.
 static void read_still(Config *c) {
     const RopeFamily *f = c->family;
-    LayersAtRest *out = &c->file->at_rest;
+    LayersAtRest *out = &c->strict->file->at_rest;
     *out = (LayersAtRest){.n = 0};
     if (f && f->thetas_key) read_thetas(c, out);
     if (!f || !f->still_each) return;
-    int n_layers = whole(c, "num_hidden_layers", 0);
-    const Json *list = json_member(c->config, "no_rope_layers");
+    int n_layers = whole(c, KEY_NUM_HIDDEN_LAYERS, 0);
+    const Json *list = config_beside(c, KEY_NO_ROPE_LAYERS);
     // An empty list is as good as no list to a class with chunks, and too short to others.
     if (json_items(list) || (list && list->kind == '[' && n_layers && !f->chunk)) {
         read_still_list(c, out, list, n_layers);
     } else {
-        const int each = whole(c, "no_rope_layer_interval", f->still_each);
+        const int each = whole(c, KEY_NO_ROPE_LAYER_INTERVAL, f->still_each);
         for (int i = each - 1; i >= 0 && i < n_layers; i += each) out->layers[out->n++] = (short)i;
     }
     if (f->unturned[0]) read_temperature(c, out);
     if (f->chunk && n_layers) {
-        const Json *said = json_member(c->config, "attention_chunk_size");
-        out->chunk = said && said->kind == 'n' ? 0 : whole(c, "attention_chunk_size", f->chunk);
+        const Slot *said = config_slot(c, AT_BESIDE, KEY_ATTENTION_CHUNK_SIZE);
+        out->chunk = said->state == SLOT_NULL ? 0 : whole(c, KEY_ATTENTION_CHUNK_SIZE, f->chunk);
     }
 }
 
@@ -135,14 +135,14 @@ static void remark_unused(Config *c) {
     const char *type = c->family->model_type;
     static const char pattern[] = "sliding_window_pattern";
     bool is_used = c->family->period_key && strcmp(c->family->period_key, pattern) == 0;
-    if (!is_used && json_member(c->config, pattern))
+    if (!is_used && config_beside(c, KEY_SLIDING_WINDOW_PATTERN))
         config_remark(c, "%s means nothing to model_type %s and is not used", pattern, type);
 }
 
 // Says that queries see later positions, too, and how many in sliding layers.
 static void say_directions(Config *c, int window) {
-    char *out = c->file->directions;
-    const size_t size = sizeof c->file->directions;
+    char *out = c->strict->file->directions;
+    const size_t size = sizeof c->strict->file->directions;
     const char *key = c->family ? family_sees_later(c->config, c->family) : NULL;
     const bool is_half = key && config_is_of(c, FAMILY_HALVES_WINDOW);
     const int side = config_is_of(c, FAMILY_ENCODER) ? window : is_half ? window - 1 : 0;
@@ -157,28 +157,29 @@ static void say_directions(Config *c, int window) {
 // Warns of layers that slide by name, without a window.
 static void remark_no_window(Config *c, const ConfigLayers *layers) {
     bool is_named = false;
-    const Json *v = json_items(json_member(c->config, "layer_types"));
+    const Json *v = json_items(config_beside(c, KEY_LAYER_TYPES));
     for (; v; v = v->next) is_named = is_named || json_is(v, kind_keys[KIND_SLIDING]);
-    if (is_named && layers->window == 0 && c->family->slides > SLIDES_ALL_BY_FLAG && c->good)
+    if (is_named && layers->window == 0 && c->family->slides > SLIDES_ALL_BY_FLAG &&
+        c->strict->good)
         config_remark(c, "layer_types has sliding layers, and there is no window (sliding_window, "
                          "use_sliding_window): transformers cannot run that");
 }
 
 void config_read_layers(Config *c) {
     const char *key = "", *expected = "";
-    if (c->family) c->file->by_layer = false;
+    if (c->family) c->strict->file->by_layer = false;
     if (c->family) read_still(c);
     double x;
     const bool is_alike = c->family && !c->family->period;
-    const bool is_counted = json_number(json_member(c->config, "num_hidden_layers"), &x);
+    const bool is_counted = json_number(config_beside(c, KEY_NUM_HIDDEN_LAYERS), &x);
     say_directions(c, 0);
     if (!c->family || (is_alike && !is_counted && !c->family->slides)) return;
-    ConfigLayers *layers = &c->file->layers;
+    ConfigLayers *layers = &c->strict->file->layers;
     if (!is_alike) c->layers = layers;
     if (!config_layers(c->config, c->family, true, layers, &key, &expected))
         config_reject(c, c->config, key, "%s", expected);
     const int n_named = family_layers_named(c->config, c->family);
-    if (n_named >= 0 && c->good)
+    if (n_named >= 0 && c->strict->good)
         config_remark(c,
                       "layer_types has %d layers, and num_hidden_layers is %.0f: transformers "
                       "refuses such a config",
@@ -188,47 +189,47 @@ void config_read_layers(Config *c) {
     if (is_alike && !layers->window) *layers = (ConfigLayers){.is_alike = true};
     if (is_alike) return;
     remark_unused(c);
-    c->file->by_layer = layers_have(layers, KIND_SLIDING);
-    c->file->bare_full = layers_bare_full(c->family, layers);
+    c->strict->file->by_layer = layers_have(layers, KIND_SLIDING);
+    c->strict->file->bare_full = layers_bare_full(c->family, layers);
 }
 
 // ---- what a block must not be ----
 
 static void name_block(Config *c, const char *name) {
-    c->called = (BlockName){.name = ""};
-    snprintf(c->called.name, sizeof c->called.name, "%s", name);
-    snprintf(c->called.inside, sizeof c->called.inside, "%s.", name);
+    c->strict->called = (BlockName){.name = ""};
+    snprintf(c->strict->called.name, sizeof c->strict->called.name, "%s", name);
+    snprintf(c->strict->called.inside, sizeof c->strict->called.inside, "%s.", name);
 }
 
 // One block of all layers.
 static void check_one(Config *c) {
-    const Json *scaling = config_get(c, c->config, "rope_scaling");
+    const Json *scaling = config_ask(c, AT_BESIDE, KEY_ROPE_SCALING)->member;
     bool is_scaling = config_is_something(scaling);
-    const char *name = is_scaling ? "rope_scaling" : "rope_parameters";
-    const Json *v = config_get(c, c->config, name);
+    const KeyId key = is_scaling ? KEY_ROPE_SCALING : KEY_ROPE_PARAMETERS;
+    const Json *v = config_ask(c, AT_BESIDE, key)->member;
     bool is_object = json_is_object(v), is_one = is_object || !config_is_something(v);
     bool is_silent = !v || v->kind == 'n';
     for (const Json *in = json_members(v); in; in = in->next) is_one = is_one && in->kind != '{';
-    if (!is_one && !is_object) c->file->is_malformed = c->good;
-    if (!is_one) config_reject(c, c->config, name, "one object of settings for all layers");
-    if (is_scaling && config_is_something(json_member(c->config, "rope_parameters")))
+    if (!is_one && !is_object) c->strict->file->is_malformed = c->strict->good;
+    if (!is_one) config_reject_key(c, AT_BESIDE, key, "one object of settings for all layers");
+    if (is_scaling && config_is_something(config_beside(c, KEY_ROPE_PARAMETERS)))
         config_remark(c, "rope_parameters is not used, since there is a rope_scaling");
-    if (!is_one) c->block = NULL;
+    if (!is_one) c->block = AT_NOWHERE;
     if (is_silent && c->block && scaling)
         config_remark(c, "rope_scaling is null, and model_type %s has %s all the same",
                       c->family->model_type,
                       strstr(c->family->block, "\"llama3\"") ? "llama3" : "YaRN");
-    name_block(c, name);
+    name_block(c, config_key_rows[key].name);
 }
 
 // rope_parameters of a family with a block for each kind of layers.
 static void check_parameters(Config *c) {
-    const Json *own = config_get(c, c->config, "rope_parameters");
+    const Json *own = config_ask(c, AT_BESIDE, KEY_ROPE_PARAMETERS)->member;
     bool is_something = config_is_something(own);
     const char *full = family_block_name(c->family, KIND_FULL);
     const char *sliding = family_block_name(c->family, KIND_SLIDING);
     if (is_something && own->kind != '{')
-        config_reject(c, c->config, "rope_parameters", "an object of settings");
+        config_reject_key(c, AT_BESIDE, KEY_ROPE_PARAMETERS, "an object of settings");
     if (config_has_type_blocks(c->family, own)) {
         for (const Json *v = json_members(own); v; v = v->next) {
             if (strcmp(v->key, full) == 0 || strcmp(v->key, sliding) == 0) continue;
@@ -241,7 +242,7 @@ static void check_parameters(Config *c) {
                               full, sliding);
                 continue;
             }
-            c->block = own;
+            c->block = AT_PARAMETERS;
             name_block(c, "rope_parameters");
             config_reject(c, own, v->key, "no block beside %s and %s", full, sliding);
         }
@@ -252,11 +253,11 @@ static void check_parameters(Config *c) {
         const Json *v = json_member(own, name);
         if (v && v->kind != 'n') config_reject(c, own, name, "an object of settings");
     }
-    bool has_scaling = config_is_something(json_member(c->config, "rope_scaling"));
+    bool has_scaling = config_is_something(config_beside(c, KEY_ROPE_SCALING));
     if (c->family->flags & FAMILY_FLAT_IS_FULL) return;
     if (is_something && has_scaling)
-        config_reject(c, c->config, "rope_parameters",
-                      "%s and %s in it, since there is a rope_scaling", full, sliding);
+        config_reject_key(c, AT_BESIDE, KEY_ROPE_PARAMETERS,
+                          "%s and %s in it, since there is a rope_scaling", full, sliding);
     else if (is_something && c->kind == KIND_FULL)
         config_remark(c,
                       "rope_parameters means nothing to model_type %s without %s and %s, and is "
@@ -267,16 +268,17 @@ static void check_parameters(Config *c) {
 // What contradicts the theta of sliding layers where their block has none.
 static void remark_base(Config *c) {
     double inside, beside;
-    bool has_inside = json_number(json_member(c->block, "rope_theta"), &inside);
-    const char *own = c->family->theta_keys[KIND_SLIDING];
+    bool has_inside = json_number(config_slot(c, c->block, KEY_ROPE_THETA)->member, &inside);
+    const KeyId own = c->family->theta_keys[KIND_SLIDING];
     if (own) {
-        bool both = has_inside && json_member(c->config, own);
+        bool both = has_inside && config_beside(c, own);
         if (both && inside != c->theta)
-            config_remark(c, "%s is %.12g beside %s and rope_theta %.12g in it: %.12g counts", own,
-                          c->theta, c->called.name, inside, inside);
+            config_remark(c, "%s is %.12g beside %s and rope_theta %.12g in it: %.12g counts",
+                          config_key_rows[own].name, c->theta, c->strict->called.name, inside,
+                          inside);
         return;
     }
-    bool is_beside = json_number(json_member(c->config, "rope_theta"), &beside);
+    bool is_beside = json_number(config_beside(c, KEY_ROPE_THETA), &beside);
     if (!has_inside && is_beside && beside != c->theta)
         config_remark(c,
                       "rope_theta is %.12g for full_attention alone: sliding_attention has %.12g",
@@ -286,12 +288,12 @@ static void remark_base(Config *c) {
 // rope_scaling, which is laid over the block of the full layers.
 static void check_laid_over(Config *c, const Json *scaling, const Json *typed) {
     if (c->family->flags & FAMILY_NO_SCALING)
-        config_reject(
-            c, c->config, "rope_scaling",
+        config_reject_key(
+            c, AT_BESIDE, KEY_ROPE_SCALING,
             "none: Hugging Face 5 fails with KeyError 'sliding_attention', since it replaces "
             "rope_parameters");
     else if (scaling->kind != '{')
-        config_reject(c, c->config, "rope_scaling", "an object of settings");
+        config_reject_key(c, AT_BESIDE, KEY_ROPE_SCALING, "an object of settings");
     if (json_members(typed))
         config_remark(c, "rope_scaling is laid over rope_parameters.full_attention");
     name_block(c, "rope_scaling");
@@ -300,8 +302,8 @@ static void check_laid_over(Config *c, const Json *scaling, const Json *typed) {
 // The block of a kind of layers.
 static void check_typed(Config *c) {
     char name[40];
-    const Json *scaling = config_get(c, c->config, "rope_scaling");
-    const Json *own = json_member(c->config, "rope_parameters");
+    const Json *scaling = config_ask(c, AT_BESIDE, KEY_ROPE_SCALING)->member;
+    const Json *own = config_at(c, AT_PARAMETERS);
     const char *of_kind = family_block_name(c->family, c->kind);
     const Json *typed = config_has_type_blocks(c->family, own) ? json_member(own, of_kind) : NULL;
     check_parameters(c);
@@ -319,7 +321,7 @@ static void check_typed(Config *c) {
 
 void config_check_block(Config *c) {
     if (!c->config) name_block(c, "the block");
-    if (!c->config) c->called.inside[0] = '\0';
+    if (!c->config) c->strict->called.inside[0] = '\0';
     if (c->family && c->layout == BY_TYPE) check_typed(c);
     else if (c->layout == BY_TYPE) name_block(c, kind_keys[c->kind]);
     else if (c->config) check_one(c);

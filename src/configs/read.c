@@ -43,20 +43,28 @@ static void check_architectures(Config *c, const Json *object, const char *name,
                   found.text, name);
 }
 
-static void read_family(Config *c, bool is_llama) {
-    const Json *given = c->outer = c->config;
-    c->good = config_find_family(c, given, is_llama, c->err);
-    c->file->wrapper = family_wrapper_architecture(given);
+// Finds the family of a config, or (NULL) of a block; is_llama: it is a Llama's. Returns the text for
+// config_text_free; NULL with the reason when there is no memory.
+static ConfigText *read_family(Config *c, const Json *given, const Json *alone, bool is_llama) {
+    c->strict->outer = given;
+    c->config = family_text(given);
+    config_remark_outside(c, given);
+    c->family = is_llama ? family_with(0) : config_family(given);
+    ConfigText *text = config_text_read(c->config, alone, c->family, c->strict->err);
+    c->strict->good = text;
+    if (!text) return NULL;
+    config_open(c, text);
+    c->strict->file->wrapper = family_wrapper_architecture(given);
     for (const Json *in = family_inside(given); in; in = family_inside(in))
-        add_name(c->file->inside, sizeof c->file->inside, "/", in->key);
+        add_name(c->strict->file->inside, sizeof c->strict->file->inside, "/", in->key);
     const RopeFamily *f = c->family;
-    c->is_any = !f && config_names_family(given);
-    if (c->is_any) {
+    c->strict->is_any = !f && config_names_family(given);
+    if (c->strict->is_any) {
         f = c->family = family_any(c->config);
         if (!f) reject_family(c);
-        else if (config_has_kinds(json_member(c->config, "rope_parameters"))) c->layout = BY_TYPE;
+        else if (config_has_kinds(config_at(c, AT_PARAMETERS))) c->layout = BY_TYPE;
     }
-    if (!f || !(f->flags & FAMILY_RUNS)) return;
+    if (!f || !(f->flags & FAMILY_RUNS)) return text;
     const char *wrapper = family_wrapper_architecture(given);
     const Json *own = family_model_type(c->config);
     // Other names of a family have classes of their own names.
@@ -64,24 +72,25 @@ static void read_family(Config *c, bool is_llama) {
     if (wrapper) check_architectures(c, given, wrapper, NULL);
     if (!is_alias && !family_wrapper_architecture(c->config))
         check_architectures(c, c->config, f->architecture, f->also_architectures);
+    return text;
 }
 
 // ---- a config ----
 
 // Reads the blocks of all kinds of layers. What has one block turns by it in all layers that turn.
 static void read_blocks(Config *c) {
-    RopeFile *file = c->file;
+    RopeFile *file = c->strict->file;
     config_read_block(c, KIND_FULL);
     if (c->layout == BY_TYPE) config_read_block(c, KIND_SLIDING);
-    else if (!c->keeps_sliding) file->sliding = file->rope;
+    else if (!c->strict->keeps_sliding) file->sliding = file->rope;
     file->by_kind = file->by_kind || c->layout == BY_TYPE;
-    file->by_layer = file->by_layer || (c->layout == BY_TYPE && (!c->family || c->is_any));
+    file->by_layer = file->by_layer || (c->layout == BY_TYPE && (!c->family || c->strict->is_any));
 }
 
 // A whole config of another model is a mistake, even where the head is the same: refuses sizes that are
 // not the model's, if there is one. No engine's reading would be right then.
 static void check_sizes(Config *c) {
-    const ModelSizes *own = &c->file->sizes;
+    const ModelSizes *own = &c->strict->file->sizes;
     const struct {
         const char *key;
         int expected;
@@ -102,39 +111,42 @@ static void check_sizes(Config *c) {
                  sizes[i].expected);
         add_name(others, sizeof others, ", ", one);
     }
-    if (!others[0] || !c->good) return;
-    c->good = fail(c->err,
-                   "line %d: another model's config: %s: to try its settings on this model, give "
-                   "its block of them alone",
-                   line, others);
-    free(c->file->whole);
-    c->file->whole = NULL;
+    if (!others[0] || !c->strict->good) return;
+    c->strict->good =
+        fail(c->strict->err,
+             "line %d: another model's config: %s: to try its settings on this model, give "
+             "its block of them alone",
+             line, others);
+    free(c->strict->file->whole);
+    c->strict->file->whole = NULL;
 }
 
 // A family without RoPE needs no numbers.
 static bool settle_still(Config *c) {
-    const Json *head = json_member(c->config, "head_dim");
-    if (head && head->kind != 'n') config_number(c, c->config, "head_dim", 0);
-    if (!c->file->head_dim) c->file->head_dim = 2;  // which nothing reads
-    c->file->rope = c->file->sliding = (RopeConfig){.rotary_dim = c->file->head_dim,
-                                                    .theta = c->family->theta,
-                                                    .train_ctx = c->trained ? c->trained : 1,
-                                                    .truncate = true};
+    if (config_slot(c, AT_BESIDE, KEY_HEAD_DIM)->state > SLOT_NULL)
+        config_number(c, AT_BESIDE, KEY_HEAD_DIM, 0);
+    if (!c->strict->file->head_dim) c->strict->file->head_dim = 2;  // which nothing reads
+    c->strict->file->rope = c->strict->file->sliding =
+        (RopeConfig){.rotary_dim = c->strict->file->head_dim,
+                     .theta = c->family->theta,
+                     .train_ctx = c->trained ? c->trained : 1,
+                     .truncate = true};
     return true;
 }
 
 // Reads what config_refuse_by_layer has let through.
 static void read_all(Config *c) {
-    static const char *const sizes[] = {"hidden_size", "num_attention_heads", "num_hidden_layers"};
-    RopeFile *file = c->file;
+    static const KeyId sizes[] = {KEY_HIDDEN_SIZE, KEY_NUM_ATTENTION_HEADS, KEY_NUM_HIDDEN_LAYERS};
+    StrictReader *own = c->strict;
+    RopeFile *file = own->file;
     // Sizes that cannot be are refused also where RoPE's settings do without them.
-    for (int i = 0; i < 3 && c->family; i++) config_number(c, c->config, sizes[i], 0);
-    file->model_type = c->family && !c->is_any ? c->family->model_type : NULL;
-    file->is_unknown = c->is_any;
+    for (int i = 0; i < 3 && c->family; i++) config_number(c, AT_BESIDE, sizes[i], 0);
+    file->model_type = c->family && !c->strict->is_any ? c->family->model_type : NULL;
+    file->is_unknown = c->strict->is_any;
     config_find_most(c);
     file->max_positions = c->trained;
     config_read_layers(c);
-    if (c->family && !(c->family->flags & FAMILY_RUNS) && !c->is_any)
+    if (c->family && !(c->family->flags & FAMILY_RUNS) && !c->strict->is_any)
         config_remark(c, "model_type %s is explained, and not run yet", c->family->model_type);
     bool was_still = file->still;
     const bool has_none = config_is_still(c);
@@ -142,25 +154,21 @@ static void read_all(Config *c) {
     if (file->still && file->sizes.dim && !was_still)
         config_reject(c, c->config, "model_type", "a family with RoPE, as the model has it");
     if (file->still) config_remark_still(c);
-    if (has_none) c->good = c->good && settle_still(c);
+    if (has_none) c->strict->good = c->strict->good && settle_still(c);
     else read_blocks(c);
-    if (c->is_any && c->good) config_remark_any(c);
-    if (c->good && (c->is_any || !file->still)) config_remark_unread(c);
-    if (c->good && !file->still) config_remark_no_theta(c);
-    if (c->good) config_remark_lost(c);
+    if (c->strict->is_any && c->strict->good) config_remark_any(c);
+    if (c->strict->good && (c->strict->is_any || !file->still)) config_remark_unread(c);
+    if (c->strict->good && !file->still) config_remark_no_theta(c);
+    if (c->strict->good) config_remark_lost(c);
     check_sizes(c);
 }
 
-// What is known before a text is read: of a model, and what the text is.
-static Config reader_of(RopeFile *file, const Card *card, Error *err) {
+// What is known before a text is read: of a model.
+static StrictReader reader_of(RopeFile *file, Error *err) {
     const RopeConfig *full = &file->rope, *sliding = &file->sliding;
     bool differ = full->method != sliding->method || full->theta != sliding->theta ||
                   full->factor != sliding->factor;
-    return (Config){
-        .whole = card->root,
-        .config = card->is_config ? card->object : NULL,
-        .alone = card->is_config ? NULL : card->object,
-        .flags = OWN_FLAGS,
+    return (StrictReader){
         .file = file,
         .model = {*full, *sliding},
         .model_head = file->head_dim,
@@ -179,27 +187,27 @@ static void remark_card(Config *c, const Card *card, bool has_family) {
                       card->mended);
     if (card->is_whole && !has_family)
         config_unread(c, "there is no model_type, so it is read as a Llama's");
-    memcpy(c->file->not_json, card->mended, sizeof c->file->not_json);
+    memcpy(c->strict->file->not_json, card->mended, sizeof c->strict->file->not_json);
 }
 
 // Whether engines' rules are of such a config. What other families have by layer is not in them.
 static bool is_for_engines(const Config *c) {
     const RopeFamily *f = c->family;
-    if (!f) return c->layout != BY_TYPE && c->good;
-    return c->good || f->period || f->flags & FAMILY_GROWS;
+    if (!f) return c->layout != BY_TYPE && c->strict->good;
+    return c->strict->good || f->period || f->flags & FAMILY_GROWS;
 }
 
 // Completes the config with the numbers that stood in, too.
 static void complete_again(Config *c, const Card *card, Known *known) {
-    const StandIns *in = &c->file->instead;
-    const unsigned filled = c->file->filled;
-    if (!c->file->whole) return;
+    const StandIns *in = &c->strict->file->instead;
+    const unsigned filled = c->strict->file->filled;
+    if (!c->strict->file->whole) return;
     if (filled & FILLED_HEAD_DIM) known->head_dim = in->head_dim;
     if (filled & FILLED_THETA) known->rope.theta = in->theta;
     if (filled & FILLED_TRAIN_CTX) known->rope.train_ctx = in->train_ctx;
-    free(c->file->whole);
-    c->file->whole = config_complete(card, known, c->err);
-    c->good = c->file->whole;
+    free(c->strict->file->whole);
+    c->strict->file->whole = config_complete(card, known, c->strict->err);
+    c->strict->good = c->strict->file->whole;
 }
 
 bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *err) {
@@ -214,25 +222,28 @@ bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *e
         card_free(&card);
         return fail(err, "line 1: this is %s (expected a config.json or its block)", other);
     }
-    Config c = reader_of(file, &card, err);
+    StrictReader own = reader_of(file, err);
+    Config c = {.whole = card.root, .flags = OWN_FLAGS, .strict = &own};
+    const Json *config = card.is_config ? card.object : NULL;
+    const Json *alone = card.is_config ? NULL : card.object;
     snprintf(file->inside, sizeof file->inside, "%s", card.inside);
     remark_card(&c, &card, has_family);
     Known known = {file->rope, file->head_dim, file->max_positions, file->latent};
     file->filled = 0;
     file->whole = config_complete(&card, &known, err);
-    bool has_memory = file->whole;
-    if (has_memory) {
-        read_family(&c, card.is_whole && !has_family && !file->head_dim);
+    bool is_llama = card.is_whole && !has_family && !file->head_dim;
+    ConfigText *text_read = file->whole ? read_family(&c, config, alone, is_llama) : NULL;
+    if (text_read) {
         config_refuse_repeated(&c);
-        if (c.good && (c.family || !has_family)) config_refuse_by_layer(&c);
+        if (own.good && (c.family || !has_family)) config_refuse_by_layer(&c);
         if (!is_for_engines(&c)) {
             free(file->whole);
             file->whole = NULL;
         }
-        if (c.good) read_all(&c);
-        if (c.good && file->filled) complete_again(&c, &card, &known);
+        if (own.good) read_all(&c);
+        if (own.good && file->filled) complete_again(&c, &card, &known);
     }
-    config_close(&c);
+    config_text_free(text_read);
     card_free(&card);
-    return has_memory && c.good;
+    return text_read && own.good;
 }

@@ -10,13 +10,11 @@
 
 // ---- the head ----
 
-static const char key_of_share[] = "partial_rotary_factor";
-
 // The share of a head that rotates, as the family's classes take what `where` says, c->partial. Most
 // of them rotate all of a head: their plain RoPE does not read a share, and a type that scales fails
 // on one. With latent attention the share can only repeat qk_rope_head_dim, or in a family that also
 // has linear layers be theirs.
-static double usable_share(Config *c, const Json *where) {
+static double usable_share(Config *c, KeyPlace where) {
     const double share = c->partial;
     const bool is_latent = c->own_rotary_dim && config_is_of(c, FAMILY_LATENT);
     const bool rotates_part =
@@ -24,19 +22,21 @@ static double usable_share(Config *c, const Json *where) {
     if (share == 1) return 1;
     if (is_latent && fabs(share * c->head_dim - c->own_rotary_dim) < 1e-6) return fmin(share, 1);
     if (is_latent && !config_is_of(c, FAMILY_LINEAR)) {
-        config_reject(c, where, key_of_share, "1, or what makes %d of head_dim %.0f",
-                      c->own_rotary_dim, c->head_dim);
+        config_reject_key(c, where, KEY_PARTIAL_ROTARY_FACTOR,
+                          "1, or what makes %d of head_dim %.0f", c->own_rotary_dim, c->head_dim);
         return fmin(share, 1);
     }
     if (!is_latent && share > 1) {
-        config_reject(c, where, key_of_share, "1");
+        config_reject_key(c, where, KEY_PARTIAL_ROTARY_FACTOR, "1");
         return 1;
     }
     if (!is_latent && rotates_part) return share;
-    if (c->type != TYPE_PLAIN) config_reject(c, where, key_of_share, "1");
-    config_block_get(c, key_of_share);
-    config_remark(c, "%s%s is not used: under rope_type default, model_type %s turns all of %s",
-                  where == c->config ? "" : c->called.inside, key_of_share, c->family->model_type,
+    if (c->type != TYPE_PLAIN) config_reject_key(c, where, KEY_PARTIAL_ROTARY_FACTOR, "1");
+    config_ask_block(c, KEY_PARTIAL_ROTARY_FACTOR);
+    config_remark(c,
+                  "%spartial_rotary_factor is not used: under rope_type default, model_type %s "
+                  "turns all of %s",
+                  where == AT_BESIDE ? "" : c->strict->called.inside, c->family->model_type,
                   config_is_of(c, FAMILY_LATENT) ? "qk_rope_head_dim" : "a head");
     return 1;
 }
@@ -44,73 +44,76 @@ static double usable_share(Config *c, const Json *where) {
 // Refuses a head that is odd, too wide, or not the model's.
 static void check_head(Config *c) {
     const bool is_global = c->family->global_head_dim && c->kind == KIND_FULL;
-    const char *key = is_global ? "global_head_dim" : "head_dim";
-    const Json *said = json_member(c->config, key);
-    const bool by_width =
-        !said || said->kind == 'n' || config_is_of(c, FAMILY_WIDTH_BY_HEADS);
+    const KeyId key = is_global ? KEY_GLOBAL_HEAD_DIM : KEY_HEAD_DIM;
+    const Json *said = config_beside(c, key);
+    const bool by_width = !said || said->kind == 'n' || config_is_of(c, FAMILY_WIDTH_BY_HEADS);
     const int head_dim = (int)c->head_dim;
     const bool is_bad = head_dim % 2 || head_dim > ROPE_MAX_HEAD_DIM;
     if (by_width && c->heads > 0 && fmod(c->hidden, 2 * c->heads) != 0)
-        config_reject(c, c->config, "hidden_size", "an even multiple of num_attention_heads, %.0f",
-                      c->heads);
+        config_reject_key(c, AT_BESIDE, KEY_HIDDEN_SIZE,
+                          "an even multiple of num_attention_heads, %.0f", c->heads);
     if (is_bad && config_is_of(c, FAMILY_LATENT)) {
         // Of the two parts the odd one is named, or the first where both are too wide together.
         const int nope_dim = (int)(c->head_dim - c->own_rotary_dim);
         const bool is_rope_odd = nope_dim % 2 == 0 && c->own_rotary_dim % 2;
-        config_reject(c, c->config, is_rope_odd ? "qk_rope_head_dim" : "qk_nope_head_dim",
-                      "an even number, and at most %d together with the rest of a head",
-                      ROPE_MAX_HEAD_DIM);
+        config_reject_key(c, AT_BESIDE, is_rope_odd ? KEY_QK_ROPE_HEAD_DIM : KEY_QK_NOPE_HEAD_DIM,
+                          "an even number, and at most %d together with the rest of a head",
+                          ROPE_MAX_HEAD_DIM);
     } else if (is_bad) {
-        config_reject(c, c->config, key, "an even number up to %d", ROPE_MAX_HEAD_DIM);
+        config_reject_key(c, AT_BESIDE, key, "an even number up to %d", ROPE_MAX_HEAD_DIM);
     }
-    const bool is_sliding = c->kind == KIND_SLIDING && c->model_sliding_head;
-    const int of_model = is_sliding && c->model_head ? c->model_sliding_head : c->model_head;
-    if (of_model && head_dim != of_model && c->good)
-        c->good = fail(c->err,
-                       "line %d: another model's config: head_dim is %d, and the model's is %d "
-                       "(give it with its own "
-                       "model, or with none: --explain or --rope-json, and --rope-config)",
-                       (said ? said : c->config)->line, head_dim, of_model);
+    const StrictReader *own = c->strict;
+    const bool is_sliding = c->kind == KIND_SLIDING && own->model_sliding_head;
+    const int of_model = is_sliding && own->model_head ? own->model_sliding_head : own->model_head;
+    if (of_model && head_dim != of_model && c->strict->good)
+        c->strict->good =
+            fail(c->strict->err,
+                 "line %d: another model's config: head_dim is %d, and the model's is %d "
+                 "(give it with its own "
+                 "model, or with none: --explain or --rope-json, and --rope-config)",
+                 (said ? said : c->config)->line, head_dim, of_model);
 }
 
 // head_dim, and how many of its elements rotate: rotary_dim, or with proportional some pairs of all
 // of them (RopeConfig.turning). With a model both must be the model's.
 static void read_dims(Config *c) {
+    static const KeyId key = KEY_PARTIAL_ROTARY_FACTOR;
     const RopeConfig *r = c->rope;
+    RopeFile *file = c->strict->file;
     // What the config says of the head and of the share that rotates.
     config_find_share(c);
-    const bool is_inside = config_member(c, key_of_share);
-    const Json *where = is_inside ? config_object_with(c, key_of_share) : c->config;
+    const bool is_inside = config_member(c, key);
+    const KeyPlace where = is_inside ? config_where(c, key) : AT_BESIDE;
     config_find_head(c);
     c->partial = usable_share(c, where);
-    const bool is_said = is_inside || json_member(c->config, key_of_share);
+    const bool is_said = is_inside || config_beside(c, key);
     const bool counts_twice = c->own_rotary_dim && !config_is_of(c, FAMILY_LATENT) && is_said;
-    if (counts_twice && (int)(c->head_dim * c->partial) != c->own_rotary_dim && c->good)
-        config_remark(c, "%s%s is not used, since %s is %d", is_inside ? c->called.inside : "",
-                      key_of_share, c->family->rotary_key, c->own_rotary_dim);
+    if (counts_twice && (int)(c->head_dim * c->partial) != c->own_rotary_dim && c->strict->good)
+        config_remark(c, "%spartial_rotary_factor is not used, since %s is %d",
+                      is_inside ? c->strict->called.inside : "",
+                      config_key_rows[c->family->rotary_key].name, c->own_rotary_dim);
     // The head.
     if (c->family) check_head(c);
-    if (c->head_dim == 0 && config_fills(c, FILLED_HEAD_DIM))
-        c->head_dim = c->file->instead.head_dim;
+    if (c->head_dim == 0 && config_fills(c, FILLED_HEAD_DIM)) c->head_dim = file->instead.head_dim;
     const int head_dim = (int)c->head_dim;
-    if (c->layout == BY_TYPE && c->kind == KIND_SLIDING) c->file->sliding_head_dim = head_dim;
-    else c->file->head_dim = head_dim;
+    if (c->layout == BY_TYPE && c->kind == KIND_SLIDING) file->sliding_head_dim = head_dim;
+    else file->head_dim = head_dim;
     if (head_dim == 0)
-        config_reject(c, c->config, "head_dim", "--head-dim, or a whole config.json");
+        config_reject_key(c, AT_BESIDE, KEY_HEAD_DIM, "--head-dim, or a whole config.json");
     // What of it rotates.
     int of_model = 0;
-    if (c->file->sizes.dim) of_model = c->model[c->kind].rotary_dim;
-    if (c->file->sizes.dim && !of_model) of_model = c->model[KIND_FULL].rotary_dim;
+    if (file->sizes.dim) of_model = c->strict->model[c->kind].rotary_dim;
+    if (file->sizes.dim && !of_model) of_model = c->strict->model[KIND_FULL].rotary_dim;
     config_turn(c, head_dim);
-    const bool is_silent = !c->family && !config_get(c, where, key_of_share);
+    const bool is_silent = !c->family && !config_ask(c, where, key)->member;
     if (of_model && is_silent && c->type != TYPE_PROPORTIONAL) c->rope->rotary_dim = of_model;
     if (r->rotary_dim < 2 || r->rotary_dim % 2)
-        config_reject(c, where, key_of_share, "what makes an even part of head_dim, %d", head_dim);
+        config_reject_key(c, where, key, "what makes an even part of head_dim, %d", head_dim);
     if (c->type == TYPE_PROPORTIONAL && r->turning < 1)
-        config_reject(c, where, key_of_share, "what makes a pair of head_dim");
+        config_reject_key(c, where, key, "what makes a pair of head_dim");
     if (of_model && r->rotary_dim != of_model)
-        config_reject(c, where, key_of_share, "what makes %d of head_dim %d, as in the model",
-                      of_model, head_dim);
+        config_reject_key(c, where, key, "what makes %d of head_dim %d, as in the model", of_model,
+                          head_dim);
 }
 
 // ---- the type ----
@@ -131,30 +134,28 @@ static bool is_known_type(const Config *c) {
 }
 
 // Refuses a type, and says whose it is where that is known.
-static void reject_type(Config *c, const Json *object, const char *key) {
-    const Json *name = json_member(object, key);
+static void reject_type(Config *c, KeyId key) {
+    const Json *name = config_member(c, key);
     const char *elsewhere = type_elsewhere(name);
     const Word word = config_word(name);
-    config_reject(c, object, key, "one of default, %s%s%s%s%s%s",
-                  c->longrope_alone ? "longrope, su, yarn"
-                                    : "linear, dynamic, yarn, llama3, longrope, mrope",
-                  takes_proportional(c) ? ", proportional" : "", elsewhere ? "; " : "",
-                  elsewhere ? word.text : "", elsewhere ? " is " : "", elsewhere ? elsewhere : "");
+    config_reject_key(
+        c, config_where(c, key), key, "one of default, %s%s%s%s%s%s",
+        c->longrope_alone ? "longrope, su, yarn" : "linear, dynamic, yarn, llama3, longrope, mrope",
+        takes_proportional(c) ? ", proportional" : "", elsewhere ? "; " : "",
+        elsewhere ? word.text : "", elsewhere ? " is " : "", elsewhere ? elsewhere : "");
 }
 
 static void read_rope_type(Config *c) {
     config_find_type(c);
     const Json *older = c->type_member, *newer = c->rope_type_member;
-    const char *key = newer ? "rope_type" : "type";
-    const Json *object = config_object_with(c, key);
-    c->file->has_type = newer || older;
-    if (!is_known_type(c)) reject_type(c, object, key);
+    c->strict->file->has_type = newer || older;
+    if (!is_known_type(c)) reject_type(c, newer ? KEY_ROPE_TYPE : KEY_TYPE);
     bool both = older && newer && older->kind != 'n' && newer->kind == '"';
     bool is_old_name = json_is(older, "su") && c->type == TYPE_LONGROPE;
     if (!both || is_old_name || config_type_named(c, older) == c->type) return;
     Word word = config_word(newer);
     config_remark(c, "type is %s and rope_type is %s in %s: %s counts", config_word(older).text,
-                  word.text, c->called.name, word.text);
+                  word.text, c->strict->called.name, word.text);
 }
 
 // ---- the settings ----
@@ -162,8 +163,8 @@ static void read_rope_type(Config *c) {
 // Where linear's factor counts from, if the config says it: no reader looks at it, and it may be
 // anything.
 static int named_original(const Config *c) {
-    const Json *inside = config_member(c, key_of_original);
-    const Json *v = inside ? inside : json_member(c->config, key_of_original);
+    const Json *inside = config_member(c, KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS);
+    const Json *v = inside ? inside : config_beside(c, KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS);
     double x;
     bool is_length = json_number(v, &x) && x == floor(x) && x >= 1 && x <= MOST;
     return c->type == TYPE_LINEAR && is_length ? (int)x : 0;
@@ -176,59 +177,60 @@ static void read_factor(Config *c) {
     config_find_factor(c);
     config_fill_factor(c);
     if (r->factor > 0 && r->factor < 1 && r->factor != ratio)
-        config_reject(c, config_object_with(c, "factor"), "factor", "a number from 1 to %g",
-                      CONFIG_LIMIT);
+        config_reject_key(c, config_where(c, KEY_FACTOR), KEY_FACTOR, "a number from 1 to %g",
+                          CONFIG_LIMIT);
 }
 
 static void read_block_fields(Config *c) {
     config_find_fields(c);
     // Hugging Face looks for `truncate` beside the blocks of kinds of layers, where it never is.
     bool is_lost = c->layout == BY_TYPE && c->type == TYPE_YARN && c->family;
-    if (is_lost && config_block_get(c, "truncate")) {
+    if (is_lost && config_ask_block(c, KEY_TRUNCATE)->member) {
         config_remark(c, "%struncate means nothing to model_type %s and is not used",
-                      c->called.inside, c->family->model_type);
+                      c->strict->called.inside, c->family->model_type);
         c->rope->truncate = true;
     }
     RopeConfig filled = *c->rope;
     settings_fill_defaults(&filled, filled.train_ctx);
     if (filled.beta_fast < filled.beta_slow)
-        config_reject(c, config_object_with(c, "beta_fast"), "beta_fast", "no less than beta_slow");
+        config_reject_key(c, config_where(c, KEY_BETA_FAST), KEY_BETA_FAST,
+                          "no less than beta_slow");
     if (filled.high_freq_factor < filled.low_freq_factor)
-        config_reject(c, config_object_with(c, "high_freq_factor"), "high_freq_factor",
-                      "a number no less than low_freq_factor");
+        config_reject_key(c, config_where(c, KEY_HIGH_FREQ_FACTOR), KEY_HIGH_FREQ_FACTOR,
+                          "a number no less than low_freq_factor");
 }
 
 // The growth of queries, which counts from the block's original length whatever the method counts
 // from.
 static void read_growth(Config *c) {
-    static const char beta[] = "llama_4_scaling_beta";
+    static const KeyId original = KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS;
     int most = c->rope->train_ctx;
-    config_block_get(c, "max_position_embeddings");  // of the class's own block
-    config_number(c, config_object_with(c, beta), beta, REQUIRED);
+    config_ask_block(c, KEY_MAX_POSITION_EMBEDDINGS);  // of the class's own block
+    config_block_number(c, KEY_LLAMA_4_SCALING_BETA, REQUIRED);
     config_find_growth(c);
     if (c->type >= TYPE_LLAMA3) return;
-    config_number(c, c->block, key_of_original, REQUIRED);
+    config_number(c, c->block, original, REQUIRED);
     if (c->type == TYPE_DYNAMIC && c->inside != most)
-        config_reject(c, c->block, key_of_original,
-                      "max_position_embeddings, %d, from which dynamic scaling counts", most);
+        config_reject_key(c, c->block, original,
+                          "max_position_embeddings, %d, from which dynamic scaling counts", most);
 }
 
-static const double *read_list(Config *c, const char *key, double *out) {
+static const double *read_list(Config *c, KeyId key, double *out) {
     int n = c->rope->rotary_dim / 2;
     if (!config_find_list(c, key, n, out))
-        config_reject(c, config_object_with(c, key), key,
-                      "a list of %d numbers above 0, half of what turns of a head", n);
+        config_reject_key(c, config_where(c, key), key,
+                          "a list of %d numbers above 0, half of what turns of a head", n);
     return out;
 }
 
 static void read_lists(Config *c) {
     RopeConfig *r = c->rope;
-    const int kind = r == &c->file->sliding ? KIND_SLIDING : KIND_FULL;
-    r->short_factors = read_list(c, "short_factor", c->file->short_factors[kind]);
-    r->long_factors = read_list(c, "long_factor", c->file->long_factors[kind]);
-    if (c->good && r->unscaled_positions && !settings_has_one_list(r))
-        config_reject(c, config_object_with(c, "unscaled_positions"), "unscaled_positions",
-                      "0, since short_factor and long_factor are not the same");
+    const int kind = r == &c->strict->file->sliding ? KIND_SLIDING : KIND_FULL;
+    r->short_factors = read_list(c, KEY_SHORT_FACTOR, c->strict->file->short_factors[kind]);
+    r->long_factors = read_list(c, KEY_LONG_FACTOR, c->strict->file->long_factors[kind]);
+    if (c->strict->good && r->unscaled_positions && !settings_has_one_list(r))
+        config_reject_key(c, config_where(c, KEY_UNSCALED_POSITIONS), KEY_UNSCALED_POSITIONS,
+                          "0, since short_factor and long_factor are not the same");
 }
 
 // Dual chunk attention. Distances end at L - 1 here, and at chunk_size in Qwen's own code, which is
@@ -236,25 +238,24 @@ static void read_lists(Config *c) {
 static void read_chunks(Config *c) {
     RopeConfig *r = c->rope;
     bool is_scaled = r->method != ROPE_NONE, differ = c->family && c->family->period;
-    const Json *v = json_member(c->config, key_of_chunks);
+    const Json *v = config_at(c, AT_CHUNKS);
     if (!v || v->kind == 'n') return;
     if (v->kind != '{') config_reject(c, c->config, key_of_chunks, "an object of settings");
     if (differ) config_reject(c, c->config, key_of_chunks, "none beside layers of two kinds");
     if (is_scaled)
         config_reject(c, c->config, key_of_chunks,
                       "none beside a scaled block, since its frequencies are plain");
-    if (!c->good) return;
+    if (!c->strict->good) return;
     config_find_chunks(c);
-    double whole = 0;
-    json_number(json_member(v, "chunk_size"), &whole);
+    const double whole = config_slot(c, AT_CHUNKS, KEY_CHUNK_SIZE)->number;
     if (r->train_ctx != whole)
-        config_reject(c, v, key_of_original, "chunk_size, %.0f, from which far distances count",
-                      whole);
+        config_reject_key(c, AT_CHUNKS, KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS,
+                          "chunk_size, %.0f, from which far distances count", whole);
 }
 
 // A temperature of layers without RoPE is not among a block's settings: a model keeps its own.
 static void keep_temperature(Config *c) {
-    const RopeConfig *own = &c->model[c->kind];
+    const RopeConfig *own = &c->strict->model[c->kind];
     if (c->family || !own->temperature_unturned) return;
     c->rope->temperature_beta = own->temperature_beta;
     c->rope->temperature_length = own->temperature_length;
@@ -263,16 +264,16 @@ static void keep_temperature(Config *c) {
 
 // Keeps the sections of three axes for blocks that are written: a text does not need them.
 static void read_axes(Config *c) {
-    const Json *sections = config_block_get(c, "mrope_section");
-    const Json *in_turns = config_block_get(c, "mrope_interleaved");
+    const Json *sections = config_ask_block(c, KEY_MROPE_SECTION)->member;
+    const Json *in_turns = config_ask_block(c, KEY_MROPE_INTERLEAVED)->member;
     double axes[3] = {0};
     int n = 0;
     if (!sections || sections->kind != '[') return;
     for (const Json *item = json_items(sections); item; item = item->next, n++)
         if (n == 3 || !json_number(item, &axes[n]) || !(axes[n] >= 0 && axes[n] <= ROPE_MAX_PAIRS))
             return;
-    for (int i = 0; i < 3; i++) c->file->axes[i] = (int)axes[i];
-    c->file->axes_in_turns = in_turns && in_turns->kind == 't';
+    for (int i = 0; i < 3; i++) c->strict->file->axes[i] = (int)axes[i];
+    c->strict->file->axes_in_turns = in_turns && in_turns->kind == 't';
 }
 
 // Reads the block's settings.
@@ -283,13 +284,14 @@ static void read_settings(Config *c) {
     config_find_original(c);
     int low = c->type == TYPE_LONGROPE ? 2 : 1;
     if (r->train_ctx < low)
-        config_reject(c, c->config, "max_position_embeddings", "%d or more, or --train-ctx", low);
-    if (c->kind == KIND_FULL) c->file->named_original = named_original(c);
+        config_reject_key(c, AT_BESIDE, KEY_MAX_POSITION_EMBEDDINGS, "%d or more, or --train-ctx",
+                          low);
+    if (c->kind == KIND_FULL) c->strict->file->named_original = named_original(c);
     if (c->layout != BY_TYPE) config_find_base(c);
     config_find_theta(c);
     config_find_alpha(c);
-    if (c->alpha > 0) config_block_get(c, "alpha");
-    if (c->alpha > 0) config_block_get(c, "factor");
+    if (c->alpha > 0) config_ask_block(c, KEY_ALPHA);
+    if (c->alpha > 0) config_ask_block(c, KEY_FACTOR);
     else read_factor(c);
     read_block_fields(c);
     config_take_alpha(c);
@@ -303,15 +305,15 @@ static void read_settings(Config *c) {
 
 void config_read_block(Config *c, int kind) {
     c->kind = kind;
-    c->theta = c->family ? c->family->theta : c->model[kind].theta;
-    c->rope = kind == KIND_SLIDING ? &c->file->sliding : &c->file->rope;
+    c->theta = c->family ? c->family->theta : c->strict->model[kind].theta;
+    c->rope = kind == KIND_SLIDING ? &c->strict->file->sliding : &c->strict->file->rope;
     config_find_block(c);
     config_check_block(c);
     read_rope_type(c);
     read_dims(c);
-    if (c->good) read_settings(c);
-    if (c->good) config_check_keys(c, c->block);
-    if (c->good) config_check_keys(c, c->under);
-    if (c->good) config_remark_contradictions(c);
-    if (c->good) config_remark_absent(c);
+    if (c->strict->good) read_settings(c);
+    if (c->strict->good) config_check_keys(c, c->block);
+    if (c->strict->good) config_check_keys(c, c->under);
+    if (c->strict->good) config_remark_contradictions(c);
+    if (c->strict->good) config_remark_absent(c);
 }

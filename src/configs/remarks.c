@@ -10,11 +10,28 @@
 
 // ---- keys without use ----
 
-void config_check_keys(Config *c, const Json *object) {
+// Whether a reader looked for a member of a place.
+static bool was_asked(const Config *c, KeyPlace at, const Json *v) {
+    const KeyId key = config_key(v->key);
+    if (key) return c->strict->asked[at][key];
+    bool was = false;  // or for its other name
+    for (KeyId other = KEY_NONE + 1; other < N_KEYS && config_is_of(c, FAMILY_ANY); other++)
+        was = was || (config_said(c, at, other) == v && c->strict->asked[at][other]);
+    return was;
+}
+
+// The row of a key. NULL: it is no key.
+static const ConfigKey *row_or_null(const char *name) {
+    const KeyId key = config_key(name);
+    return key ? &config_key_rows[key] : NULL;
+}
+
+void config_check_keys(Config *c, KeyPlace at) {
+    const Json *object = config_at(c, at);
     for (const Json *v = json_members(object); v; v = v->next) {
-        if (v->asked) continue;
+        if (was_asked(c, at, v)) continue;
         const Word key = config_key_word(v);
-        const ConfigKey *row = config_key(key.text);
+        const ConfigKey *row = row_or_null(key.text);
         const char *meant = row ? NULL : config_key_meant(key.text, KEY_AT_BLOCK);
         bool is_known = row && row->at & KEY_AT_BLOCK;
         if (meant)
@@ -22,8 +39,9 @@ void config_check_keys(Config *c, const Json *object) {
                           meant);
         else if (!is_known) config_reject(c, object, v->key, "a key that some rope_type has");
         else if (row->read_by)
-            config_remark(c, "%s%s is not used: %s", c->called.inside, key.text, row->read_by);
-        else add_name(c->file->unused, sizeof c->file->unused, ", ", key.text);
+            config_remark(c, "%s%s is not used: %s", c->strict->called.inside, key.text,
+                          row->read_by);
+        else add_name(c->strict->file->unused, sizeof c->strict->file->unused, ", ", key.text);
     }
 }
 
@@ -46,7 +64,7 @@ static const char *key_meant(const char *name, const ConfigKey *row) {
 void config_remark_lost(Config *c) {
     for (const Json *v = json_members(c->config); v; v = v->next) {
         const Word key = config_key_word(v);
-        const ConfigKey *row = config_key(key.text);
+        const ConfigKey *row = row_or_null(key.text);
         if (row && !(row->at & KEY_AT_TOP) && row->misplaced)
             config_unread(c, "%s beside the blocks is not used: its place is in rope_scaling",
                           key.text);
@@ -65,39 +83,40 @@ static void say_absent(const ConfigKey *key, double value, char *out, size_t siz
 }
 
 void rope_config_say_unsaid(int train_ctx, char *out, size_t size) {
-    say_absent(config_key(key_of_original), train_ctx, out, size);
+    say_absent(&config_key_rows[KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS], train_ctx, out, size);
 }
 
 // Warns of what a scaled block lacks, where that is seldom meant.
 void config_remark_absent(Config *c) {
-    const bool is_own = c->block && (!c->family || c->block != c->of_class[KIND_FULL]);
-    for (int i = 0; i < n_config_keys && is_own; i++) {
-        const ConfigKey *key = &config_key_rows[i];
-        bool is_theta = strcmp(key->name, "rope_theta") == 0;
+    const bool is_own = c->block && c->block != AT_CLASS_FULL;
+    for (KeyId id = KEY_NONE + 1; id < N_KEYS && is_own; id++) {
+        const ConfigKey *key = &config_key_rows[id];
+        bool is_theta = id == KEY_ROPE_THETA;
         bool is_beside = c->layout != BY_TYPE || (is_theta && c->kind == KIND_FULL);
         // A theta of the class's own is meant, and one of a model or the command line is said.
         bool is_meant = is_theta && (!c->family || c->rope->theta != 1e4 || c->kind != KIND_FULL ||
                                      c->family->theta_keys[KIND_FULL]);
-        bool is_there =
-            config_member(c, key->name) || (is_beside && json_member(c->config, key->name));
+        bool is_there = config_member(c, id) || (is_beside && config_beside(c, id));
         if (!(key->absent_in & 1u << c->type) || is_there || is_meant) continue;
         char words[200];
         say_absent(key, is_theta ? c->rope->theta : c->rope->train_ctx, words, sizeof words);
-        if (!is_theta && c->kind == KIND_FULL) c->file->original_unsaid = true;
+        if (!is_theta && c->kind == KIND_FULL) c->strict->file->original_unsaid = true;
         // Engines go by the same default theta, and say themselves what they miss.
-        (is_theta ? config_unread : config_remark)(
-            c, "%s has no %s, nor is there one beside it: %s", c->called.name, key->name, words);
+        (is_theta ? config_unread : config_remark)(c,
+                                                   "%s has no %s, nor is there one beside it: %s",
+                                                   c->strict->called.name, key->name, words);
     }
 }
 
 // Warns of a number that is both beside the block and in it, and not the same one.
-static void remark_two(Config *c, const char *key, bool inner_counts) {
+static void remark_two(Config *c, KeyId key, bool inner_counts) {
     double beside, inside;
-    bool both = json_number(json_member(c->config, key), &beside) &&
-                json_number(json_member(config_object_with(c, key), key), &inside);
+    bool both =
+        json_number(config_beside(c, key), &beside) && json_number(config_member(c, key), &inside);
     if (both && beside != inside)
-        config_remark(c, "%s is %.12g beside %s and %.12g in it: %.12g counts", key, beside,
-                      c->called.name, inside, inner_counts ? inside : beside);
+        config_remark(c, "%s is %.12g beside %s and %.12g in it: %.12g counts",
+                      config_key_rows[key].name, beside, c->strict->called.name, inside,
+                      inner_counts ? inside : beside);
 }
 
 // Warns where yarn's attention factor is not what the mscale pair gives.
@@ -110,7 +129,7 @@ static void remark_attention(Config *c) {
         config_remark(c,
                       "attention_factor is %.12g in %s, and mscale and mscale_all_dim make it "
                       "%.12g: %.12g counts",
-                      a, c->called.name, by_pair, a);
+                      a, c->strict->called.name, by_pair, a);
 }
 
 // Warns of one of yarn's two mscales, where nothing else says the attention factor.
@@ -121,27 +140,30 @@ static void remark_one_of_pair(Config *c) {
         return;
     const bool is_first = r->mscale != 0;
     if (is_first && r->mscale == 1) return;  // as without it
-    config_remark(c, "%s%s is not used without %s", c->called.inside,
+    config_remark(c, "%s%s is not used without %s", c->strict->called.inside,
                   is_first ? "mscale" : "mscale_all_dim", is_first ? "mscale_all_dim" : "mscale");
 }
 
 // Warns of an original length beside a block that does not count from one.
 static void remark_original(Config *c) {
-    const Json *v = json_member(c->config, key_of_original);
+    const Json *v = config_beside(c, KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS);
     double x;
     const bool is_same = json_number(v, &x) && (int)x == c->trained;
     const bool is_counted = config_type_has(c, TYPE_HAS_ORIGINAL) || c->type == TYPE_LINEAR;
     if (!is_counted && !c->longrope_alone && config_is_something(v) && !is_same)
-        config_remark(c, "%s is not used: rope_type %s counts from max_position_embeddings",
-                      key_of_original, type_rows[c->type].name);
+        config_remark(c,
+                      "original_max_position_embeddings is not used: rope_type %s counts from "
+                      "max_position_embeddings",
+                      type_rows[c->type].name);
 }
 
 void config_remark_contradictions(Config *c) {
     bool has_own_key = c->family && c->family->theta_keys[KIND_FULL];
     bool is_theta_of_kind = c->layout != BY_TYPE || c->kind == KIND_FULL;
-    if (is_theta_of_kind && !has_own_key) remark_two(c, "rope_theta", true);
-    remark_two(c, "partial_rotary_factor", true);
-    if (config_type_has(c, TYPE_HAS_ORIGINAL)) remark_two(c, key_of_original, c->layout == BY_TYPE);
+    if (is_theta_of_kind && !has_own_key) remark_two(c, KEY_ROPE_THETA, true);
+    remark_two(c, KEY_PARTIAL_ROTARY_FACTOR, true);
+    if (config_type_has(c, TYPE_HAS_ORIGINAL))
+        remark_two(c, KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS, c->layout == BY_TYPE);
     if (c->type == TYPE_YARN) remark_attention(c);
     if (c->type == TYPE_YARN) remark_one_of_pair(c);
     if (c->layout != BY_TYPE) remark_original(c);
@@ -183,34 +205,37 @@ static bool is_usual(const Json *v, const ConfigKey *row) {
 
 // Whether the class of a family reads a key, though nothing here asks for it.
 static bool is_own_key(const RopeFamily *f, const char *key) {
-    const char *const own[] = {f->only_key,    f->thetas_key,  f->period_key,  f->zeros_key,
-                               f->indexes_key, f->unturned[0], f->unturned[1], f->unturned[2]};
+    const char *const own[] = {f->only_key, f->thetas_key, f->period_key, f->zeros_key,
+                               f->indexes_key};
+    const KeyId id = config_key(key);
     const bool is_of_direction = strcmp(key, "use_bidirectional_attention") == 0;
     bool is_own = family_reads(f, key) || (is_of_direction && f->flags & FAMILY_BOTH_WAYS);
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         is_own = is_own || (own[i] && strcmp(own[i], key) == 0);
+    for (int i = 0; i < 3; i++) is_own = is_own || (id && f->unturned[i] == id);
     return is_own;
 }
 
 // Whether a member is another library's name of max_position_embeddings, and another number than it.
 static bool is_other_length(const Config *c, const Json *v) {
-    static const char key[] = "max_position_embeddings";
+    static const KeyId key = KEY_MAX_POSITION_EMBEDDINGS;
     double x, own;
-    const bool is_length = has_word(config_key(key)->also, v->key) && json_number(v, &x);
-    return is_length && (!json_number(json_member(c->config, key), &own) || own != x);
+    const bool is_length = has_word(config_key_rows[key].also, v->key) && json_number(v, &x);
+    return is_length && (!json_number(config_beside(c, key), &own) || own != x);
 }
 
 // Whether a member of the config speaks of positions and says something, and its family does not
 // read it. Of an unverified family, no row may read it.
 static bool is_unread(const Config *c, const Json *v) {
-    const ConfigKey *row = config_key(v->key);
+    const ConfigKey *row = row_or_null(v->key);
     // A switch says something where it is off, too.
-    const bool is_switch = row && row->turns && !c->is_any && !strchr("n[{", v->kind);
+    const bool is_switch = row && row->turns && !c->strict->is_any && !strchr("n[{", v->kind);
     const bool is_silent = !is_switch && !config_is_by_layer(v);
-    if (v->asked || is_silent || key_meant(v->key, row)) return false;
+    if (was_asked(c, AT_BESIDE, v) || is_silent || key_meant(v->key, row)) return false;
     const bool speaks = row ? row->of_some : speaks_of_turning(v->key) || is_other_length(c, v);
-    if (!c->is_any) return speaks && !is_usual(v, row) && !is_own_key(c->family, v->key);
-    const bool has_row = row && (row->types || row->turns || row->saved || row->type == KEY_OBJECT);
+    if (!c->strict->is_any) return speaks && !is_usual(v, row) && !is_own_key(c->family, v->key);
+    const bool has_row =
+        row && (row->types || row->turns || row->saved || row->type == KEY_IS_OBJECT);
     return (speaks_of_turning(v->key) || speaks_of_layers(v->key)) && !has_row;
 }
 
@@ -230,7 +255,7 @@ static void remark_unread(Config *c) {
     int n = 0, n_more = 0;
     for (const Json *v = json_members(c->config); v; v = v->next) {
         const Word key = config_key_word(v);
-        const bool is_one = is_unread(c, v), may_hold = c->is_any && !config_key(v->key);
+        const bool is_one = is_unread(c, v), may_hold = c->strict->is_any && !config_key(v->key);
         if (is_one) n_more += !add_if_room(found, sizeof found, key.text);
         n += is_one;
         for (const Json *in = may_hold ? json_members(v) : NULL; in; in = in->next) {
@@ -243,7 +268,7 @@ static void remark_unread(Config *c) {
         snprintf(one, sizeof one, " and %d more", n_more);
         add_name(found, sizeof found, "", one);
     }
-    if (found[0] && c->is_any)
+    if (found[0] && c->strict->is_any)
         config_unread(c, "what is not read, and may change how it turns: %s", found);
     else if (found[0])
         config_unread(c, "%s mean%s nothing to model_type %s, and %s not used", found,
@@ -258,20 +283,18 @@ void config_remark_unread(Config *c) {
 
 // What was taken for granted of an unverified family.
 void config_remark_any(Config *c) {
-    const RopeConfig *r = &c->file->rope;
+    const RopeConfig *r = &c->strict->file->rope;
     const Json *type = family_model_type(c->config);
-    if (!type) type = family_model_type(c->outer);
+    if (!type) type = family_model_type(c->strict->outer);
     if (!type) type = json_items(json_member(c->config, "architectures"));
     const Word name = config_word(type);
-    const ConfigKey *still = config_says_still(c);
-    Word room;
-    const char *key = still ? config_name_in(c, c->config, still->name, &room) : NULL;
-    const Json *why = key ? json_member(c->config, key) : NULL;
-    if (still && strcmp(still->name, "rope_theta") == 0)
+    const KeyId still = config_says_still(c);
+    const Json *why = config_said(c, AT_BESIDE, still);
+    if (still == KEY_ROPE_THETA)
         config_unread(c, "unknown model_type %s: a rope_theta of null is read as no RoPE",
                       name.text);
     else if (still)
-        config_unread(c, "unknown model_type %s: %s %s is read as no RoPE", name.text, key,
+        config_unread(c, "unknown model_type %s: %s %s is read as no RoPE", name.text, why->key,
                       config_word(why).text);
     else
         config_unread(c,
@@ -279,13 +302,14 @@ void config_remark_any(Config *c) {
                       "head turn, theta %.12g%s, %d positions",
                       name.text, config_is_of(c, FAMILY_LATENT) ? "DeepSeek's" : "a Llama's",
                       r->method == ROPE_PROPORTIONAL ? 2 * r->turning : r->rotary_dim,
-                      c->file->head_dim, r->theta, c->says_theta ? "" : " (no key says it)",
-                      c->file->max_positions);
+                      c->strict->file->head_dim, r->theta,
+                      c->strict->says_theta ? "" : " (no key says it)",
+                      c->strict->file->max_positions);
 }
 
 void config_remark_no_theta(Config *c) {
     const char *key = c->family ? c->family->only_key : NULL;
-    if (key && strcmp(key, "rope_theta") == 0 && !c->says_theta)
+    if (key && strcmp(key, "rope_theta") == 0 && !c->strict->says_theta)
         config_remark(c,
                       "no key says theta, by which transformers turns by %.12g: in models that "
                       "do not turn rope_theta is null",
@@ -306,25 +330,28 @@ void config_remark_still(Config *c) {
 
 // ---- keys that are there twice ----
 
-static void refuse_one_twice(Config *c, const Json *object, const char *key) {
-    const Json *v = json_member(object, key);
-    if (v && v->twice) config_reject(c, object, key, "it once, and it appears twice");
-}
-
 // Refuses a key of the table that an object has twice, or one that says which model it is of.
 static void refuse_twice(Config *c, const Json *object) {
     static const char *const others[] = {"model_type", "architectures"};
-    for (int i = 0; i < n_config_keys; i++) refuse_one_twice(c, object, config_key_rows[i].name);
-    for (int i = 0; i < 2; i++) refuse_one_twice(c, object, others[i]);
-    for (int i = 0; i < N_CONTAINERS; i++) refuse_one_twice(c, object, family_containers[i]);
+    static const char expected[] = "it once, and it appears twice";
+    Slot slots[N_KEYS];
+    slots_read(object, slots);
+    for (KeyId key = KEY_NONE + 1; key < N_KEYS; key++)
+        if (slots[key].twice && slots[key].member)
+            config_reject(c, object, config_key_rows[key].name, "%s", expected);
+    for (int i = 0; i < 2; i++)
+        if (json_is_twice(object, others[i])) config_reject(c, object, others[i], "%s", expected);
+    for (int i = 0; i < N_CONTAINERS; i++)
+        if (json_is_twice(object, family_containers[i]))
+            config_reject(c, object, family_containers[i], "%s", expected);
 }
 
 // The same in the config, in what it is inside, and in its objects of settings.
 void config_refuse_repeated(Config *c) {
     static const char *const objects[] = {"rope_scaling", "rope_parameters",
                                           "dual_chunk_attention_config"};
-    if (c->outer != c->config) refuse_twice(c, c->outer);
-    refuse_twice(c, c->config ? c->config : c->alone);
+    if (c->strict->outer != c->config) refuse_twice(c, c->strict->outer);
+    refuse_twice(c, c->config ? c->config : config_at(c, AT_PARAMETERS));
     for (int i = 0; i < 3; i++) {
         const Json *at = json_member(c->config, objects[i]);
         refuse_twice(c, at);

@@ -6,20 +6,22 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "keys.h"
 #include "write_block.h"
 
 // ---- kinds of layers ----
 
 // The key of the theta beside a block, which is that of the full layers.
 static const char *theta_key(const RopeFamily *family) {
-    const char *own = family ? family->theta_keys[KIND_FULL] : NULL;
-    return own ? own : "rope_theta";
+    const KeyId own = family ? family->theta_keys[KIND_FULL] : KEY_NONE;
+    return config_key_rows[own ? own : KEY_ROPE_THETA].name;
 }
 
 // That of the sliding ones in the older layout, which may be the same key: then a block says the
 // theta of full layers. NULL: the older layout is another, or has none.
 static const char *sliding_theta_key(const RopeFamily *family, LayerForm form) {
-    return form == FORM_OLD ? family->theta_keys[KIND_SLIDING] : NULL;
+    const KeyId own = family->theta_keys[KIND_SLIDING];
+    return form == FORM_OLD && own ? config_key_rows[own].name : NULL;
 }
 
 static void print_layer_types(FILE *out, const Publication *p, const RopeFamily *family) {

@@ -35,8 +35,7 @@ static void read_by_5(Config *c) {
     const bool is_pasted = reading_is_on(json_member(c->config, "rope_scaling"));
     config_refuse(c, c->family->flags & FAMILY_NO_SCALING && is_pasted, "KeyError: full_attention");
     if (c->type == TYPE_LLAMA3 && !c->inside) c->rope->train_ctx = c->trained;
-    const bool is_own = c->block == json_member(c->config, "rope_scaling") ||
-                        c->block == json_member(c->config, "rope_parameters");
+    const bool is_own = c->block == AT_SCALING || c->block == AT_PARAMETERS;
     const bool is_inside = json_member(c->config, "text_config") && !is_own;
     reading_switch_off(c, is_inside, "text_config's rope_scaling is not read");
     if (c->layout == BY_TYPE && c->kind == KIND_SLIDING)
@@ -47,12 +46,12 @@ static void read_by_5(Config *c) {
 // factor is divided.
 static void load_told_yarn(Config *c) {
     const double grows = rope_yarn_growth(c->rope->factor);
-    const double all = reading_block_number(c, "mscale_all_dim", 0);
+    const double all = reading_block_number(c, KEY_MSCALE_ALL_DIM, 0);
     config_refuse(c, c->type != TYPE_YARN, "AssertionError: rope_type is not yarn");
-    config_refuse(c, c->type == TYPE_YARN && !config_member(c, "mscale_all_dim"),
+    config_refuse(c, c->type == TYPE_YARN && !config_member(c, KEY_MSCALE_ALL_DIM),
                   "KeyError: mscale_all_dim");
-    c->rope->beta_fast = reading_block_number(c, "beta_fast", 0);
-    c->rope->beta_slow = reading_block_number(c, "beta_slow", 0);
+    c->rope->beta_fast = reading_block_number(c, KEY_BETA_FAST, 0);
+    c->rope->beta_slow = reading_block_number(c, KEY_BETA_SLOW, 0);
     reading_multiply_by(c, (grows + 1) / (grows * all + 1));
     config_find_growth(c);
 }
@@ -63,12 +62,12 @@ static void lose_block(Config *c) {
     reading_switch_off(c, c->type == TYPE_UNKNOWN, "the rope_type is not known");
     reading_switch_off(c, c->type == TYPE_PROPORTIONAL && !reading_does(c, DOES_PROPORTIONAL),
                        "the rope_type is not known");
-    reading_switch_off(c, c->type == TYPE_LINEAR && !config_member(c, "factor"),
+    reading_switch_off(c, c->type == TYPE_LINEAR && !config_member(c, KEY_FACTOR),
                        "there is no factor");
     reading_lose_block(c);
     reading_switch_off(c,
                        c->longrope_alone && reading_has_rule(c, RULE_PHI3_BY_SCALING) &&
-                           c->block == json_member(c->config, "rope_parameters"),
+                           c->block == AT_PARAMETERS,
                        "its lists are looked for in rope_scaling alone");
     reading_switch_off(c, c->type == TYPE_DYNAMIC, "dynamic is not converted");
     reading_switch_off(c, c->type == TYPE_LONGROPE && !(c->family->flags & FAMILY_GGUF_LONGROPE),
@@ -106,7 +105,7 @@ static bool has_null_block(const Config *c) {
 // llama.cpp by way of its converter.
 void engine_llama_cpp(Config *c) {
     if (!(c->family->flags & FAMILY_PARTIAL)) c->partial = 1;
-    else c->partial = reading_block_number(c, "partial_rotary_factor", c->partial);
+    else c->partial = reading_block_number(c, KEY_PARTIAL_ROTARY_FACTOR, c->partial);
     c->as->why_share = "that of rope_parameters";
     if (c->type == TYPE_PROPORTIONAL) c->rope->factor = 1;
     if (stands_on_5(c)) read_by_5(c);
@@ -115,9 +114,10 @@ void engine_llama_cpp(Config *c) {
                       "AttributeError: 'NoneType' object has no attribute 'get'");
     config_refuse(c, reading_flat_block(c), "KeyError: full_attention");
     lose_block(c);
-    config_refuse(
-        c, c->type == TYPE_YARN && !config_member(c, key_of_original) && !c->top && !stands_on_5(c),
-        "KeyError: original_max_position_embeddings");
+    config_refuse(c,
+                  c->type == TYPE_YARN && !config_member(c, KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS) &&
+                      !c->top && !stands_on_5(c),
+                  "KeyError: original_max_position_embeddings");
     if (c->type == TYPE_YARN && !c->inside && c->top && !stands_on_5(c))
         c->rope->train_ctx = c->top;
     if (reading_does(c, DOES_YARN_TOLD)) load_told_yarn(c);

@@ -51,15 +51,15 @@ void hf_refuse_by_classes(Config *c) {
 
 // What transformers 5 does without a word where each kind of layers has a block.
 static void note_silence_by_type(Config *c) {
-    const Json *truncate = config_member(c, "truncate");
+    const Json *truncate = config_member(c, KEY_TRUNCATE);
     bool is_local = c->kind == KIND_SLIDING && c->family->theta == c->family->local_theta;
     if (c->type == TYPE_YARN && truncate && truncate->kind == 'f') {
         config_note(c, "truncate in a layer type's block is not read");
         c->rope->truncate = true;
     }
-    if (!is_local || config_member(c, "rope_theta")) return;
+    if (!is_local || config_member(c, KEY_ROPE_THETA)) return;
     double local = c->family->local_theta;
-    if (reading_number(c, c->config, "rope_theta", local) != local)
+    if (reading_number(c, AT_BESIDE, KEY_ROPE_THETA, local) != local)
         config_note(c, "rope_theta is of full layers: %.12g in sliding ones", local);
 }
 
@@ -67,15 +67,15 @@ static void note_silence_by_type(Config *c) {
 static void note_silence(Config *c) {
     const Json *scaling = json_member(c->config, "rope_scaling");
     const Json *parameters = json_member(c->config, "rope_parameters");
-    if (!c->rope_type_member && !c->type_member && config_member(c, "factor"))
+    if (!c->rope_type_member && !c->type_member && config_member(c, KEY_FACTOR))
         config_note(c, "no rope_type: nothing is scaled");
-    if (c->block == scaling && json_member(parameters, "rope_theta") &&
+    if (c->block == AT_SCALING && json_member(parameters, "rope_theta") &&
         c->rope->theta == c->family->theta)
         config_note(c, "rope_scaling replaces rope_parameters: rope_theta is %.12g",
                     c->rope->theta);
     if (c->kind == KIND_FULL && c->layout == BY_TYPE && c->why_plain)
         config_note(c, "%s: it has no effect", c->why_plain);
-    if (c->block == c->of_class[KIND_FULL] && reading_does(c, DOES_TELLS_BLOCK))
+    if (c->block == AT_CLASS_FULL && reading_does(c, DOES_TELLS_BLOCK))
         config_note(c, "%s: YaRN of %.12g all the same",
                     scaling ? "rope_scaling is null" : "no rope_scaling", c->rope->factor);
     if (c->type == TYPE_LLAMA3 && c->rope->low_freq_factor == c->rope->high_freq_factor)
@@ -91,7 +91,7 @@ void engine_hf5(Config *c) {
     bool grows = c->family->flags & FAMILY_GROWS, no_scaling = c->family->flags & FAMILY_NO_SCALING;
     bool is_flat = reading_is_on(json_member(c->config, "rope_parameters")) && !reading_is_typed(c);
     bool is_pasted = reading_is_on(json_member(c->config, "rope_scaling")) || is_flat;
-    bool no_beta = !config_member(c, "llama_4_scaling_beta") ||
+    bool no_beta = !config_member(c, KEY_LLAMA_4_SCALING_BETA) ||
                    (!config_type_has(c, TYPE_HAS_ORIGINAL) && !c->inside);
     hf_refuse_by_classes(c);
     config_refuse(c, no_scaling && is_pasted,
@@ -116,9 +116,9 @@ void engine_prepare_hf4(Config *c) {
 
 // Whether a block has `type`, linear or dynamic, and a factor with a point, and no more.
 static bool has_two_keys(const Config *c) {
-    const Json *factor = config_member(c, "factor");
+    const Json *factor = config_member(c, KEY_FACTOR);
     int keys = 0;
-    for (const Json *v = json_members(c->block); v; v = v->next) keys++;
+    for (const Json *v = json_members(config_at(c, c->block)); v; v = v->next) keys++;
     const bool is_type = c->type_member && (c->type == TYPE_LINEAR || c->type == TYPE_DYNAMIC);
     return keys == 2 && is_type && factor && !json_is_whole(factor);
 }
@@ -126,7 +126,7 @@ static bool has_two_keys(const Config *c) {
 // Whether a block has what Phi-3's class, for one, takes in transformers 4.
 static bool has_three_keys(const Config *c) {
     int keys = 0;
-    for (const Json *v = json_members(c->block); v; v = v->next) keys++;
+    for (const Json *v = json_members(config_at(c, c->block)); v; v = v->next) keys++;
     return c->type == TYPE_LONGROPE && keys == 3 && c->type_member;
 }
 
@@ -147,7 +147,8 @@ static void refuse_by_hf4(Config *c) {
     hf4_refuse_three_keys(c, c->block && reading_does(c, DOES_THREE_KEYS));
     config_refuse(c, c->block && reading_does(c, DOES_TWO_KEYS) && !has_two_keys(c),
                   "ValueError: rope_scaling must be a dictionary with two fields, type and factor");
-    config_refuse(c, c->type == TYPE_LLAMA3 && !config_member(c, key_of_original),
+    config_refuse(c,
+                  c->type == TYPE_LLAMA3 && !config_member(c, KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS),
                   "KeyError: original_max_position_embeddings");
     config_refuse(c, c->type == TYPE_LLAMA3 && !reading_has_bounds(c),
                   "KeyError: low_freq_factor or high_freq_factor");
@@ -167,7 +168,7 @@ static void hf4_longrope(Config *c) {
     const bool is_long = reading_has_rule(c, RULE_LONG_LIST);
     if (c->top || c->longrope_alone) c->rope->factor = 0;
     else c->rope->train_ctx = c->trained;
-    config_refuse(c, !c->longrope_alone && !c->top && !config_member(c, "factor"),
+    config_refuse(c, !c->longrope_alone && !c->top && !config_member(c, KEY_FACTOR),
                   "TypeError: factor is None");
     if (!c->longrope_alone && (is_long || reading_has_rule(c, RULE_SHORT_LIST)))
         reading_choose_list(c, is_long, "at any length");

@@ -165,16 +165,20 @@ static void agree(Reading *out, int n) {
     }
 }
 
+// A config that is read, and for a text of how many positions.
+typedef struct {
+    const Json *whole;
+    const ConfigText *text;
+    int length;
+} AskedText;
+
 // Reads each kind of layers as an engine does: *n readings from `out` on, the first with the
 // engine's name.
-static bool read_as(Reading *out, const Json *config, int length, const Reading *reference, int *n,
-                    Error *err) {
+static bool read_as(Reading *out, const AskedText *q, const Reading *reference, int *n, Error *err) {
     const Reading asked = *out;
     EngineReader of_first = {.out = out};
     Config first = {.as = &of_first};
-    bool ok = reading_open(&first, config, err);
-    config_close(&first);
-    if (!ok) return false;
+    if (!reading_open(&first, q->whole, q->text, err)) return false;
     const ConfigLayers layers = out->layers;
     *n = 0;
     for (int kind = 0; kind < N_KINDS; kind++) {
@@ -183,39 +187,35 @@ static bool read_as(Reading *out, const Json *config, int length, const Reading 
         *one = asked;
         one->kind = kind;
         one->by_layer = layers_have(&layers, KIND_SLIDING);
-        EngineReader as = {.out = one, .length = length};
+        EngineReader as = {.out = one, .length = q->length};
         Config c = {
             .as = &as, .rope = &one->rope, .kind = kind, .flags = engine_rules[asked.row].flags};
-        ok = reading_open(&c, config, err) &&
-             read_kind(one, &c, reference ? &reference[*n] : NULL, err);
-        config_close(&c);
-        if (!ok) return false;
+        if (!reading_open(&c, q->whole, q->text, err) ||
+            !read_kind(one, &c, reference ? &reference[*n] : NULL, err))
+            return false;
         ++*n;
     }
     agree(out, *n);
     return true;
 }
 
-static bool read_reference_as(const char *name, Reading *out, const Json *config, int length,
-                              int *n, Error *err) {
-    return read_name(name, (int)strlen(name), out, err) &&
-           read_as(out, config, length, NULL, n, err);
+static bool read_reference_as(const char *name, Reading *out, const AskedText *q, int *n,
+                              Error *err) {
+    return read_name(name, (int)strlen(name), out, err) && read_as(out, q, NULL, n, err);
 }
 
 // The reference: what is meant by kind, or Hugging Face 5's reading, or 4's where 5 refuses.
 // Neither reads some keys by which a model turns, and both are unverified with some families: then
 // it is this program's.
-static bool read_reference(Reading *out, const Json *config, int length, const RopeConfig *meant,
-                           Error *err) {
+static bool read_reference(Reading *out, const AskedText *q, const RopeConfig *meant, Error *err) {
     int n = 0;
     const char *hf5 = engines[ENGINE_HF5].name, *hf4 = engines[ENGINE_HF4].name;
     const char *own = engines[ENGINE_OWN].name;
-    bool ok = read_reference_as(hf5, out, config, length, &n, err);
+    bool ok = read_reference_as(hf5, out, q, &n, err);
     bool is_blind = ok && out->is_blind, is_read = ok && out->verdict < VERDICT_REFUSED;
-    if (is_blind) ok = read_reference_as(own, out, config, length, &n, err);
-    else if (ok && !is_read) ok = read_reference_as(hf4, out, config, length, &n, err);
-    if (ok && out->verdict == VERDICT_UNSEEN)
-        ok = read_reference_as(own, out, config, length, &n, err);
+    if (is_blind) ok = read_reference_as(own, out, q, &n, err);
+    else if (ok && !is_read) ok = read_reference_as(hf4, out, q, &n, err);
+    if (ok && out->verdict == VERDICT_UNSEEN) ok = read_reference_as(own, out, q, &n, err);
     for (int i = 0; ok && meant && i < n; i++) {
         out[i].rope = meant[out[i].kind];
         out[i].verdict = VERDICT_SAME;
@@ -224,18 +224,18 @@ static bool read_reference(Reading *out, const Json *config, int length, const R
 }
 
 // What engines_read returns, of a config that is parsed.
-static Readings *read_engines(const char *list, const Json *config, int length,
-                              const RopeConfig *meant, Error *err) {
+static Readings *read_engines(const char *list, const AskedText *q, const RopeConfig *meant,
+                              Error *err) {
     Reading asked[MOST_READINGS];
     int n_asked = engines_list(list, asked, err), of_one = 0;
     if (!n_asked) return NULL;
     Readings *all = alloc_array(1, sizeof *all, "readings", err);
-    bool ok = all && read_reference(all->reference, config, length, meant, err);
+    bool ok = all && read_reference(all->reference, q, meant, err);
     if (ok) all->n = 0;
     for (int i = 0; ok && i < n_asked; i++) {
         Reading *out = &all->of[all->n];
         *out = asked[i];
-        ok = read_as(out, config, length, all->reference, &of_one, err);
+        ok = read_as(out, q, all->reference, &of_one, err);
         all->n += of_one;
     }
     return keep_if(ok, all);
@@ -244,7 +244,11 @@ static Readings *read_engines(const char *list, const Json *config, int length,
 Readings *engines_read(const char *list, const char *config, int length, const RopeConfig *meant,
                        Error *err) {
     Json *root = json_parse(config, strlen(config), err);
-    Readings *all = root ? read_engines(list, root, length, meant, err) : NULL;
+    ConfigText *text =
+        root ? config_text_read(family_text(root), NULL, config_family(root), err) : NULL;
+    const AskedText asked = {root, text, length};
+    Readings *all = text ? read_engines(list, &asked, meant, err) : NULL;
+    config_text_free(text);
     free(root);
     return all;
 }

@@ -25,7 +25,7 @@ void engine_prepare_mlx_lm(Config *c) {
 // Of a share of a head in the block and one beside it, that in the block.
 static void share_inside(Config *c, double missing) {
     if (!reading_does(c, DOES_SHARE_INSIDE)) return;
-    c->partial = reading_block_number(c, "partial_rotary_factor", missing);
+    c->partial = reading_block_number(c, KEY_PARTIAL_ROTARY_FACTOR, missing);
     c->as->why_share = "that of rope_parameters";
 }
 
@@ -45,20 +45,20 @@ static void mlx_lm_by_family(Config *c) {
     refuse_without_keys(c);
     if (takes_parameters(c)) {
         const bool is_beside = beside && beside->kind != 'n';
-        c->rope->theta =
-            reading_number(c, is_beside ? c->config : parameters, "rope_theta", c->family->theta);
+        c->rope->theta = reading_number(c, is_beside ? AT_BESIDE : AT_PARAMETERS, KEY_ROPE_THETA,
+                                        c->family->theta);
         config_refuse(c, !is_beside && !json_member(parameters, "rope_theta"),
                       "ValueError: rope_theta is missing from the model config.");
     }
     if (reading_flat_block(c) && reading_flat_block(c) == parameters) c->rope->theta = 1e4;
     if (!(c->family->flags & FAMILY_PARTIAL)) c->partial = 1;
     if (c->type == TYPE_PROPORTIONAL)
-        c->partial = reading_block_number(c, "partial_rotary_factor", c->partial);
+        c->partial = reading_block_number(c, KEY_PARTIAL_ROTARY_FACTOR, c->partial);
     share_inside(c, c->family->partial);
     reading_lose_block(c);
     config_find_growth(c);
     if (!reading_does(c, DOES_NEEDS_LONG_LIST)) return;
-    bool has_list = c->type_member && json_member(c->block, "long_factor");
+    bool has_list = c->type_member && config_slot(c, c->block, KEY_LONG_FACTOR)->member;
     bool is_known = c->type == TYPE_LONGROPE || c->type == TYPE_LINEAR;
     config_refuse(c, c->block && !has_list, "ValueError: its class takes type and long_factor");
     reading_switch_off(c, !is_known, "its class knows longrope and linear alone");
@@ -69,16 +69,16 @@ static void mlx_lm_yarn(Config *c, double m, double all) {
     double grows = rope_yarn_growth(c->rope->factor);
     if (!c->inside) c->rope->train_ctx = 4096;
     reading_multiply_by(c, (grows * m + 1) / (grows * all + 1));
-    if (reading_has(c, "attention_factor") || (m == 1 && all == 0)) return;
+    if (reading_has(c, KEY_ATTENTION_FACTOR) || (m == 1 && all == 0)) return;
     c->as->why_attention = all == 0 ? "mscale alone is read" : "mscale_all_dim alone is read";
 }
 
 // MLX-LM. longrope always takes the long list.
 void engine_mlx_lm(Config *c) {
-    double m = reading_block_number(c, "mscale", 1);
-    double all = reading_block_number(c, "mscale_all_dim", 0);
+    double m = reading_block_number(c, KEY_MSCALE, 1);
+    double all = reading_block_number(c, KEY_MSCALE_ALL_DIM, 0);
     int n_sections = 0;
-    const Json *section = json_items(config_member(c, "mrope_section"));
+    const Json *section = json_items(config_member(c, KEY_MROPE_SECTION));
     for (; section; section = section->next) n_sections++;
     mlx_lm_by_family(c);
     config_refuse(c, c->is_mrope && n_sections != 3,
@@ -96,7 +96,7 @@ void engine_mlx_lm(Config *c) {
 // mlx-vlm's class for blocks with sections, which omlx has, too. It takes theta, the share and the
 // sections.
 void engine_mlx_vlm(Config *c) {
-    static const char *const keys[] = {"mrope_section", "rope_theta", "partial_rotary_factor"};
+    static const KeyId keys[] = {KEY_MROPE_SECTION, KEY_ROPE_THETA, KEY_PARTIAL_ROTARY_FACTOR};
     reading_unseen(c, !json_member(c->config, "rope_parameters"));
     for (int i = 0; i < 3; i++)
         config_refuse(c, !config_member(c, keys[i]), "ValueError: rope_parameters lacks a key");
@@ -110,9 +110,9 @@ void engine_mlx_vlm(Config *c) {
 // LightLLM. A block with sections goes the way of plain RoPE, where positions are divided by a
 // factor.
 void engine_lightllm(Config *c) {
-    double factor = reading_block_number(c, "factor", 1);
+    double factor = reading_block_number(c, KEY_FACTOR, 1);
     bool has_type = c->type_member || c->rope_type_member;
-    reading_unseen(c, c->block && !config_member(c, "mrope_section"));
+    reading_unseen(c, c->block && !config_member(c, KEY_MROPE_SECTION));
     config_refuse(c, c->block && !has_type, "ValueError: a block without a type");
     if (c->type != TYPE_PLAIN && !c->stopped)
         config_note(c, "with sections a factor divides positions");
@@ -131,8 +131,8 @@ void engine_prepare_exllamav3(Config *c) {
 
 // Where the block has L, the factor is max_position_embeddings / L.
 static void exllamav3_yarn(Config *c) {
-    const bool grows =
-        c->family->flags & FAMILY_GROWS && reading_block_number(c, "llama_4_scaling_beta", 0) != 0;
+    const bool grows = c->family->flags & FAMILY_GROWS &&
+                       reading_block_number(c, KEY_LLAMA_4_SCALING_BETA, 0) != 0;
     if (c->inside) c->rope->factor = (double)c->as->served / c->inside;
     else c->rope->train_ctx = c->as->served;
     if (c->rope->attention_factor == 0) reading_multiply_by(c, grows);
@@ -141,13 +141,12 @@ static void exllamav3_yarn(Config *c) {
 // Theta and the share of a head are looked for beside the block, then in rope_parameters, though the
 // block may be rope_scaling.
 static void exllamav3_beside(Config *c) {
-    static const char share[] = "partial_rotary_factor", theta[] = "rope_theta";
-    const Json *parameters = json_member(c->config, "rope_parameters");
-    const bool is_there = json_member(c->config, share) || json_member(parameters, share);
+    static const KeyId share = KEY_PARTIAL_ROTARY_FACTOR;
+    const bool is_there = config_beside(c, share) || config_slot(c, AT_PARAMETERS, share)->member;
     if (reading_does(c, DOES_SHARE_OUTSIDE)) c->theta = c->as->own->theta;
-    if (c->block != parameters || reading_does(c, DOES_SHARE_OUTSIDE))
-        c->rope->theta = reading_number(c, parameters, theta, c->theta);
-    c->partial = reading_number(c, c->config, share, reading_number(c, parameters, share, 1));
+    if (c->block != AT_PARAMETERS || reading_does(c, DOES_SHARE_OUTSIDE))
+        c->rope->theta = reading_number(c, AT_PARAMETERS, KEY_ROPE_THETA, c->theta);
+    c->partial = reading_number(c, AT_BESIDE, share, reading_number(c, AT_PARAMETERS, share, 1));
     c->as->why_share = is_there ? "that beside the block" : "by default it is the whole head";
 }
 
@@ -165,9 +164,9 @@ void engine_exllamav3(Config *c) {
     }
     if (c->layout == ONE_BLOCK || !(c->family->flags & FAMILY_BY_TYPE)) exllamav3_beside(c);
     if (c->kind == KIND_FULL || c->layout == ONE_BLOCK)
-        c->rope->theta = reading_number(c, c->config, "rope_theta", c->rope->theta);
+        c->rope->theta = reading_number(c, AT_BESIDE, KEY_ROPE_THETA, c->rope->theta);
     config_refuse(c, !is_known, "ValueError: the rope_type is not known");
-    reading_switch_off(c, c->type == TYPE_LINEAR && !config_member(c, "factor"),
+    reading_switch_off(c, c->type == TYPE_LINEAR && !config_member(c, KEY_FACTOR),
                        "there is no factor");
     if (c->type == TYPE_PROPORTIONAL) c->rope->factor = 1;
     if (flat && !is_new) {  // which is not read, and neither is a theta beside it
@@ -194,7 +193,7 @@ void engine_exllamav2(Config *c) {
     reading_switch_off(c, c->type == TYPE_UNKNOWN || c->type == TYPE_DYNAMIC,
                        "the rope_type is not known");
     const bool needs = c->type == TYPE_YARN || c->type == TYPE_LLAMA3;
-    config_refuse(c, needs && !config_member(c, key_of_original),
+    config_refuse(c, needs && !config_member(c, KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS),
                   "KeyError: original_max_position_embeddings");
     config_refuse(c, c->type == TYPE_LONGROPE && !c->top,
                   "KeyError: original_max_position_embeddings at the top level");

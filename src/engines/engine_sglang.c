@@ -24,7 +24,7 @@ static void sglang_layers(Config *c) {
     reading_lose_block(c);
     if (reading_does(c, DOES_FLAT_BY_KIND) && server_flat_block(c)) {
         const bool is_new = server_flat_block(c) != json_member(c->config, "rope_scaling");
-        c->rope->theta = is_new ? 1e4 : reading_number(c, c->config, "rope_theta", 1e4);
+        c->rope->theta = is_new ? 1e4 : reading_number(c, AT_BESIDE, KEY_ROPE_THETA, 1e4);
         c->partial = 1;
         reading_switch_off(c, is_new || !is_full, "rope_scaling alone is read, of full layers");
     }
@@ -48,8 +48,8 @@ static void limit_sglang(Config *c) {
     const bool is_multiplied =
         config_type_has(c, TYPE_EXTENDS_MOST) || c->type == TYPE_PROPORTIONAL;
     const bool is_own = reading_does(c, DOES_SCALING_ALONE);  // a class of SGLang's own
-    if (by_kind && flat && !is_own && !json_member(flat, key_of_original)) {
-        const double factor = reading_number(c, flat, "factor", 1);
+    if (by_kind && flat && !is_own && !json_member(flat, "original_max_position_embeddings")) {
+        const double factor = reading_number(c, AT_PARAMETERS, KEY_FACTOR, 1);
         c->as->out->max_len = (int)fmin(fmax(c->trained * factor, 1), MOST);
     } else if ((!by_kind || is_own) && is_multiplied && !c->inside) {
         server_limit_by_factor(c, c->trained);
@@ -58,12 +58,12 @@ static void limit_sglang(Config *c) {
 
 // How much of a head turns goes by the class: some read the key beside the block, some none.
 static void share_sglang(Config *c) {
-    static const char share[] = "partial_rotary_factor";
-    const Json *beside = json_member(c->config, share), *inside = config_member(c, share);
+    static const KeyId share = KEY_PARTIAL_ROTARY_FACTOR;
+    const Json *beside = config_beside(c, share), *inside = config_member(c, share);
     reading_unseen(c, beside && inside && c->family->flags & FAMILY_AXES);
     if (c->family->flags & FAMILY_PARTIAL || c->layout == BY_TYPE) return;
     const bool is_read = reading_does(c, DOES_SHARE_BESIDE);
-    c->partial = is_read ? reading_number(c, c->config, share, 1) : 1;
+    c->partial = is_read ? reading_number(c, AT_BESIDE, share, 1) : 1;
     if (is_read) c->as->why_share = "that beside the block";
 }
 

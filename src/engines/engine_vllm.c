@@ -21,7 +21,7 @@ static void prepare_vllm_on_4(Config *c) {
 static void refuse_on_4(Config *c) {
     const FamilyEngine *below = family_engine(c->family, engines[ENGINE_HF4].name);
     const bool by_class = below && below->does & DOES_THREE_KEYS;
-    const bool is_scaling = c->block && c->block == json_member(c->config, "rope_scaling");
+    const bool is_scaling = c->block == AT_SCALING;
     const bool needs_length = config_type_has(c, TYPE_HAS_ORIGINAL) && !c->longrope_alone;
     reading_unseen(c, c->is_su && !c->longrope_alone);
     hf4_refuse_three_keys(c, by_class && is_scaling);
@@ -30,10 +30,10 @@ static void refuse_on_4(Config *c) {
     config_refuse(c, c->type == TYPE_UNKNOWN || c->type == TYPE_PROPORTIONAL,
                   "ValueError: Unknown RoPE scaling type");
     config_refuse(c,
-                  needs_length && !config_member(c, key_of_original) &&
+                  needs_length && !config_member(c, KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS) &&
                       !(c->top && !(c->flags & L_OF_BLOCK)),
                   "KeyError: original_max_position_embeddings");
-    config_refuse(c, config_type_has(c, TYPE_NEEDS_FACTOR) && !config_member(c, "factor"),
+    config_refuse(c, config_type_has(c, TYPE_NEEDS_FACTOR) && !config_member(c, KEY_FACTOR),
                   "KeyError: factor");
     config_refuse(c, c->type == TYPE_LLAMA3 && !reading_has_bounds(c),
                   "KeyError: low_freq_factor or high_freq_factor");
@@ -41,15 +41,15 @@ static void refuse_on_4(Config *c) {
 
 // Where classes of transformers 4 have theta and a share of a head, these go before the block's.
 static void vllm_on_4(Config *c) {
-    static const char share[] = "partial_rotary_factor";
-    const bool has_share = c->family->flags & FAMILY_PARTIAL || json_member(c->config, share);
+    static const KeyId share = KEY_PARTIAL_ROTARY_FACTOR;
+    const bool has_share = c->family->flags & FAMILY_PARTIAL || config_beside(c, share);
     refuse_on_4(c);
     c->rope->theta = c->theta;
     c->as->why_theta = "transformers 4 has the one beside the block, or its class's";
     if (c->why_plain) c->as->why_theta = c->why_plain;
     if (!has_share) return;
     c->partial =
-        reading_number(c, c->config, share, c->family->partial > 0 ? c->family->partial : 1);
+        reading_number(c, AT_BESIDE, share, c->family->partial > 0 ? c->family->partial : 1);
     c->as->why_share = "transformers 4 has the one beside the block, or its class's";
 }
 
@@ -64,11 +64,11 @@ static bool types_disagree(const Config *c) {
 }
 
 static void refuse_by_vllm(Config *c) {
-    const Json *factor = config_member(c, "factor");
+    const Json *factor = config_member(c, KEY_FACTOR);
     const Json *flat = server_flat_block(c);
     const bool has_theta = json_member(flat, "rope_theta");
     const bool is_pasted = flat && !has_theta && !json_member(c->config, "rope_theta");
-    bool has_betas = config_member(c, "beta_fast") && config_member(c, "beta_slow");
+    bool has_betas = config_member(c, KEY_BETA_FAST) && config_member(c, KEY_BETA_SLOW);
     server_refuse_flat_llama3(c);
     if (!server_stands_on_4(c)) hf_refuse_by_classes(c);
     config_refuse(c,
@@ -80,7 +80,7 @@ static void refuse_by_vllm(Config *c) {
     config_refuse(c, reading_does(c, DOES_FOUR_KEYS) && !has_betas,
                   "KeyError: beta_fast or beta_slow");
     config_refuse(c, types_disagree(c), "ValueError: type and rope_type disagree");
-    config_refuse(c, c->is_mrope && !config_member(c, "mrope_section"),
+    config_refuse(c, c->is_mrope && !config_member(c, KEY_MROPE_SECTION),
                   "AssertionError: mrope_section");
     config_refuse(
         c, c->chunks,
@@ -110,7 +110,7 @@ static void refuse_by_vllm_classes(Config *c) {
 
 // Whether the sections of a block are not as many as the pairs that turn.
 static bool sections_are_wrong(const Config *c) {
-    const Json *sections = config_member(c, "mrope_section");
+    const Json *sections = config_member(c, KEY_MROPE_SECTION);
     const int by_share = (int)(c->rope->rotary_dim * c->partial);
     const int n = (c->own_rotary_dim ? c->own_rotary_dim : by_share) / 2;
     double sum = 0, x;
@@ -157,7 +157,7 @@ static void limit_vllm(Config *c) {
 // One base, since 0.22 the unscaled one.
 static void vllm_dynamic(Config *c) {
     double s = c->rope->factor;
-    double known = fmax(reading_block_number(c, "max_trained_positions", c->trained), 1);
+    double known = fmax(reading_block_number(c, KEY_MAX_TRAINED_POSITIONS, c->trained), 1);
     server_fix_base(c, reading_has_rule(c, RULE_ONE_BASE) ? s * s - s + 1
                                                           : s * c->trained / known - (s - 1));
 }
@@ -175,7 +175,7 @@ static void vllm_longrope(Config *c) {
 
 // The type ntk: theta s^(-2(i + 1)/d) times as fast.
 static void vllm_ntk(Config *c) {
-    const double s = c->rope->factor, mixed = reading_block_number(c, "mixed_b", 0);
+    const double s = c->rope->factor, mixed = reading_own_number(c, "mixed_b", 0);
     const int by_share = (int)(c->rope->rotary_dim * c->partial);
     const int n = (c->own_rotary_dim ? c->own_rotary_dim : by_share) / 2;
     for (int i = 0; i < n && i < ROPE_MAX_PAIRS; i++) {
@@ -187,11 +187,11 @@ static void vllm_ntk(Config *c) {
 
 // On transformers before 5.17 vLLM puts the share beside a block into it.
 static void share_beside(Config *c) {
-    static const char key[] = "partial_rotary_factor";
-    const Json *beside = json_member(c->config, key);
+    static const KeyId key = KEY_PARTIAL_ROTARY_FACTOR;
+    const Json *beside = config_beside(c, key);
     if (!beside || beside->kind == 'n' || server_stands_on_4(c) || c->layout == BY_TYPE) return;
     if (reading_has_rule(c, RULE_SHARE_INSIDE)) return;
-    c->partial = reading_number(c, c->config, key, 1);
+    c->partial = reading_number(c, AT_BESIDE, key, 1);
     c->as->why_share = "that beside the block";
 }
 
@@ -222,7 +222,7 @@ void engine_vllm(Config *c) {
              c->as->out->served, c->as->out->max_len);
     config_refuse(c, c->as->out->served > c->as->out->max_len, words);
     const double width =
-        reading_has_rule(c, RULE_ROPE_DIM) ? reading_block_number(c, "rope_dim", 0) : 0;
+        reading_has_rule(c, RULE_ROPE_DIM) ? reading_own_number(c, "rope_dim", 0) : 0;
     if (width > 0) c->own_rotary_dim = (int)width;
     if (server_is_of_transformers(c)) {
         engine_hf5(c);

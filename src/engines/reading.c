@@ -11,12 +11,22 @@
 
 // ---- what engines do to a config ----
 
-double reading_number(Config *c, const Json *object, const char *key, double missing) {
-    return config_number(c, object, key, missing);
+double reading_number(Config *c, KeyPlace at, KeyId key, double missing) {
+    return config_number(c, at, key, missing);
 }
 
-double reading_block_number(Config *c, const char *key, double missing) {
-    return reading_number(c, config_object_with(c, key), key, missing);
+double reading_block_number(Config *c, KeyId key, double missing) {
+    return config_block_number(c, key, missing);
+}
+
+double reading_own_number(Config *c, const char *name, double missing) {
+    const Json *v = json_member(config_at(c, c->block), name);
+    double x;
+    if (!v) v = json_member(config_at(c, c->under), name);
+    if (!v || v->kind == 'n') return missing;
+    const bool is_number = json_number(v, &x) && fabs(x) <= CONFIG_LIMIT;
+    config_refuse(c, !is_number, "TypeError: a setting is not a number that can be used");
+    return is_number ? x : missing;
 }
 
 void reading_switch_off(Config *c, bool is_off, const char *why) {
@@ -29,17 +39,16 @@ void reading_lose_block(Config *c) {
     if (c->as->own) reading_switch_off(c, c->as->own->block, c->as->own->block);
 }
 
-bool reading_has(const Config *c, const char *key) {
-    const bool is_own =
-        c->block && c->block != c->of_class[KIND_FULL] && c->block != c->of_class[KIND_SLIDING];
-    return (is_own && config_member(c, key)) || json_member(c->config, key);
+bool reading_has(const Config *c, KeyId key) {
+    const bool is_own = c->block != AT_CLASS_FULL && c->block != AT_CLASS_SLIDING;
+    return (is_own && config_member(c, key)) || config_beside(c, key);
 }
 
 void reading_multiply_by(Config *c, double a) {
-    const bool has_pair = reading_has(c, "mscale") && reading_has(c, "mscale_all_dim");
-    c->as->why_attention = reading_has(c, "attention_factor") ? "attention_factor is not read"
-                           : has_pair                         ? "mscale is not read"
-                                                              : NULL;
+    const bool has_pair = reading_has(c, KEY_MSCALE) && reading_has(c, KEY_MSCALE_ALL_DIM);
+    c->as->why_attention = reading_has(c, KEY_ATTENTION_FACTOR) ? "attention_factor is not read"
+                           : has_pair                           ? "mscale is not read"
+                                                                : NULL;
     c->rope->attention_factor = a;
     c->rope->mscale = c->rope->mscale_all_dim = 0;
 }
@@ -140,7 +149,7 @@ static void find_other_type(Config *c) {
 
 static void find_values(Config *c) {
     config_find_block(c);
-    if (config_is_still(c)) c->block = c->under = NULL;
+    if (config_is_still(c)) c->block = c->under = AT_NOWHERE;
     config_find_most(c);
     config_find_type(c);
     find_other_type(c);
@@ -159,7 +168,7 @@ static void refuse_by_validation(Config *c) {
     const Json *first =
         config_is_something(scaling) ? scaling : json_member(c->config, "rope_parameters");
     const Json *strange = config_is_something(first) && first->kind != '{' ? first : NULL;
-    const Json *original = config_member(c, key_of_original);
+    const Json *original = config_member(c, KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS);
     bool divides = c->type == TYPE_YARN && !c->top && original;
     bool is_null = original && original->kind == 'n' && !c->top;
     double x;
@@ -194,10 +203,10 @@ static void refuse_through_hf5(Config *c) {
     reading_unseen(c, c->is_su && c->longrope_alone && c->inside);
     config_refuse(c, c->longrope_alone && config_type_has(c, TYPE_NEEDS_FACTOR),
                   "ValueError: its class knows longrope alone");
-    const bool has_lists = config_member(c, "short_factor") && config_member(c, "long_factor");
+    const bool has_lists = config_member(c, KEY_SHORT_FACTOR) && config_member(c, KEY_LONG_FACTOR);
     config_refuse(c, c->type == TYPE_LONGROPE && !has_lists,
                   "KeyError: short_factor or long_factor");
-    config_refuse(c, config_type_has(c, TYPE_NEEDS_FACTOR) && !config_member(c, "factor"),
+    config_refuse(c, config_type_has(c, TYPE_NEEDS_FACTOR) && !config_member(c, KEY_FACTOR),
                   "KeyError: factor");
     config_refuse(c, c->type == TYPE_LLAMA3 && !reading_has_bounds(c),
                   "KeyError: low_freq_factor or high_freq_factor");
@@ -205,10 +214,10 @@ static void refuse_through_hf5(Config *c) {
 
 static void refuse_by_flags(Config *c) {
     double factor;
-    const bool is_number = json_number(config_member(c, "factor"), &factor);
+    const bool is_number = json_number(config_member(c, KEY_FACTOR), &factor);
     bool no_number = c->type == TYPE_YARN && c->rope->factor == 0 && !is_number,
          serves = c->flags & SERVES;
-    const bool is_whole = json_is_whole(config_member(c, "factor"));
+    const bool is_whole = json_is_whole(config_member(c, KEY_FACTOR));
     if (c->flags & THROUGH_HF5) refuse_through_hf5(c);
     config_refuse(c, serves && json_member(c->config, "text_config"),
                   c->as->out->row == ENGINE_SGLANG
@@ -219,11 +228,11 @@ static void refuse_by_flags(Config *c) {
     config_refuse(c, c->flags & NEEDS_FACTOR && no_number, "TypeError: factor is not a number");
 }
 
-bool reading_open(Config *c, const Json *config, Error *err) {
+bool reading_open(Config *c, const Json *whole, const ConfigText *text, Error *err) {
     const char *key = "", *expected = "";
-    c->whole = config;
-    c->config = config;
-    if (!config_find_family(c, config, false, err)) return false;
+    c->whole = whole;
+    c->family = text->family;
+    config_open(c, text);
     if (!c->family) c->family = family_any(c->config);
     if (!c->family) return fail(err, "model_type: a family that is known expected");
     ConfigLayers *layers = &c->as->out->layers;
@@ -256,13 +265,13 @@ static bool outside_counts(const Config *c) {
 // Of a share of a head in a scaled block and one beside it (or the class's), transformers 5 takes the
 // one or the other, by its release. Engines that read config.json themselves have rules of their own.
 static void settle_shares(Config *c) {
-    static const char key[] = "partial_rotary_factor";
+    static const KeyId key = KEY_PARTIAL_ROTARY_FACTOR;
     const Json *inside = config_member(c, key);
     const bool are_two = outside_counts(c) && inside && inside->kind != 'n';
     if (!(c->flags & THROUGH_HF5) || !are_two) return;
     const bool is_inside = reading_has_rule(c, RULE_SHARE_INSIDE);
     const double of_class = c->family->partial > 0 ? c->family->partial : 1;
-    const double beside = reading_number(c, c->config, key, of_class);
+    const double beside = reading_number(c, AT_BESIDE, key, of_class);
     c->partial = is_inside ? reading_block_number(c, key, beside) : beside;
     c->as->why_share = is_inside ? "that of the block" : "that beside the block";
 }
@@ -284,8 +293,7 @@ bool reading_begin(Config *c, Error *err) {
     if (config_sees_scaling_only(c) && !c->block && json_member(c->config, "rope_parameters"))
         c->why_plain = "rope_parameters is not read";
     bool has_scaling = reading_is_on(json_member(c->config, "rope_scaling"));
-    bool is_other = c->block && c->block == json_member(c->config, "rope_parameters");
-    if (has_scaling && is_other && c->layout == ONE_BLOCK)
+    if (has_scaling && c->block == AT_PARAMETERS && c->layout == ONE_BLOCK)
         c->why_plain = "rope_parameters is read, and rope_scaling is not";
     lose_by_flags(c);
     refuse_by_flags(c);
@@ -323,8 +331,8 @@ static void take_lists(Config *c) {
         r->short_factors = r->long_factors = out->long_factors;
         return;
     }
-    bool good = config_find_list(c, "short_factor", n, out->short_factors) &&
-                config_find_list(c, "long_factor", n, out->long_factors);
+    bool good = config_find_list(c, KEY_SHORT_FACTOR, n, out->short_factors) &&
+                config_find_list(c, KEY_LONG_FACTOR, n, out->long_factors);
     config_refuse(
         c, !good,
         "ValueError: short_factor and long_factor are not lists of a number above 0 for each pair");
@@ -356,7 +364,7 @@ static void judge_odd_factor(Config *c) {
     Reading *out = c->as->out;
     double factor;
     const bool is_odd = config_type_has(c, TYPE_NEEDS_FACTOR) &&
-                        json_number(config_member(c, "factor"), &factor) && factor <= 0;
+                        json_number(config_member(c, KEY_FACTOR), &factor) && factor <= 0;
     const bool is_hf = out->row == ENGINE_HF5 || out->row == ENGINE_HF4;
     if (!is_odd || c->stopped) return;
     out->is_odd = c->stopped = true;

@@ -38,22 +38,24 @@ bool reading_has_rule(const Config *c, ReleaseRule rule);
 // Whether the family's layers differ. Families whose layers are alike were verified first.
 bool reading_is_new(const Config *c);
 
-// Finds the text model's config, its family and its layers. False with the reason when there is no
-// family.
-bool reading_open(Config *c, const Json *config, Error *err);
+// Begins to read a text, with its family and its layers. False with the reason when a value makes no
+// sense of layers.
+bool reading_open(Config *c, const Json *whole, const ConfigText *text, Error *err);
 // Reads what Hugging Face 5 reads, but for the flags and the layout. False with the reason when
 // there is no head.
 bool reading_begin(Config *c, Error *err);
 // Completes the reading after the engine's own function.
 void reading_end(Config *c);
 
-// The number of an object's member, or `missing` where it is absent or null. The engine refuses
+// The number of a key in a place, or `missing` where it is absent or null. The engine refuses
 // anything else.
-double reading_number(Config *c, const Json *object, const char *key, double missing);
-// The number of a member of the block, or of what lies under it.
-double reading_block_number(Config *c, const char *key, double missing);
+double reading_number(Config *c, KeyPlace at, KeyId key, double missing);
+// The number of a key of the block, or of what lies under it; and of a name there that this engine
+// alone knows.
+double reading_block_number(Config *c, KeyId key, double missing);
+double reading_own_number(Config *c, const char *name, double missing);
 // Whether the config itself has a key, in its block or beside it: notes name no others.
-bool reading_has(const Config *c, const char *key);
+bool reading_has(const Config *c, KeyId key);
 // Sets the attention factor, also when the block has one. 0: the method's own.
 void reading_multiply_by(Config *c, double a);
 // Nothing is scaled, for a reason, if `is_off`.

@@ -17,23 +17,16 @@ static bool is_flat(const Config *c) {
            !config_has_type_blocks(c->family, parameters);
 }
 
-// Whether a value is in an object, or the object itself.
-static bool lies_in(const Json *object, const Json *value) {
-    if (!object || !value) return false;
-    const uintptr_t start = (uintptr_t)object->text, at = (uintptr_t)value->text;
-    return at >= start && at - start < object->length;
-}
-
-// Says which of one or two keys (NULL: none) is there and not read; where neither is, the class's
+// Says which of one or two keys (KEY_NONE: none) is there and not read; where neither is, the class's
 // own value is not.
-static const char *not_read(const Config *c, const char *first, const char *second, char *out,
-                            size_t size) {
-    const bool has_first = reading_has(c, first), has_second = second && reading_has(c, second);
+static const char *not_read(const Config *c, KeyId first, KeyId second, char *out, size_t size) {
+    const bool has_first = reading_has(c, first), has_second = reading_has(c, second);
     const bool are_both = has_first && has_second;
     if (!has_first && !has_second) snprintf(out, size, "its class's is not read");
     else
-        snprintf(out, size, "%s%s%s %s not read", has_first ? first : "", are_both ? " and " : "",
-                 has_second ? second : "", are_both ? "are" : "is");
+        snprintf(out, size, "%s%s%s %s not read", has_first ? config_key_rows[first].name : "",
+                 are_both ? " and " : "", has_second ? config_key_rows[second].name : "",
+                 are_both ? "are" : "is");
     return out;
 }
 
@@ -41,15 +34,14 @@ static const char *not_read(const Config *c, const char *first, const char *seco
 static void note_plain(Config *c, bool is_plain, bool was_plain) {
     bool is_of_all = c->layout == ONE_BLOCK && c->family->flags & FAMILY_BY_TYPE;
     const char *why_plain = c->why_plain ? c->why_plain : "the block is not read";
-    const bool is_inside = lies_in(json_member(c->config, "text_config"), c->block);
-    const bool is_nested = lies_in(json_member(c->config, "rope_scaling"), c->block) &&
-                           c->block != json_member(c->config, "rope_scaling");
+    const bool is_inside = c->block >= AT_TEXT_SCALING && c->block <= AT_TEXT_PARAMETERS_FULL;
+    const bool is_nested = c->block == AT_SCALING_FULL;
     const char *why_scaled = is_of_all   ? "one block is of all layers"
                              : is_inside ? "the block of text_config is read"
                              : is_nested ? "rope_scaling by layer type is read"
                                          : "the block is read";
     if (is_flat(c)) why_scaled = "a flat rope_parameters is read";
-    if (c->block && c->block == c->of_class[KIND_FULL]) why_scaled = "the family's own block";
+    if (c->block == AT_CLASS_FULL) why_scaled = "the family's own block";
     if (is_plain && !was_plain) config_note(c, "plain RoPE: %s", why_plain);
     if (!is_plain && was_plain) config_note(c, "%s", why_scaled);
 }
@@ -73,7 +65,7 @@ static void compare(Config *c, const Reading *reference, const RopeFreqs *here,
     bool other_scale = fabs(here->scale / there->scale - 1) > 1e-6;
     double a = other_scale ? here->attention_factor : there->attention_factor;
     const char *why_scale =
-        config_member(c, "factor") ? "factor is not read" : "max_position_embeddings / L";
+        config_member(c, KEY_FACTOR) ? "factor is not read" : "max_position_embeddings / L";
     if (c->type == TYPE_DYNAMIC) why_scale = "one base for all lengths";
     if (c->alpha > 0) why_scale = "Hunyuan's class alone reads alpha";
     const char *why_other = is_plain && !was_plain ? NULL : c->why_plain;  // which is said already
@@ -84,9 +76,9 @@ static void compare(Config *c, const Reading *reference, const RopeFreqs *here,
     const char *why_share = c->as->why_share;
     if (!why_share)
         why_share =
-            not_read(c, "partial_rotary_factor", c->family->rotary_key, share, sizeof share);
-    not_read(c, "beta_fast", "beta_slow", betas, sizeof betas);
-    not_read(c, "truncate", NULL, truncate, sizeof truncate);
+            not_read(c, KEY_PARTIAL_ROTARY_FACTOR, c->family->rotary_key, share, sizeof share);
+    not_read(c, KEY_BETA_FAST, KEY_BETA_SLOW, betas, sizeof betas);
+    not_read(c, KEY_TRUNCATE, KEY_NONE, truncate, sizeof truncate);
     const struct {
         const char *name;
         double here, there;
@@ -120,7 +112,7 @@ static void compare_growth(Config *c, const Reading *reference) {
     const RopeConfig *r = c->rope, *s = &reference->rope;
     char beta[100];
     const char *why = c->as->why_grows;
-    if (!why) why = not_read(c, "llama_4_scaling_beta", NULL, beta, sizeof beta);
+    if (!why) why = not_read(c, KEY_LLAMA_4_SCALING_BETA, KEY_NONE, beta, sizeof beta);
     if (r->temperature_beta != s->temperature_beta)
         config_note(c, "queries grow by %.6g, not %.6g: %s", r->temperature_beta,
                     s->temperature_beta, why);

@@ -24,13 +24,14 @@ static bool fail_key(const AnswerFile *a, const char *key, const Json *found, co
 }
 
 // The member, once. NULL with the reason.
-static Json *member(const AnswerFile *a, const Json *line, const char *key, const char *expected,
-                    Error *err) {
-    Json *found = json_member(line, key);
+static const Json *member(const AnswerFile *a, const Json *line, const char *key,
+                          const char *expected, Error *err) {
+    const Json *found = json_member(line, key);
     if (!found) fail_key(a, key, NULL, expected, err);
-    else if (found->twice)
+    else if (json_is_twice(line, key))
         fail(err, "%s: line %d: %s is there twice (expected once)", a->name, a->line, key);
-    return found && !found->twice ? found : NULL;
+    else return found;
+    return NULL;
 }
 
 // Writes a character as UTF-8, and a space for what no text has. Returns the new end.
@@ -83,7 +84,7 @@ static char *text_of(const Json *string, Error *err) {
 }
 
 static bool read_between(const AnswerFile *a, const Json *line, const char *key, bool is_whole,
-                        double low, double high, double *x, Error *err) {
+                         double low, double high, double *x, Error *err) {
     char expected[60];
     snprintf(expected, sizeof expected, "a %s from %g to %.10g",
              is_whole ? "whole number" : "number", low, high);
@@ -175,8 +176,7 @@ bool answers_read(AnswerFile *a, char *text, size_t size, Error *err) {
         line = end + 1;
     }
     return a->n > 0 ||
-           fail(err,
-                "%s: there is nothing in it (expected lines of --prompts, with what was said)",
+           fail(err, "%s: there is nothing in it (expected lines of --prompts, with what was said)",
                 a->name);
 }
 

@@ -7,11 +7,13 @@ export/families.json. The lists of docs/checkpoints.md are made, too:
 What C asks of a family, of a model and of an engine is a word with a bit of its own. The words are below, each with
 what it means, and become src/configs/made/family_words.h: nobody numbers them.
 """
+import functools
 import json
 import os
 import sys
 import textwrap
 
+from key_table import KEYS, key_id
 from written import COLUMNS, ROOT, bits, keep, laid_out, literal, number, quoted, read_if_there
 
 sys.path.insert(0, ROOT)
@@ -143,6 +145,13 @@ def features_of(features):
     return [word for word in FEATURE_WORDS if word in found]
 
 
+def known_key(family, name):
+    if name not in KEYS:
+        raise ValueError('families.json: %s: src/configs/keys.json has no row for its key %s' % (
+            family.model_type, name))
+    return key_id(name)
+
+
 def engine_text(family, name, since):
     facts = family.engines.get(name, {})
     if set(facts) - KNOWN:
@@ -197,9 +206,8 @@ def family_text(family):
     linear = family.states.words if family.states else ('linear_attention',)
     others = ' '.join(linear) if layers.others == 'linear' else ''
     layer_keys = [*family.keys.by_layer, *(['rope_interleave'] if family.latent == 'interleave' else [])]
-    texts = {'longer_key': family.keys.longer, 'head_key': family.keys.head, 'thetas_key': thetas,
-             'rotary_key': rope.rotary_key, 'only_key': rope.only_key, 'period_key': layers.period_key,
-             'earlier_key': layers.earlier_key,
+    texts = {'longer_key': family.keys.longer, 'thetas_key': thetas, 'only_key': rope.only_key,
+             'period_key': layers.period_key, 'earlier_key': layers.earlier_key,
              'zeros_key': ' '.join(zeros), 'indexes_key': listed, 'other_words': others,
              'full_words': ' '.join(layers.full_words), 'layer_keys': ' '.join(layer_keys)}
     members = [quoted(family.model_type), quoted(family.architecture)]
@@ -209,13 +217,17 @@ def family_text(family):
         members += ['.%s = %s' % (name, number(default(key))) for name, key in (
             ('alike_window', 'sliding_window'), ('max_window_layers', 'max_window_layers')) if default(key)]
     members += ['.%s = %s' % (name, quoted(text)) for name, text in texts.items() if text]
-    for name, by_kind in ('theta_keys', rope.theta_keys), ('block_names', rope.blocks):
+    members += ['.%s = %s' % (name, known_key(family, key)) for name, key in (
+        ('head_key', family.keys.head), ('rotary_key', rope.rotary_key)) if key]
+    key_of = functools.partial(known_key, family)
+    for name, by_kind, none, text_of in (('theta_keys', rope.theta_keys, 'KEY_NONE', key_of),
+                                         ('block_names', rope.blocks, 'NULL', quoted)):
         if by_kind:
-            members.append('.%s = {%s}' % (name, ', '.join(quoted(by_kind[kind]) if kind in by_kind else 'NULL'
+            members.append('.%s = {%s}' % (name, ', '.join(text_of(by_kind[kind]) if kind in by_kind else none
                                                            for kind in ('full', 'sliding'))))
     if rope.unturned:
         _, scale, length = rope.unturned
-        members += ['.unturned = {%s}' % ', '.join(map(quoted, rope.unturned)),
+        members += ['.unturned = {%s}' % ', '.join(known_key(family, key) for key in rope.unturned),
                     '.unturned_beta = ' + number(default(scale)), '.unturned_length = ' + number(default(length))]
     if family.aliases:
         members += ['.aliases = ' + quoted(' '.join(family.aliases)),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes src/configs/made/key_table.h, the keys of RoPE in a config, from the rows of src/configs/keys.json, which says
-what their words mean:
+"""Writes src/configs/made/key_ids.h and key_table.h, the keys of RoPE in a config, from the rows of
+src/configs/keys.json; what their words mean is below:
 
     python3 tools/generate/key_table.py [--check]     --check writes nothing, and fails where the header would change
 """
@@ -12,6 +12,7 @@ from typing import Any, Dict, NamedTuple, Tuple
 from written import ROOT, bits, keep, laid_out, literal, number, quoted
 
 HEADER = os.path.join('src', 'configs', 'made', 'key_table.h')
+ID_HEADER = os.path.join('src', 'configs', 'made', 'key_ids.h')
 ROWS = os.path.join(ROOT, 'src', 'configs', 'keys.json')
 LIMIT = 1e12  # of numbers
 PLACES, TYPES = ('top', 'block', 'chunks'), ('any', 'number', 'whole', 'flag', 'text', 'list', 'object')
@@ -63,9 +64,14 @@ KEYS: Dict[str, Key] = {name: row(name, words) for name, words in _rows['keys'].
 FILES: Dict[str, Tuple[str, ...]] = {name: tuple(keys) for name, keys in _rows['files'].items()}
 
 
+def key_id(name):
+    """What C calls a key."""
+    return 'KEY_' + name.strip('_').upper() + ('_SAVED' if name.startswith('_') else '')
+
+
 def key_text(name, key):
     """A row of the table of keys. Numbers are above `low`, whole ones from it on."""
-    members = [quoted(name), '.at = ' + bits('KEY_AT_', key.at), '.type = KEY_' + key.type.upper()]
+    members = ['.name = ' + quoted(name), '.at = ' + bits('KEY_AT_', key.at), '.type = KEY_IS_' + key.type.upper()]
     members += ['.%s = %s' % (word, number(value)) for word, value in (('low', key.low), ('high', key.high)) if value]
     members += ['.%s = %s' % (word, bits('TYPE_BIT_', types)) for word, types in (
         ('types', key.types), ('needed', key.needed), ('null', key.null), ('absent_in', key.absent_in)) if types]
@@ -74,13 +80,19 @@ def key_text(name, key):
     members += ['.%s = %s' % (word, literal(text)) for word, text in (
         ('absent', key.absent), ('read_by', key.read_by), ('misspelled', ' '.join(key.misspelled)),
         ('also', ' '.join(key.also)), ('turns', ' '.join(key.turns))) if text]
-    return laid_out('    {', members, '},')
+    return laid_out('    [%s] = {' % key_id(name), members, '},')
+
+
+def ids():
+    return ('// Made by tools/generate/key_table.py from src/configs/keys.json, not by hand.\n#pragma once\n\n'
+            '// The keys of a config: rows of config_key_rows.\ntypedef enum {\n    KEY_NONE,\n'
+            + ''.join('    %s,\n' % key_id(name) for name in KEYS) + '    N_KEYS\n} KeyId;\n')
 
 
 def table():
     return ('// Made by tools/generate/key_table.py from src/configs/keys.json, not by hand.\n'
-            '// keys.c includes it after config.h.\n#pragma once\n\n'
-            'static const ConfigKey config_keys[] = {\n'
+            '// keys.c includes it after keys.h.\n#pragma once\n\n'
+            'const ConfigKey config_key_rows[N_KEYS] = {\n'
             + ''.join(key_text(name, key) for name, key in KEYS.items()) + '};\n\n'
             '// Files that are no configs, and keys by which they are known.\n'
             'static const struct {\n    const char *name, *keys;\n} other_files[] = {\n'
@@ -89,4 +101,5 @@ def table():
 
 
 if __name__ == '__main__':
-    sys.exit(keep({HEADER: table()}, 'src/configs/keys.json', 'tools/generate/key_table.py', sys.argv[1:]))
+    made = {HEADER: table(), ID_HEADER: ids()}
+    sys.exit(keep(made, 'src/configs/keys.json', 'tools/generate/key_table.py', sys.argv[1:]))

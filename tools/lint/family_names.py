@@ -31,7 +31,7 @@ ELSEWHERE = {
     'tools/tiny/tests/test.py': ['llama', 'gemma'],
     'tools/figures/layer_costs.py': ['gemma3', 'gemma3_text', 'gpt-oss', 'gpt_oss', 'laguna', 'ministral3', 'olmo3',
                                      'qwen3_5_text', 'smollm3']}
-MADE = ['src/configs/made/family_words.h', 'src/configs/made/family_table.h', 'src/configs/made/key_table.h',
+MADE = [*('src/configs/made/%s.h' % name for name in ('family_words', 'family_table', 'key_ids', 'key_table')),
         'tools/lint/family_names.py']
 OWN_TOOLS = 'SmallForCausalLM', 'rope.c'  # no other program's names
 

@@ -1,0 +1,252 @@
+// What is under a key, as a reader takes it, and how it is said that it cannot be used.
+#include "config.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../base/names.h"
+
+bool config_has_type_blocks(const RopeFamily *family, const Json *parameters) {
+    bool found = false;
+    for (int kind = 0; kind < N_KINDS; kind++)
+        found = found || json_is_object(json_member(parameters, family_block_name(family, kind)));
+    return found;
+}
+
+bool config_has_kinds(const Json *object) {
+    for (const Json *v = json_members(object); v; v = v->next) {
+        bool is_kind = strcmp(v->key, kind_keys[KIND_FULL]) == 0 ||
+                       strcmp(v->key, kind_keys[KIND_SLIDING]) == 0;
+        if (!is_kind || v->kind != '{') return false;
+    }
+    return json_members(object);
+}
+
+// ---- what is wrong ----
+
+void config_note(Config *c, const char *format, ...) {
+    char text[200];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    add_name(c->note, sizeof c->note, "; ", text);
+}
+
+void config_refuse(Config *c, bool stops, const char *reason) {
+    if (!stops || c->stopped) return;
+    snprintf(c->note, sizeof c->note, "%.200s", reason);
+    c->stopped = true;
+}
+
+// What errors have before the keys of an object: where it is in the config.
+static void put_place(const Config *c, const Json *object, char *out, size_t size) {
+    static const char *const objects[] = {"rope_scaling", "rope_parameters",
+                                          "dual_chunk_attention_config"};
+    const BlockName *called = &c->strict->called;
+    bool is_block = object && called->name[0] &&
+                    (object == config_at(c, c->block) || object == config_at(c, c->under));
+    snprintf(out, size, "%s", is_block ? called->inside : "");
+    for (int i = 0; i < 3 && object && !is_block; i++) {
+        const Json *at = json_member(c->config, objects[i]);
+        if (at == object) snprintf(out, size, "%s.", objects[i]);
+        for (const Json *in = json_members(at); in; in = in->next)
+            if (in == object) snprintf(out, size, "%s.%.39s.", objects[i], in->key);
+    }
+}
+
+// The member whose name is no key, and is written like `key`. NULL: there is none.
+static const Json *written_like(const Json *object, const char *key) {
+    for (const Json *v = json_members(object); v; v = v->next) {
+        const Word name = config_key_word(v);
+        const char *meant =
+            config_key(name.text) ? NULL : config_key_meant(name.text, KEY_AT_BLOCK);
+        if (meant && strcmp(meant, key) == 0) return v;
+    }
+    return NULL;
+}
+
+// Another library's name of a key that an object has, as it is written there. NULL: none.
+static const char *other_name_in(const Json *object, const char *key) {
+    const char *also = config_key_rows[config_key(key)].also;
+    for (const Json *v = also ? json_members(object) : NULL; v; v = v->next)
+        if (has_word(also, v->key)) return v->key;
+    return NULL;
+}
+
+static void reject(Config *c, const Json *object, const char *key, const char *format,
+                   va_list args) {
+    const Json *v = json_member(object, key), *where = v ? v : object;
+    bool has_objects = false;
+    for (const Json *in = json_members(v); in; in = in->next)
+        has_objects = has_objects || in->kind == '{';
+    const char *found = !v               ? ""
+                        : v->kind == '[' ? "a list"
+                        : v->kind != '{' ? v->text
+                        : has_objects    ? "an object of objects"
+                                         : "an object";
+    size_t length = v && found == v->text ? v->length : strlen(found);
+    const int line = where ? where->line : 1;
+    char expected[400], inside[100];
+    StrictReader *own = c->strict;
+    if (!own || !own->good) return;
+    vsnprintf(expected, sizeof expected, format, args);
+    put_place(c, object, inside, sizeof inside);
+    const Json *misspelled = v ? NULL : written_like(object, key);
+    if (misspelled) {
+        own->good = fail(own->err, "line %d: %s%.39s is not a key (did you mean %.39s?)",
+                         misspelled->line, inside, config_key_word(misspelled).text, key);
+        return;
+    }
+    const char *other = v ? NULL : other_name_in(object, key);
+    if (other)
+        own->good =
+            fail(own->err,
+                 "line %d: %s%.39s is missing (expected %s; %.39s is another library's name "
+                 "of it)",
+                 line, inside, key, expected, other);
+    else if (!v)
+        own->good = fail(own->err, "line %d: %s%.39s is missing (expected %s)", line, inside, key,
+                         expected);
+    else
+        own->good = fail(own->err, "line %d: %s%.39s cannot be used (found %.*s, expected %s)",
+                         line, inside, key, length < 40 ? (int)length : 40, found, expected);
+}
+
+void config_reject(Config *c, const Json *object, const char *key, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    reject(c, object, key, format, args);
+    va_end(args);
+}
+
+void config_reject_key(Config *c, KeyPlace at, KeyId key, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    reject(c, config_at(c, at), config_key_rows[key].name, format, args);
+    va_end(args);
+}
+
+// A line more in a list of such lines, unless it is there.
+static void add_line(char *lines, size_t size, const char *format, va_list args) {
+    char line[700];
+    vsnprintf(line, sizeof line - 1, format, args);
+    strcat(line, "\n");
+    const size_t length = strlen(line);
+    for (const char *at = lines; *at; at += strcspn(at, "\n") + 1)
+        if (strncmp(at, line, length) == 0) return;
+    add_name(lines, size, "", line);
+}
+
+void config_remark(Config *c, const char *format, ...) {
+    va_list args;
+    if (!c->strict) return;  // an engine's reading
+    va_start(args, format);
+    add_line(c->strict->file->remarks, sizeof c->strict->file->remarks, format, args);
+    va_end(args);
+}
+
+void config_unread(Config *c, const char *format, ...) {
+    va_list args;
+    if (!c->strict) return;
+    va_start(args, format);
+    add_line(c->strict->file->unread, sizeof c->strict->file->unread, format, args);
+    va_end(args);
+    va_start(args, format);
+    add_line(c->strict->file->remarks, sizeof c->strict->file->remarks, format, args);
+    va_end(args);
+}
+
+// ---- looking up ----
+
+static bool is_unverified(const Config *c) { return config_is_of(c, FAMILY_ANY); }
+
+const Json *config_said(const Config *c, KeyPlace at, KeyId key) {
+    const Slot *slot = config_slot(c, at, key);
+    return slot->other && is_unverified(c) ? slot->other : slot->member;
+}
+
+const Slot *config_ask(Config *c, KeyPlace at, KeyId key) {
+    const Slot *slot = config_slot(c, at, key);
+    const Json *said = config_said(c, at, key);
+    if (!c->strict) return slot;
+    c->strict->asked[at][key] = true;
+    if (slot->twice && said)
+        config_reject(c, config_at(c, at), said->key, "it once, and it appears twice");
+    return slot;
+}
+
+const Slot *config_ask_block(Config *c, KeyId key) {
+    config_ask(c, c->under, key);  // it is looked for there, too
+    return config_ask(c, config_where(c, key), key);
+}
+
+const Json *config_get(Config *c, const Json *object, const char *name) {
+    if (json_is_twice(object, name))
+        config_reject(c, object, name, "it once, and it appears twice");
+    return json_member(object, name);
+}
+
+// Whether a slot has a number that the row allows.
+static bool is_allowed(const ConfigKey *row, const Slot *slot, double low) {
+    const double x = slot->number;
+    if (slot->state != SLOT_NUMBER) return false;
+    if (row->type == KEY_IS_WHOLE) return x == floor(x) && x >= low && x <= row->high;
+    return (x > low && x <= row->high) || (x == 0 && row->zero);
+}
+
+// What an engine takes for a number.
+static double lenient_number(Config *c, const Slot *slot, double missing) {
+    if (slot->state <= SLOT_NULL) return missing;
+    if (slot->state == SLOT_NUMBER && fabs(slot->number) <= CONFIG_LIMIT) return slot->number;
+    config_refuse(c, true, "TypeError: a setting is not a number that can be used");
+    return missing;
+}
+
+static double number_from(Config *c, KeyPlace at, KeyId key, double missing, double low) {
+    const ConfigKey *row = &config_key_rows[key];
+    const unsigned type = 1u << c->type;
+    const double otherwise = isnan(missing) ? 0 : missing;
+    Slot slot = *config_ask(c, at, key);
+    if (slot.other && is_unverified(c)) slot = slot_of(slot.other);
+    if (!config_is_strict(c)) return lenient_number(c, &slot, otherwise);
+    const bool may_lack = !isnan(missing) && !(row->needed & type);
+    const bool may_be_null = !isnan(missing) && row->null & type;
+    if (slot.state == SLOT_ABSENT && may_lack) return missing;
+    if (slot.state == SLOT_NULL && may_be_null) return missing;
+    if (is_allowed(row, &slot, low)) return slot.number;
+    const bool is_whole = row->type == KEY_IS_WHOLE;
+    if (c->strict && c->strict->good)
+        c->strict->file->is_malformed =
+            slot.state > SLOT_NUMBER || (is_whole && slot.state != SLOT_ABSENT);
+    const char *name = slot.member ? slot.member->key : row->name;
+    if (is_whole)
+        config_reject(c, config_at(c, at), name, "a whole number from %.0f to %.0f", low,
+                      row->high);
+    else config_reject(c, config_at(c, at), name, "a number above %g, at most %g", low, row->high);
+    return otherwise;
+}
+
+double config_number(Config *c, KeyPlace at, KeyId key, double missing) {
+    return number_from(c, at, key, missing, config_key_rows[key].low);
+}
+
+double config_block_number(Config *c, KeyId key, double missing) {
+    return number_from(c, config_where(c, key), key, missing, config_key_rows[key].low);
+}
+
+int config_length(Config *c, KeyPlace at, KeyId key, int missing, int low) {
+    double x = number_from(c, at, key, missing, low);
+    bool is_length = x >= 0 && x <= MOST;
+    config_refuse(c, !is_length, "ValueError: a length is none");
+    return is_length ? (int)x : 0;
+}
+
+bool config_is_something(const Json *v) {
+    double x;
+    if (json_number(v, &x)) return x != 0;
+    if (!v) return false;
+    return v->kind == 't' || v->first || (v->string && v->string[0]);
+}
