@@ -254,13 +254,13 @@ FOR_PAGE int page_passkey(Page *page, int length, int depth, int number, double 
     free(page->ids);
     page->ids = NULL;
     page->n_ids = 0;
-    if (haystack_make(&t.hay, NULL, length, &page->err) && trial_fits(&t, &page->err)) {
+    if (haystack_make(&t.haystack, NULL, length, &page->err) && trial_fits(&t, &page->err)) {
         t.depth = depth;
         trial_choose(&t, number);
         trial_wanted(&t, 0, page->text);
         page->ids = trial_ids(&t, &page->n_ids, &page->err);
     }
-    haystack_free(&t.hay);
+    haystack_free(&t.haystack);
     return page->ids ? page->n_ids : -1;
 }
 

@@ -45,9 +45,9 @@ def test_cut_prompts():
 
 def test_faults():
     for fault, words in (('closes', ['does not answer']), ('redirects', ['redirects', 'elsewhere.invalid']),
-                         ('html', ['no JSON', 'doctype']), ('huge', ['more than 4 MiB']), ('nan', ['NaN']),
+                         ('html', ['not JSON', 'doctype']), ('huge', ['more than 4 MiB']), ('nan', ['NaN']),
                          ('list', ['an object expected', '[1, 2]']), ('other', ['not what this form has']),
-                         ('deep', ['nested too deep']), ('bytes', ['no JSON']), ('positive', ['above 0', '0.7']),
+                         ('deep', ['nested too deep']), ('bytes', ['not JSON']), ('positive', ['above 0', '0.7']),
                          ('sum', ['add up to']), ('large ids', ['another model or tokenizer']),
                          ('error', ['status 500', 'CUDA out of ?[31mmemory'])):
         with Fake('vllm', fault=fault) as server:

@@ -72,7 +72,7 @@ def test_tasks_short_of_it():
     with Fake('llama', fault='busy') as server:
         told = probe(server.url, '--tasks', 'passkey', '-n', 512, '--trials', 1)
         check(told.status == 0 and server.asked > 7, 'a busy server is asked again', told)
-    for fault, words in (('error', 'status 500'), ('html', 'no JSON'), ('closes', 'does not answer'),
+    for fault, words in (('error', 'status 500'), ('html', 'not JSON'), ('closes', 'does not answer'),
                          ('other', 'another form'), ('redirects', 'redirects')):
         with Fake('llama', fault=fault) as server:
             told = probe(server.url, *TASKS, '--retries', 0)

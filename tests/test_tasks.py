@@ -162,6 +162,23 @@ def test_several_questions():
         check(len(keys) == 4 and t['answers'] == [keys[who] for who in asked] and asked[0] != asked[1], 'two of four', t)
 
 
+def test_one_text_for_several_depths():
+    """Four keys of one text: each is asked for at its own depth, and at the last one the first key stands at the end."""
+    for task in 'multikey', 'multiquery':
+        texts = {}
+        for t in prompts(task, 1200, 3):
+            text, question = t['prompt'].split(' What ')
+            texts.setdefault((t['length'], t['trial']), []).append((t['depth'], text, question, t['answers']))
+        for place, asked in texts.items():
+            depths, shared, questions, answers = zip(*asked)
+            check(depths == (0, 0.25, 0.5, 0.75, 1), 'depths', depths)
+            check(len(set(shared[:4])) == 1 and len(set(questions[:4])) == 4, '%s: one text' % (place,), shared)
+            keys = [re.findall(r'pass key of the (\w+) is (\d+)', text) for text in (shared[0], shared[4])]
+            check(keys[1] == keys[0][1:] + keys[0][:1], '%s: the first key at the end' % (place,), keys)
+            check([a[0] for a in answers] == [value for _, value in keys[0] + keys[0][:1]], 'what is right', answers, keys)
+        check(len({asked[0][1] for asked in texts.values()}) == len(texts) == 3, 'trials differ', list(texts))
+
+
 def test_chats():
     """The text of a prompt in one message, and the question in another, after an answer."""
     for task in 'passkey', 'multikey', 'ordinal', 'latent', 'common':

@@ -90,103 +90,79 @@ static void print_row(Check *c, Row *row) {
 
 // ---- rows in order ----
 
-// Reads units for the row until it is decided, or there is no more text, effort or time. False with the
-// reason when something went wrong.
-static bool settle(Check *c, Row *row, Error *err) {
-    const RowType *type = row->type;
-    const int most = most_units(c, row);
-    bool ok = true;
-    snprintf(c->doing, sizeof c->doing, "%s %d", type->name, row->length);
-    while (!is_settled(row) && row->units < most && !c->late) {
-        const double before = c->tokens;
-        ok = type->read(c, row, err);
-        row->tokens += c->tokens - before;
-        if (!ok || row->lacks) break;
-        row->units++;
-        judge_row(c, row);
-    }
-    if (ok && !is_settled(row) && row->units == most) {
-        const bool is_all = !type->units || (type->most && most == type->most(c, row));
-        row->lacks = is_all ? LACKS_TEXT : LACKS_EFFORT;
-        if (type->ends_unknown) row->verdict = UNABLE;
-    }
-    return ok || c->late;
-}
-
-// Reads the row of the type at that length, if the check asks for it there. False with the reason.
+// Reads units for the row of the type at that length, if the check asks for it there, until it is decided,
+// or there is no more text, effort or time. False with the reason when something went wrong.
 static bool read_row(Check *c, const RowType *type, int length, Error *err) {
     if (c->late || find_row(c, type, length)) return true;
     if (type->is_wanted && !type->is_wanted(c, length)) return true;
     Row *row = &c->rows[c->n_rows++];
     *row = (Row){.type = type, .length = length, .verdict = OPEN};
-    if (!settle(c, row, err)) return false;
-    if (is_settled(row)) print_row(c, row);
-    return true;
-}
-
-// The rows of each rung up to -n, until one fails. The first has nothing to be compared with.
-static bool read_rungs(Check *c, const RowType *type, Error *err) {
-    for (int i = type == &perplexity_row; i < c->n_lengths; i++) {
-        if (!read_row(c, type, c->lengths[i], err)) return false;
-        if (verdict_at(c, c->lengths[i]) == FAIL) break;
+    snprintf(c->doing, sizeof c->doing, "%s %d", type->name, length);
+    const int most = most_units(c, row);
+    bool ok = true;
+    while (!is_finished(row) && row->units < most && !c->late) {
+        const double before = c->tokens;
+        ok = type->read(c, row, err);
+        row->tokens += c->tokens - before;
+        if (!ok || row->needs) break;
+        row->units++;
+        judge_row(c, row);
     }
-    return true;
+    if (ok && !is_finished(row) && row->units == most) {
+        const bool is_all = !type->units || (type->most && most == type->most(c, row));
+        row->needs = is_all ? NEEDS_TEXT : NEEDS_EFFORT;
+        if (type->ends_unknown) row->verdict = UNABLE;
+    }
+    ok = ok || c->late;
+    if (ok && is_finished(row)) print_row(c, row);
+    return ok;
 }
 
-// Whether the model is already known to fail at any length.
-static bool fails_always(const Check *c) {
-    for (int i = 0; i < c->n_rows; i++)
-        if (c->rows[i].verdict == FAIL && c->rows[i].type->is_about_model) return true;
-    return false;
-}
-
-// Keys of a length that may be said to hold.
-static bool read_keys_of(Check *c, int length, Error *err) {
-    return read_row(c, &keys_row, length, err) && read_row(c, &passkeys_row, length, err);
-}
-
-// The longest length that holds is looked for below the one that fails: the last good rung, keys
-// included, or the one before it.
+// The longest length that holds is looked for below -n, which fails: the last good rung, keys included, or
+// the one before it.
 static bool find_held(Check *c, Error *err) {
     int tries = 2;
     for (int i = c->n_lengths - 2; i >= 0 && tries > 0; i--) {
-        if (verdict_at(c, c->lengths[i]) == FAIL || !find_row(c, &perplexity_row, c->lengths[i]))
-            continue;
-        if (!read_keys_of(c, c->lengths[i], err)) return false;
-        if (verdict_at(c, c->lengths[i]) == OK) return true;
+        const int length = c->lengths[i];
+        if (verdict_at(c, length) == FAIL || !find_row(c, &perplexity_row, length)) continue;
+        if (!read_row(c, &keys_row, length, err) || !read_row(c, &passkeys_row, length, err))
+            return false;
+        if (verdict_at(c, length) == OK) return true;
         tries--;
     }
     return true;
 }
 
-// All rows about short texts are read, since the first that fails may be a symptom. What is about a
-// longer text is read until one fails.
-static bool read_in_order(Check *c, Error *err) {
+// All rows about short texts are read, since the first that fails may be a symptom; but where the model
+// knows nothing of a short text, only what may be why. Longer texts are read until one fails.
+static bool read_rows(Check *c, Error *err) {
     const int n = c->job->length;
     if (c->settings.at_any_length) return true;
     for (int i = 0; i < N_TYPES && !c->late; i++) {
         const RowType *type = order[i].type;
-        const bool is_short = order[i].of == OF_SHORT_TEXTS;
-        if (!is_short && verdict_at(c, n) == FAIL) break;
-        if (order[i].of == OF_EACH_RUNG ? !read_rungs(c, type, err)
-                                        : !read_row(c, type, is_short ? c->window : n, err))
-            return false;
-        const Row *known = find_row(c, &short_perplexity_row, c->window);
-        const bool is_lost = known && known->verdict != OK;
-        if (is_lost && type != &short_perplexity_row) break;
+        if (order[i].of == OF_SHORT_TEXTS) {
+            if (!read_row(c, type, c->window, err)) return false;
+            const Row *known = find_row(c, &short_perplexity_row, c->window);
+            if (known && known->verdict != OK && type != &short_perplexity_row) break;
+            continue;
+        }
+        if (verdict_at(c, n) == FAIL) break;
+        if (order[i].of == OF_THE_LENGTH && !read_row(c, type, n, err)) return false;
+        if (order[i].of == OF_THE_LENGTH) continue;
+        const int first = type == &perplexity_row;  // the first rung has nothing to be compared with
+        for (int r = first; r < c->n_lengths; r++) {
+            if (!read_row(c, type, c->lengths[r], err)) return false;
+            if (verdict_at(c, c->lengths[r]) == FAIL) break;
+        }
     }
-    if (verdict_at(c, n) == FAIL && !fails_always(c) && may_hold_shorter(c) &&
-        !find_held(c, err)) return false;
+    bool fails_always = false;
+    for (int i = 0; i < c->n_rows; i++)
+        fails_always |= c->rows[i].verdict == FAIL && c->rows[i].type->is_about_model;
+    const bool may_hold = !fails_always && may_hold_shorter(c);
+    if (verdict_at(c, n) == FAIL && may_hold && !find_held(c, err)) return false;
     for (int i = 0; i < c->n_rows; i++)
         if (!c->rows[i].printed) print_row(c, &c->rows[i]);
     return true;
-}
-
-// A reach that is not far enough fails where reading does not show that the model holds.
-static void print_beyond(Check *c) {
-    static const char *const words[] = {[OK] = "beyond", [FAIL] = "fail", [OPEN] = "undecided"};
-    const int n = c->job->length;
-    if (c->settings.is_beyond) print_reach(&c->settings, n, words[verdict_at(c, n)], &c->table);
 }
 
 static void check_free(Check *c) {
@@ -268,36 +244,18 @@ static void print_check_head(Check *c) {
     table_columns(&c->table, as_list, "check\tlength\tvalue\tse\tn\tlimit\tverdict\ttokens");
 }
 
-// The rows of job->length, and what they come to.
-static bool run_checks(Check *c, Error *err) {
-    const Job *job = c->job;
-    const bool is_of_settings = job->options->check.settings;
-    c->planned = is_of_settings ? 0 : planned_tokens(c);
-    judge_settings(job, &c->references[FILES_OWN], job->length, &c->table, &c->settings);
-    if (is_of_settings) {  // which take no weights: they are made for -n, or they are not
-        if (c->settings.is_beyond) print_reach(&c->settings, job->length, "fail", &c->table);
-        c->said.answer = say_of_settings(c);
-        return true;
-    }
-    if (!read_in_order(c, err)) return false;
-    print_beyond(c);
-    c->said.answer = say_verdict(c);
-    return true;
-}
-
 // Judges job->length, in a table that goes on from length to length. What short texts have shown is kept
-// from the length before.
+// from the length before. False with the reason.
 static bool check_length(Job *job, Check *c, FILE *save, int number, Error *err) {
     static const double times[N_REFERENCES] = {1, 1, 1 / BASE_STEP, BASE_STEP};
+    static const char *const past[] = {[OK] = "beyond", [FAIL] = "fail", [OPEN] = "undecided"};
     const CheckOptions *o = &job->options->check;
-    const Table table = c->table;
-    const double start = c->start, tokens = c->tokens;
-    Check before = *c;
+    const Check before = *c;
     *c = (Check){.job = job,
-                 .table = table,
+                 .table = before.table,
                  .doing = "text",
-                 .start = start > 0 ? start : now_seconds(),
-                 .tokens = tokens,
+                 .start = before.start > 0 ? before.start : now_seconds(),
+                 .tokens = before.tokens,
                  .budget = o->budget > 0 ? o->budget : INFINITY,
                  .effort = o->effort,
                  .most_cost = o->cost,
@@ -313,7 +271,17 @@ static bool check_length(Job *job, Check *c, FILE *save, int number, Error *err)
             c->rows[c->n_rows++] = before.rows[i];
     if (c->n_rows > 0) c->reference_is = before.reference_is;
     if (ok && number == 0) print_check_head(c);
-    ok = ok && run_checks(c, err);
+    if (ok && !o->settings) c->planned = planned_tokens(c);
+    if (ok)
+        judge_settings(job, &c->references[FILES_OWN], job->length, &c->table, &c->settings);
+    ok = ok && (o->settings || read_rows(c, err));
+    if (ok && c->settings.is_past_reach) {
+        // Settings alone take no weights: they are made for -n, or they are not. A reach that is not far
+        // enough fails otherwise only where reading does not show that the model holds.
+        const Verdict verdict = o->settings ? FAIL : verdict_at(c, job->length);
+        print_reach(&c->settings, job->length, past[verdict], &c->table);
+    }
+    if (ok) c->said.answer = o->settings ? say_of_settings(c) : say_verdict(c);
     if (ok && save && !save_readings(c, save, number == 0))
         ok = fail(err, "%s: cannot write", o->save_path);
     check_free(c);

@@ -176,6 +176,6 @@ const RowType cache_row = {
     .print = print_caches,
     .is_about_model = true,
     .has_limit = has_limit,
-    .add_worth = add_cache,
+    .add_remark = add_cache,
     .is_required = true,
 };

@@ -136,8 +136,8 @@ static bool has_room(const Check *c, int length) {
 static bool lay_out_facts(const Check *c, int length, FactText *t, Error *err) {
     const bool is_given = c->n_given >= (size_t)length;
     t->tokenizer = c->job->tokenizer;
-    t->hay = c->ids;
-    t->taken = is_given ? c->n_ids - c->n_given : 0;
+    t->filler = c->ids;
+    t->n_used = is_given ? c->n_ids - c->n_given : 0;
     t->ids = alloc_array((uint64_t)length + FACT_TOKENS, sizeof *t->ids, "a text", err);
     if (!t->ids) return false;
     if (has_bos(c)) t->ids[0] = tokenizer_bos(c->job->tokenizer);
@@ -232,7 +232,7 @@ static bool ask_passkey(Check *c, Row *row, int length, double from, double to, 
     if (!open_passkeys(c, row, length, err)) return false;
     Asking *asking = c->keys->asking;
     if (!passkeys_fit(asking)) row->verdict = UNABLE;
-    if (row->verdict == UNABLE || row->lacks) return true;
+    if (row->verdict == UNABLE || row->needs) return true;
     const double place = (spread_order(found->n % PLACES, PLACES) + 0.5) / PLACES;
     const double before = asking->asker.tokens;
     const bool ok = passkeys_ask(asking, c->keys->session, found->n, from + (to - from) * place,
@@ -276,7 +276,7 @@ static void judge_passkeys(const Check *c, Row *row) {
     row->verdict = OPEN;
     if (is_asked && is_lost) row->verdict = in_short == OK ? FAIL : in_short == FAIL ? UNABLE : OPEN;
     else if (is_asked && !is_open) row->verdict = OK;
-    else if (is_asked) row->lacks = LACKS_EFFORT;
+    else if (is_asked) row->needs = NEEDS_EFFORT;
     take_worst(row);
 }
 
@@ -363,5 +363,5 @@ const RowType first_keys_row = {
     .read = read_first_keys,
     .judge = judge_first_keys,
     .describe = describe_first_keys,
-    .add_worth = add_first_keys,
+    .add_remark = add_first_keys,
 };

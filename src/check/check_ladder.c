@@ -118,7 +118,7 @@ static RopeConfig with_own_attention(const RopeConfig *rope) {
 }
 
 // -ln p of the last tokens of text number u on a rung, which each reader reads once. NULL with the
-// reason, or where the row lacks memory.
+// reason, or where the row needs memory.
 static const double *read_sample(Check *c, int reader, int rung, int u, Row *row, Error *err) {
     Ladder *l = c->ladder;
     double **kept = &l->nll[reader][rung][u];
@@ -214,7 +214,7 @@ static bool read_rung(Check *c, Row *row, Error *err) {
     const double *now = shorter ? read_sample(c, BY_TRIED, rung, row->units, row, err) : NULL;
     if (now)
         add_steps(&row->samples, now, scored_of(row->length), shorter, scored_of(row->beside));
-    return now || row->lacks;
+    return now || row->needs;
 }
 
 // How many times as hard the same tokens may be after more context.
@@ -249,7 +249,7 @@ const RowType perplexity_row = {
     .judge = judge_rung,
     .describe = describe_rung,
     .is_required = true,
-    .add_worth = add_rise,
+    .add_remark = add_rise,
 };
 
 // ---- cost: what the settings cost within the model's own reach ----
@@ -269,7 +269,7 @@ static bool read_beside(Check *c, int reader, Row *row, Error *err) {
     const double *tried = own ? read_sample(c, BY_TRIED, rung, row->units, row, err) : NULL;
     if (tried)
         add_steps(&row->samples, tried, scored_of(row->length), own, scored_of(row->length));
-    return tried || row->lacks;
+    return tried || row->needs;
 }
 
 static bool read_cost(Check *c, Row *row, Error *err) {
@@ -311,7 +311,7 @@ const RowType cost_row = {
     .describe = describe_cost,
     .is_required = true,
     .is_about_model = true,
-    .add_worth = add_cost,
+    .add_remark = add_cost,
 };
 
 // ---- attention: would the method's own attention factor read better than the one that is given? ----

@@ -291,7 +291,7 @@ static bool read_both(Check *c, Row *row, Error *err) {
         Error memory;
         config.sliding = &like->plan.sliding;
         like->session = session_new(&like->model, &config, &memory);
-        if (!like->session) row->lacks = LACKS_MEMORY;
+        if (!like->session) row->needs = NEEDS_MEMORY;
         if (!like->session) return true;
     }
     int32_t *text = alloc_array((uint64_t)n, sizeof *text, "a text", err);
@@ -364,5 +364,5 @@ const RowType like_row = {
     .has_limit = like_has_limit,
     .is_about_model = true,
     .is_required = true,
-    .add_worth = add_like,
+    .add_remark = add_like,
 };

@@ -161,7 +161,7 @@ Session *open_timed(Check *c, const RopePlan *plan, int context, Error *err) {
 Session *open_long(Check *c, Session **s, const RopePlan *plan, int length, Row *row) {
     Error memory;
     if (!*s) *s = open_timed(c, plan, length, &memory);
-    if (!*s) row->lacks = LACKS_MEMORY;
+    if (!*s) row->needs = NEEDS_MEMORY;
     return *s;
 }
 

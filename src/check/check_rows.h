@@ -19,8 +19,8 @@ typedef struct {
     // The positions that the settings are made for, and whether the length is past them. That alone
     // fails nothing that reading shows to hold.
     double reach;
-    bool is_beyond;
-    char beyond[FAILED_BYTES];  // the same in words
+    bool is_past_reach;
+    char past_reach[FAILED_BYTES];  // the same in words
     // The length is past the file's own context, and no angle would be new there: only reading tells.
     bool says_nothing;
 } SettingsFound;
@@ -46,9 +46,8 @@ enum {
     MOST_OTHERS = 12,    // readings that a row tells apart
     LEAST_SAMPLES = 12,  // that decide at SURE; fewer ones are judged by Student's t
 };
-// What a row lacks.
-static const char LACKS_MEMORY[] = "more memory", LACKS_TEXT[] = "another text",
-                  LACKS_EFFORT[] = "more effort";
+// What an open row needs to be decided: nothing but its turn, or more memory, another text, more effort.
+typedef enum { NEEDS_NOTHING, NEEDS_MEMORY, NEEDS_TEXT, NEEDS_EFFORT } Needs;
 static const double SURE = 3.5;  // standard errors between a value and its limit that decide
 
 // A sample is a mean over some neighboring tokens, which depend on each other.
@@ -80,7 +79,7 @@ typedef struct {
     double value, error, limit;  // error: one standard error of the value
     double tokens;               // that its units read
     Verdict verdict;
-    const char *lacks;  // what it needs to be decided; NULL: nothing but its turn
+    Needs needs;
     bool printed;
 } Row;
 
@@ -158,7 +157,7 @@ struct RowType {
     int (*most)(const Check *check, const Row *row);  // that there are; NULL: any number
     int (*tokens)(const Check *check, int length);    // of the units that decide most rows
     // Reads the row's next unit and adds its samples. False with the reason, or when it was too
-    // late. What lacks memory sets `lacks` and returns true.
+    // late. What needs more memory sets `needs` and returns true.
     bool (*read)(Check *check, Row *row, Error *err);
     // NULL: by the ratio of two perplexities, of the row or the worst of its n_others.
     void (*judge)(const Check *check, Row *row);
@@ -173,11 +172,11 @@ struct RowType {
     bool is_about_model;  // it fails at any length, and nothing is said to hold
     // Its limit is one that may not be exceeded, or (false) that is only told.
     bool (*has_limit)(const Row *row);
-    void (*add_worth)(const Check *check, const Row *row, char *out, size_t size);  // to a yes
+    void (*add_remark)(const Check *check, const Row *row, char *out, size_t size);  // to a yes
 };
 
 // Whether nothing more can be read for the row.
-static inline bool is_settled(const Row *row) { return row->verdict != OPEN || row->lacks; }
+static inline bool is_finished(const Row *row) { return row->verdict != OPEN || row->needs; }
 
 // ---- check_rows.c: what rows share ----
 
@@ -218,7 +217,7 @@ RopePlan spread_plan(const Check *check, const Row *row);
 // A session for a plan, which is given up when the budget ends. NULL with the reason.
 SessionConfig timed_config(Check *check, const RopePlan *plan, int context);
 Session *open_timed(Check *check, const RopePlan *plan, int context, Error *err);
-// Opens it if it is not open. Without memory for it the row lacks that, and it returns NULL.
+// Opens it if it is not open. Without memory for it the row needs that, and it returns NULL.
 Session *open_long(Check *check, Session **session, const RopePlan *plan, int length, Row *row);
 // Whether the angles of a text follow its length.
 bool follows_length(const Check *check);
@@ -283,7 +282,7 @@ int all_samples(const Check *check, const Row *row);
 // The tokens of a text of that length that are scored: its last ones.
 int scored_of(int length);
 // The same as what is tried has read it, or NULL: not read. And having it read: NULL with the reason, or
-// where the row lacks memory.
+// where the row needs memory.
 const double *ladder_scores(const Check *check, int length, int u);
 const double *ladder_read(Check *check, int length, int u, Row *row, Error *err);
 // Takes over nll (scored_of the length) of text number u, as what is tried has read it.

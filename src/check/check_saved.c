@@ -156,7 +156,7 @@ static bool read_saved(Check *c, Row *row, Error *err) {
     const int scored = scored_of(row->length);
     const double *nll = ladder_read(c, row->length, row->units, row, err);
     const Json *text = json_items(c->saved->texts);
-    if (!nll) return row->lacks;
+    if (!nll) return row->needs;
     for (int u = 0; u < row->units; u++) text = text->next;
     const Json *block = json_items(text);
     for (int at = 0; at < scored; at += BLOCK_TOKENS, block = block->next) {

@@ -79,7 +79,7 @@ static int longest_below(const RopeConfig *r, double limit) {
 
 // The first of every `step`-th query of a text that sees a key at `limit` or further, by trying
 // each key; `length`: none does.
-static int first_beyond_by_pairs(const RopeConfig *r, double limit, int length, int step) {
+static int first_past_by_pairs(const RopeConfig *r, double limit, int length, int step) {
     for (int64_t at = (length - 1) % step; at < length; at += step) {
         const int i = (int)at;
         for (int j = 0; j <= i; j++) {
@@ -93,11 +93,11 @@ static int first_beyond_by_pairs(const RopeConfig *r, double limit, int length, 
 // The first query of a text that sees a key at `limit` or further under a map, whatever its
 // distances do; `length`: none does. A map that is no difference, or has a window, is tried at
 // queries so far apart that it takes no more than MOST_PAIRS distances.
-static int first_beyond(const RopeConfig *r, double limit, int length) {
+static int first_past(const RopeConfig *r, double limit, int length) {
     enum { MOST_PAIRS = 1 << 24 };
     const double pairs = length * (length + 1.0) / 2;
     if (r->map->distance || (r->all_slide && r->window > 0))
-        return first_beyond_by_pairs(r, limit, length, 1 + (int)fmin(pairs / MOST_PAIRS, length));
+        return first_past_by_pairs(r, limit, length, 1 + (int)fmin(pairs / MOST_PAIRS, length));
     // Keys beyond near(i) are those up to i - near(i), which does not fall: the least counts.
     double least = INFINITY;
     int n_far = 0;
@@ -128,7 +128,7 @@ static double reach_of(const RopeConfig *r, const RopeFile *said, int seq_len, i
     double limit = map == ROPE_MAP_WINDOW && r->window <= reach ? reach + 1 : reach;
     int longest = longest_below(r, limit);
     if (r->map) {
-        const int first = first_beyond(r, limit, length);
+        const int first = first_past(r, limit, length);
         if (first < length) return first;
         if (longest < length) longest = length;
     }
@@ -193,9 +193,9 @@ static void judge_asked(Judge *j, const Job *job, const RopePlan *own, int seq_l
 static void judge_reach(Judge *j, const RopeFile *said, const RopeConfig *asked, int seq_len) {
     SettingsFound *found = j->found;
     found->reach = reach_of(asked, said, seq_len, j->length);
-    found->is_beyond = found->reach < j->length - 0.5;
-    if (!found->is_beyond) judge_setting(j, "reach", found->reach, j->length, true, IS_WANTED);
-    snprintf(found->beyond, sizeof found->beyond, IS_WANTED, "reach", value_cell(found->reach).text,
+    found->is_past_reach = found->reach < j->length - 0.5;
+    if (!found->is_past_reach) judge_setting(j, "reach", found->reach, j->length, true, IS_WANTED);
+    snprintf(found->past_reach, sizeof found->past_reach, IS_WANTED, "reach", value_cell(found->reach).text,
              value_cell(j->length).text);
 }
 

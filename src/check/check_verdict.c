@@ -105,12 +105,12 @@ static Answer say_failure(Check *c) {
 
 // ---- undecided ----
 
-// The first open row that lacks something, or (time) that was begun.
-static const Row *open_row(const Check *c, bool lacks) {
+// The first open row that needs more than time, or (only_time) that was begun.
+static const Row *open_row(const Check *c, bool only_time) {
     for (int i = 0; i < c->n_rows; i++) {
         const Row *row = &c->rows[i];
         const bool is_open = row->verdict == OPEN && row->type->is_required;
-        if (is_open && (lacks ? row->lacks != NULL : row->units > 0)) return row;
+        if (is_open && (only_time ? row->units > 0 : row->needs != NEEDS_NOTHING)) return row;
     }
     return NULL;
 }
@@ -146,16 +146,16 @@ static void describe_open(const Row *row, char *out, size_t size) {
 // What would decide it, and what is known of it. More time is of no use where a text is read up.
 static Answer say_undecided(Check *c) {
     const int n = c->job->length;
-    const Row *row = open_row(c, true);
+    const Row *row = open_row(c, false);
     const char *code = "time";
     char needs[100];
     char found[FAILED_BYTES] = "";
     char holds[40] = "";
     const int held = longest_held(c, n);
-    if (row && strcmp(row->lacks, LACKS_MEMORY) == 0) {
+    if (row && row->needs == NEEDS_MEMORY) {
         code = "memory";
         snprintf(needs, sizeof needs, "%.0f MB of memory", whole_bytes(c, row->length) / 1e6);
-    } else if (row && strcmp(row->lacks, LACKS_EFFORT) == 0) {
+    } else if (row && row->needs == NEEDS_EFFORT) {
         code = "effort";
         snprintf(needs, sizeof needs, "--effort %.10g", enough_effort(c, row));
     } else if (row) {
@@ -163,7 +163,7 @@ static Answer say_undecided(Check *c) {
         snprintf(needs, sizeof needs, "--check FILE with another text");
     } else {
         snprintf(needs, sizeof needs, "--budget %.10g", enough_seconds(c));
-        row = open_row(c, false);
+        row = open_row(c, true);
     }
     if (row && row->units > 0) describe_open(row, found, sizeof found);
     if (held > 0) snprintf(holds, sizeof holds, "; holds to %d", held);
@@ -177,11 +177,11 @@ static Answer say_undecided(Check *c) {
 Answer say_verdict(Check *c) {
     const int n = c->job->length;
     const Verdict verdict = interrupted ? OPEN : verdict_at(c, n);
-    char worth[FAILED_BYTES] = "";
+    char remarks[FAILED_BYTES] = "";
     if (interrupted) {
         const int held = longest_held(c, n + 1);
-        if (held) snprintf(worth, sizeof worth, "; holds to %d", held);
-        conclude(c, "interrupted", "interrupted: undecided at %d%s", n, worth);
+        if (held) snprintf(remarks, sizeof remarks, "; holds to %d", held);
+        conclude(c, "interrupted", "interrupted: undecided at %d%s", n, remarks);
         return UNDECIDED;
     }
     if (c->is_strange && verdict != OK) {
@@ -195,17 +195,17 @@ Answer say_verdict(Check *c) {
     if (verdict != OK) return say_undecided(c);
     const char *code = "whole";
     for (int i = 0; i < c->n_rows; i++)
-        if (c->rows[i].type->add_worth)
-            c->rows[i].type->add_worth(c, &c->rows[i], worth, sizeof worth);
+        if (c->rows[i].type->add_remark)
+            c->rows[i].type->add_remark(c, &c->rows[i], remarks, sizeof remarks);
     if (verdict_of(c, &passkeys_row, n) == UNABLE) {
         code = "unjudged";
-        add_words(worth, sizeof worth,
+        add_words(remarks, sizeof remarks,
                   "; keys were not judged: it does not find them in a short text");
     } else if (verdict_of(c, &first_keys_row, n) == UNABLE) {
         code = "whole-but-first";
     }
-    if (c->settings.other[0]) add_words(worth, sizeof worth, "; %s", c->settings.other);
-    conclude(c, code, "holds to %d%s", n, worth);
+    if (c->settings.other[0]) add_words(remarks, sizeof remarks, "; %s", c->settings.other);
+    conclude(c, code, "holds to %d%s", n, remarks);
     return YES;
 }
 
@@ -220,11 +220,11 @@ Answer say_of_settings(Check *c) {
                       n, said_context(c->job->said));
         return UNDECIDED;
     }
-    if (!failed && !s->is_beyond) {
+    if (!failed && !s->is_past_reach) {
         conclude(c, "settings", "settings hold to %d; nothing was read", n);
         return YES;
     }
     const char *code = failed ? s->row : "reach";
-    conclude(c, code, "settings fail at %d: %s", n, failed ? s->failed : s->beyond);
+    conclude(c, code, "settings fail at %d: %s", n, failed ? s->failed : s->past_reach);
     return NO;
 }

@@ -42,7 +42,7 @@ static double usable_share(Config *c, KeyPlace where) {
 }
 
 // Refuses a head that is odd, too wide, or not the model's.
-static void check_head(Config *c) {
+static void check_head_dim(Config *c) {
     const bool is_global = c->family->global_head_dim && c->kind == KIND_FULL;
     const KeyId key = is_global ? KEY_GLOBAL_HEAD_DIM : KEY_HEAD_DIM;
     const Json *said = config_beside(c, key);
@@ -93,7 +93,7 @@ static void read_dims(Config *c) {
                       is_inside ? c->strict->called.inside : "",
                       config_key_rows[c->family->rotary_key].name, c->own_rotary_dim);
     // The head.
-    if (c->family) check_head(c);
+    if (c->family) check_head_dim(c);
     if (c->head_dim == 0 && config_fills(c, FILLED_HEAD_DIM)) c->head_dim = file->instead.head_dim;
     const int head_dim = (int)c->head_dim;
     if (c->layout == BY_TYPE && c->kind == KIND_SLIDING) file->sliding_head_dim = head_dim;

@@ -51,7 +51,7 @@ static bool make_key_text(HeadText *out, const Trial *t, Error *err) {
 static bool make_key_texts(HeadTexts *texts, const Job *job, int length, Error *err) {
     static const int depths[] = {0, 1, 1, 0};
     Trial t = {.tokenizer = job->tokenizer, .seed = job->options->seed};
-    bool ok = haystack_make(&t.hay, NULL, length, err);
+    bool ok = haystack_make(&t.haystack, NULL, length, err);
     for (int i = 0; ok && i < N_KEY_TEXTS; i++) {
         t.task = &all_tasks[i % 2];  // passkey, multikey
         t.length = length;
@@ -65,7 +65,7 @@ static bool make_key_texts(HeadTexts *texts, const Job *job, int length, Error *
         if (text->n_queries > 0) texts->n++;
         else free(text->ids);
     }
-    haystack_free(&t.hay);
+    haystack_free(&t.haystack);
     return ok;
 }
 

@@ -60,19 +60,19 @@ static bool copy_page(Asking *a, int number, int *correct, Error *err) {
     int n = a->trial.length;
     int page = n / 8 < PAGE ? n / 8 : PAGE;
     int bos = tokenizer_bos(a->asker.job->tokenizer) >= 0;
-    int hay = n - bos - 2 * page;
-    int first = bos + (int)(hay * trial_depth(&a->trial) + 0.5);
+    int n_around = n - bos - 2 * page;
+    int first = bos + (int)(n_around * trial_depth(&a->trial) + 0.5);
     int behind = first + page;
     int scored = first > 0 ? first : 1;  // nothing predicts the first token of a text without BOS
-    size_t pages = (a->n_ids - (size_t)hay) / (size_t)page;
-    const int32_t *copied = a->ids + hay + (size_t)number % pages * (size_t)page;
+    size_t pages = (a->n_ids - (size_t)n_around) / (size_t)page;
+    const int32_t *copied = a->ids + n_around + (size_t)number % pages * (size_t)page;
     double once[PAGE];
     double again[PAGE];
     double gain = 0;
     int32_t *ids = alloc_array((size_t)n, sizeof *ids, "two copies of a page", err);
     if (!ids) return false;
     ids[0] = tokenizer_bos(a->asker.job->tokenizer);  // or the text's first id
-    for (int i = 0; i < hay; i++) ids[bos + i + (bos + i < first ? 0 : page)] = a->ids[i];
+    for (int i = 0; i < n_around; i++) ids[bos + i + (bos + i < first ? 0 : page)] = a->ids[i];
     for (int p = 0; p < page; p++) ids[first + p] = ids[n - page + p] = copied[p];
     Session *s = a->asker.session;
     const bool ok = asker_turn_to(&a->asker, ids, n, scored - 1, n, err) &&
@@ -138,7 +138,7 @@ bool asking_find_known(Asking *a, Error *err) {
 }
 
 void asking_free(Asking *a) {
-    haystack_free(&a->trial.hay);
+    haystack_free(&a->trial.haystack);
     free(a->ids);
     asker_free(&a->asker);
 }
@@ -156,7 +156,7 @@ Asking *passkeys_open(const Job *job, int length, Error *err) {
         .pieces = -1,
         .n_depths = PASSKEY_DEPTHS,
     };
-    if (haystack_make(&a->trial.hay, NULL, length, err) && trial_find_pieces(&a->trial, err))
+    if (haystack_make(&a->trial.haystack, NULL, length, err) && trial_find_pieces(&a->trial, err))
         return a;
     passkeys_close(a);
     return NULL;

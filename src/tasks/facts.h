@@ -18,8 +18,8 @@ typedef struct {
 
 typedef struct {
     const Tokenizer *tokenizer;
-    const int32_t *hay;  // ids of a text, of which `taken` are used
-    size_t taken;
+    const int32_t *filler;  // ids of a text, of which n_used are used
+    size_t n_used;
     int32_t *ids;  // the text, with room for FACT_TOKENS behind it
     Hidden hidden[MOST_HIDDEN];
     int n_hidden;

@@ -73,12 +73,13 @@ bool print_prompts(Job *job, Error *err) {
         .tokenizer = job->tokenizer,
         .seed = job->options->seed,
         .chat = job->options->mode == MODE_CHAT,
+        .asks_by_depth = true,
     };
     int lengths[MOST_TASK_LENGTHS];
     const int half = job->said->rope.train_ctx / 2;
     const int n = task_lengths(half, job->length, true, lengths);
     unsigned asked = tasks_asked(o->list, err);  // which was found right at the start
-    bool ok = haystack_make(&t.hay, job->options->prompt_file, job->length, err);
+    bool ok = haystack_make(&t.haystack, job->options->prompt_file, job->length, err);
     bool any = false;
     const char *left_out = NULL;
     for (int k = 0; ok && k < N_TASKS; k++) {
@@ -91,7 +92,7 @@ bool print_prompts(Job *job, Error *err) {
         ok = print_task(&t, lengths, n, o->trials, err);
         any = true;
     }
-    haystack_free(&t.hay);
+    haystack_free(&t.haystack);
     if (ok && any && left_out)
         fprintf(stderr, "run: %s is left out: it is judged by perplexity and has no prompt\n",
                 left_out);

@@ -52,15 +52,18 @@ typedef struct {
 // ---- the table ----
 
 // Asks all trials of the task and length at hand, from deep to shallow: the text before what is
-// hidden is then read once for all of them.
+// hidden is then read once for all trials of a depth, or a text that depths share once for these.
 static bool ask_depths(Tasks *t, Method *method, double share, int correct[N_DEPTHS], Error *err) {
     Trial *trial = &t->asking.trial;
     const int trials = t->o->trials;
-    for (trial->depth = N_DEPTHS - 1; trial->depth >= 0; trial->depth--) {
-        correct[trial->depth] = 0;
-        for (int number = 0; number < trials; number++)
-            if (!asking_ask(&t->asking, number, &correct[trial->depth], err)) return false;
-        const double done = 1 - (double)trial->depth / N_DEPTHS;
+    const int n = N_DEPTHS * trials;
+    const bool by_text = trial_shares_text(trial);
+    for (int depth = 0; depth < N_DEPTHS; depth++) correct[depth] = 0;
+    for (int i = 0; i < n; i++) {
+        const int number = by_text ? i / N_DEPTHS : i % trials;
+        trial->depth = N_DEPTHS - 1 - (by_text ? i % N_DEPTHS : i / trials);
+        if (!asking_ask(&t->asking, number, &correct[trial->depth], err)) return false;
+        const double done = (i + 1.0) / n;
         if (method->table) show_progress(method, (t->n_done + share * (1 + done) / 2) / t->n_asked);
     }
     return true;
@@ -227,7 +230,7 @@ static bool prepare(Tasks *t, Error *err) {
     size_t least = job->length;
     Session *s = open_session(job, job->plans, job->length, false, err);  // is there memory at all?
     session_free(s);
-    if (!s || !haystack_make(&t->asking.trial.hay, job->options->prompt_file, job->length, err))
+    if (!s || !haystack_make(&t->asking.trial.haystack, job->options->prompt_file, job->length, err))
         return false;
     unsigned asked = tasks_asked(o->list, err);  // which was found right at the start
     t->asking.trial.length = job->length;
@@ -238,8 +241,8 @@ static bool prepare(Tasks *t, Error *err) {
     if (t->n_asked == 0) return fail(err, "--tasks %s: there is nothing left to ask", o->list);
     if (t->asked[t->n_asked - 1]->n_hidden > 0) return true;  // all but copy, the last one
     if (job->options->prompt_file)
-        t->asking.ids = tokenizer_encode(job->tokenizer, t->asking.trial.hay.text,
-                                         t->asking.trial.hay.starts[t->asking.trial.hay.n_pieces],
+        t->asking.ids = tokenizer_encode(job->tokenizer, t->asking.trial.haystack.text,
+                                         t->asking.trial.haystack.starts[t->asking.trial.haystack.n_pieces],
                                          false, &t->asking.n_ids, err);
     else
         t->asking.ids =
@@ -255,6 +258,7 @@ bool measure_tasks(Job *job, Error *err) {
         .tokenizer = job->tokenizer,
         .seed = job->options->seed,
         .chat = job->options->mode == MODE_CHAT,
+        .asks_by_depth = true,
     };
     Tasks t = {.o = o, .asking = {.asker = {.job = job}, .trial = trial}};
     MethodsTable methods = {

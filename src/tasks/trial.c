@@ -74,24 +74,37 @@ static int longest_landmark(const Trial *t) {
     return longest;
 }
 
+bool trial_shares_text(const Trial *t) {
+    const bool is_one_of_several = t->task->names == NAMES_DIFFER && t->task->n_hidden > 1;
+    return t->asks_by_depth && is_one_of_several;
+}
+
 void trial_choose(Trial *t, int number) {
-    uint64_t trial = (uint64_t)t->length * 1000003 + (uint64_t)t->depth * 10007 + (uint64_t)number;
     const int names = t->task->names;
-    bool one_name = names == ONE_NAME || names == UPDATES || names == ORDINALS;
-    bool is_chain = names == CHAIN;
+    const bool is_shared = trial_shares_text(t);
+    const bool one_name = names == ONE_NAME || names == UPDATES || names == ORDINALS;
+    const uint64_t trial = (uint64_t)t->length * 1000003 +
+                           (is_shared ? 0 : (uint64_t)t->depth * 10007) + (uint64_t)number;
+    const int asked = is_shared ? (int)(trial_depth(t) * t->task->n_hidden + 0.5) : 0;
+    int values[MAX_HIDDEN];  // by the place in a text that is shared, else as they are asked
+    for (int j = 0; j < MAX_HIDDEN; j++) {
+        const uint64_t seed = t->seed + (uint64_t)j * 7919;
+        values[j] = (int)(10000 + mix(seed * 0x9e3779b97f4a7c15u + trial) % 90000);
+    }
     for (int k = 0; k < MAX_HIDDEN; k++) {
-        const uint64_t seed = t->seed + (uint64_t)k * 7919;
-        int x = t->values[k] = (int)(10000 + mix(seed * 0x9e3779b97f4a7c15u + trial) % 90000);
+        const int j = is_shared ? (asked + k) % t->task->n_hidden : k;
+        const int x = t->values[k] = values[j];
         // Texts hardly have such letters in a row. The second one tells the variables of a prompt
         // apart.
         const char letters[] = {
             (char)('A' + x % 26),
-            "QXZVJK"[(t->values[0] + k) % 6],
+            "QXZVJK"[(values[0] + k) % 6],
             (char)('A' + x / 26 % 26),
             '\0',
         };
-        const int owner = t->values[0] + (one_name ? 0 : k);
-        snprintf(t->names[k], sizeof t->names[k], "%s", is_chain ? letters : task_owner(owner));
+        const int owner = values[0] + (one_name ? 0 : j);
+        snprintf(t->names[k], sizeof t->names[k], "%s",
+                 names == CHAIN ? letters : task_owner(owner));
     }
     for (int k = 0; names == LINKS && k < t->task->n_hidden; k += 2)
         t->values[k] = t->values[k + 1];
@@ -157,13 +170,13 @@ enum { LIST_WORD_BYTES = 16 };  // of a word of a list, at most
 
 static size_t piece_bytes(const Trial *t) {
     const size_t n = (size_t)t->pieces;
-    return t->task->names == WORDS ? n * LIST_WORD_BYTES : t->hay.starts[n];
+    return t->task->names == WORDS ? n * LIST_WORD_BYTES : t->haystack.starts[n];
 }
 
 // Writes the sentences that are hidden before piece i of the haystack, and that piece, if there is one.
 static char *write_piece(char *end, const Trial *t, int i) {
     const Task *task = t->task;
-    const size_t *starts = t->hay.starts;
+    const size_t *starts = t->haystack.starts;
     if (task->names == WORDS) return i < t->pieces ? write_word(end, t, i) : end;
     // Right before the question a key would be continued, and not asked for.
     const int last = t->pieces > LEAST_BEHIND ? t->pieces - LEAST_BEHIND : t->pieces;
@@ -173,7 +186,7 @@ static char *write_piece(char *end, const Trial *t, int i) {
         if ((place < last ? place : last) == i) end = fill_in(end, sentence_of(task, k), t, k);
     }
     const size_t bytes = i < t->pieces ? starts[i + 1] - starts[i] : 0;
-    memcpy(end, t->hay.text + starts[i], bytes);
+    memcpy(end, t->haystack.text + starts[i], bytes);
     return end + bytes;
 }
 
@@ -305,7 +318,7 @@ static int positions_taken(const Trial *t, Error *err) {
 bool trial_find_pieces(Trial *t, Error *err) {
     const bool is_list = t->task->names == WORDS;  // which has as many words as fit
     int low = -1;
-    int high = is_list || t->length < t->hay.n_pieces + 1 ? t->length : t->hay.n_pieces + 1;
+    int high = is_list || t->length < t->haystack.n_pieces + 1 ? t->length : t->haystack.n_pieces + 1;
     t->pieces = t->length < LEAST_COPY ? -1 : 0;
     if (t->task->n_hidden == 0) return true;  // copy has pages
     choose_usual(t);
@@ -317,7 +330,7 @@ bool trial_find_pieces(Trial *t, Error *err) {
         else high = t->pieces;
     }
     t->pieces = low;
-    return is_list || low < t->hay.n_pieces ||
+    return is_list || low < t->haystack.n_pieces ||
            fail(err,
                 "the text is too short for a haystack of %d positions: a longer one is expected",
                 t->length);
@@ -351,35 +364,35 @@ static const char *const filler[] = {" The grass is green.", " The sky is blue."
                                      " There and back again."};
 enum { N_FILLER = sizeof filler / sizeof filler[0] };
 
-static bool make_filler(Haystack *hay, int length, Error *err) {
-    hay->text = alloc_array((size_t)length, FILLER_BYTES, "filler", err);
-    hay->starts =
-        hay->text ? alloc_array((size_t)length + 1, sizeof *hay->starts, "a haystack", err) : NULL;
-    char *end = hay->text;
-    while (hay->starts && hay->n_pieces < length) {
-        end = stpcpy(end, filler[hay->n_pieces % N_FILLER]);
-        hay->starts[++hay->n_pieces] = (size_t)(end - hay->text);
+static bool make_filler(Haystack *h, int length, Error *err) {
+    h->text = alloc_array((size_t)length, FILLER_BYTES, "filler", err);
+    h->starts =
+        h->text ? alloc_array((size_t)length + 1, sizeof *h->starts, "a haystack", err) : NULL;
+    char *end = h->text;
+    while (h->starts && h->n_pieces < length) {
+        end = stpcpy(end, filler[h->n_pieces % N_FILLER]);
+        h->starts[++h->n_pieces] = (size_t)(end - h->text);
     }
-    return hay->starts;
+    return h->starts;
 }
 
-bool haystack_make(Haystack *hay, const char *path, int length, Error *err) {
+bool haystack_make(Haystack *h, const char *path, int length, Error *err) {
     size_t size;
     size_t at = 0;
-    *hay = (Haystack){.text = NULL};
-    if (!path) return make_filler(hay, length, err);
-    hay->text = read_text(path, &size, err);
-    if (!hay->text || !check_text(path, hay->text, size, err)) return false;
-    hay->starts = alloc_array(size / UNIT_BYTES + 2, sizeof *hay->starts, "a haystack", err);
-    while (hay->starts && at < size) {
+    *h = (Haystack){.text = NULL};
+    if (!path) return make_filler(h, length, err);
+    h->text = read_text(path, &size, err);
+    if (!h->text || !check_text(path, h->text, size, err)) return false;
+    h->starts = alloc_array(size / UNIT_BYTES + 2, sizeof *h->starts, "a haystack", err);
+    while (h->starts && at < size) {
         at = at + UNIT_BYTES < size ? at + UNIT_BYTES : size;
-        while (at < size && !isspace((unsigned char)hay->text[at])) at++;
-        hay->starts[++hay->n_pieces] = at;
+        while (at < size && !isspace((unsigned char)h->text[at])) at++;
+        h->starts[++h->n_pieces] = at;
     }
-    return hay->starts;
+    return h->starts;
 }
 
-void haystack_free(Haystack *hay) {
-    free(hay->text);
-    free(hay->starts);
+void haystack_free(Haystack *h) {
+    free(h->text);
+    free(h->starts);
 }

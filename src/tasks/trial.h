@@ -29,8 +29,8 @@ typedef struct {
 
 // Takes the text at `path`, in pieces that end after words, or (NULL) `length` sentences of
 // filler. False with the reason; haystack_free may be called all the same.
-bool haystack_make(Haystack *hay, const char *path, int length, Error *err);
-void haystack_free(Haystack *hay);
+bool haystack_make(Haystack *haystack, const char *path, int length, Error *err);
+void haystack_free(Haystack *haystack);
 
 enum {
     N_DEPTHS = 5,
@@ -42,12 +42,13 @@ enum {
 typedef struct {
     const Tokenizer *tokenizer;
     uint64_t seed;  // of what is hidden
-    Haystack hay;   // what is around what is hidden
+    Haystack haystack;  // what is around what is hidden
     const Task *task;
     bool chat;               // the text comes in messages of the user before the one that asks
     unsigned known;          // landmarks that are asked for, as bits; 0: all
     int length;              // positions of prompt and answer together, at most
     int pieces;              // of the haystack; -1: no prompt fits
+    bool asks_by_depth;      // each depth of a text that is asked for, see trial_shares_text
     int depth;               // of N_DEPTHS, from 0,
     int n_depths;            // or of so many, unless 0
     int values[MAX_HIDDEN];  // what the sentences say
@@ -64,6 +65,10 @@ double trial_depth(const Trial *t);
 bool trial_find_pieces(Trial *t, Error *err);
 // The same, and -1 is a failure, too: the reason says how many positions are enough.
 bool trial_fits(Trial *t, Error *err);
+
+// Whether one text serves all depths but the last, as of several keys each is asked for at its own. At the
+// last depth its first key stands at the end.
+bool trial_shares_text(const Trial *t);
 
 // Chooses what trial `number` at the length and depth hides.
 void trial_choose(Trial *t, int number);
