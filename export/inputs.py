@@ -86,7 +86,7 @@ def own_weights(folder: str) -> Optional[str]:
 
 
 def without_settings(job, folder, out):
-    """A folder that is no checkpoint: why, and what to do about it."""
+    """Why a folder is not a checkpoint, and what to do about it."""
     if adapter_in(folder):
         return adapter_alone(job, folder)
     names = sorted(os.listdir(folder))
@@ -107,7 +107,7 @@ def without_settings(job, folder, out):
 
 
 def check_source(job: Job, path: str, out: str, tokenizer_out: str) -> None:
-    """Refuses what is no checkpoint."""
+    """Refuses what is not a checkpoint."""
     if os.path.isdir(path):
         if not has_settings(path):
             raise Problem(path, without_settings(job, path, out))
@@ -133,7 +133,7 @@ def check_source(job: Job, path: str, out: str, tokenizer_out: str) -> None:
 
 
 def check_model(job: Job, path: str, out: str) -> None:
-    """Refuses what is no model.bin, which is to be carried out."""
+    """Refuses what is not a model.bin, which is to be carried out."""
     if not os.path.exists(path):
         raise Problem(path, 'no such file (expected a model.bin to make %s of)' % out)
     kind = 'a folder' if os.path.isdir(path) else kind_of(job, path)
@@ -147,7 +147,7 @@ def check_model(job: Job, path: str, out: str) -> None:
 
 
 def check_tokenizer(job: Job, path: str, out: str) -> None:
-    """Refuses what is no tokenizer."""
+    """Refuses what is not a tokenizer."""
     if os.path.isdir(path):
         found = [name for name in TOKENIZERS if os.path.exists(os.path.join(path, name))]
         raise Problem(path, 'is a folder: ' + command('--tokenizer', os.path.join(path, found[0]), out) if found else

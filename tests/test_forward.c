@@ -76,6 +76,31 @@ static double distance(const float *a, const float *b, int rows) {
     return worst;
 }
 
+// Questions after a text: all rows of logits that fit in a chunk are there, wherever among them the
+// reading goes on with another chunk.
+static void test_rows_after_text(const float *whole) {
+    static const int chunks[] = {1, 2, 4, 8, 512}, questions[] = {1, 2, 3, 5, 7, 9, 11, 17};
+    int text = n - 17;
+    float *rows = get(17 * vocab() * sizeof *rows);
+    for (int c = 0; text > 0 && c < 5; c++) {
+        Session *s = open_session(chunks[c], n);
+        read_ids(s, ids, text, n, 0);
+        session_keep(s);
+        for (int q = 0; q < 8; q++) {
+            int count = questions[q], wanted = count < chunks[c] ? count : chunks[c];
+            session_rewind(s, text);
+            read_ids(s, ids + text, count, n, wanted);
+            copy_logits(s, wanted, rows);
+            double off = distance(rows, whole + (size_t)(text + count - wanted) * vocab(), wanted);
+            check(off <= tolerance && s->position == text + count,
+                  "%s: after %d tokens, chunks of %d: the last %d of %d rows off by %g", label, text,
+                  chunks[c], wanted, count, off);
+        }
+        session_free(s);
+    }
+    free(rows);
+}
+
 static void test_chunks(void) {
     static const int pieces[] = {1, 3, 64, 100, 511};
     float *whole = read_in_pieces(n, n), *last = get((size_t)n * vocab() * sizeof *last);
@@ -99,6 +124,7 @@ static void test_chunks(void) {
             session_free(s);
         }
     }
+    test_rows_after_text(whole);
     // Forgetting a part and reading it again, behind a text of another length.
     Session *s = open_session(0, n);
     session_begin(s, n / 2);

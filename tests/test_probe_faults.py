@@ -90,9 +90,12 @@ def test_addresses():
         os.environ['PROBE_KEY'] = 'secret'
         reads(probe(server.url, MODEL, *SMALL, '--key-env', 'PROBE_KEY'), 'hf5', 'a key')
         refused(probe(server.url, MODEL, *SMALL, '--key-env', 'NOT_THERE'), 'NOT_THERE')
-    for url in ('localhost:8080', 'ftp://x', 'http://', 'http://u:p@x/', 'http://x/?a=b', 'http://x:99999',
-                'http://x:0'):
-        refused(probe(url, MODEL), url)
+    for url, words in (('localhost:8080', 'did you mean http://localhost:8080?'), ('ftp://x', 'is not the URL of a server'),
+                       ('http://', 'http://HOST:PORT or https://HOST'), ('http://u:p@x/', 'a key goes into --key-env'),
+                       ('http://x/?a=b', 'of host, port and path'), ('http://x:99999', 'is not a URL (Port out of range'),
+                       ('http://x:0', 'is not the URL of a server'), ('nowhere', 'is not the URL of a server (expected')):
+        refused(probe(url, MODEL), url, words)
+        refused(probe(url, 'no.bin', '--expect', 'vlm'), url, words)  # before all else
     refused(probe('http://localhost:1'), 'model file')
     refused(probe('http://localhost:1', MODEL, '--tasks', 'passkey'), 'no model file')
     refused(probe('http://localhost:1', in_work('none.bin')), 'none.bin', 'no such file')

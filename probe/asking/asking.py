@@ -96,7 +96,7 @@ def check_numbers(tokens):
     """Refuses what no softmax gives."""
     for token in tokens:
         if token.logprob is None or math.isnan(token.logprob) or token.logprob == math.inf:
-            raise Problem('a log-probability is no number (found %s for %s)' % (token.logprob, token.spelled()))
+            raise Problem('a log-probability is not a number (found %s for %s)' % (token.logprob, token.spelled()))
         if token.logprob > ROUNDED:
             raise Problem('a log-probability is above 0 (found %g for %s)' % (token.logprob, token.spelled()))
     total = sum(math.exp(token.logprob) for token in tokens)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import queue
+import re
 import socket
 import ssl
 import threading
@@ -60,11 +61,13 @@ def root_of(url):
         parts = urllib.parse.urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise Problem('%s: no URL (%s; expected http://HOST:PORT)' % (on_one_line(url), error), 'usage')
+        raise Problem('%s is not a URL (%s; expected http://HOST:PORT)' % (on_one_line(url), error), 'usage')
     if parts.scheme not in ('http', 'https') or not parts.hostname or port == 0:
-        raise Problem('%s: no URL of a server (expected http://HOST:PORT or https://HOST)' % on_one_line(url), 'usage')
+        meant = 'did you mean http://%s? ' % url if re.fullmatch(r'[\w.-]+:[1-9]\d*', url) else ''
+        raise Problem('%s is not the URL of a server (%sexpected http://HOST:PORT or https://HOST)' % (
+            on_one_line(url), meant), 'usage')
     if parts.query or parts.fragment or parts.username is not None or not url.isprintable() or ' ' in url:
-        raise Problem('%s: a URL of host, port and path expected (a key goes into --key-env)' % on_one_line(url),
+        raise Problem('%s: expected a URL of host, port and path (a key goes into --key-env)' % on_one_line(url),
                       'usage')
     path = parts.path.rstrip('/')
     path = path[:-len('/v1')] if path.endswith('/v1') else path
@@ -171,7 +174,7 @@ class Server:
             if data.startswith((b'data:', b'event:')):
                 raise Problem('%s%s: the answer is a stream of events, which nobody asked for (found %s)' % (
                     self.root, path, on_one_line(data[:80].decode('utf-8', 'replace'))))
-            raise Problem('%s%s: the answer is no JSON that can be used: %s (found %s)' % (
+            raise Problem('%s%s: the answer is not JSON that can be used: %s (found %s)' % (
                 self.root, path, on_one_line(error, 80), on_one_line(data[:80].decode('utf-8', 'replace'))))
         if not isinstance(found, dict):
             raise Problem('%s%s: an object expected (found %s)' % (self.root, path, on_one_line(found, 80)))
