@@ -1,38 +1,37 @@
 #!/usr/bin/env python3
-"""Converts a published checkpoint into the files that ./run reads, and back.
+"""Converts a published checkpoint into the files of ./run, and back.
 
     python3 model_export.py SOURCE OUT.bin              a checkpoint -> model.bin, and its tokenizer
-    python3 model_export.py --tokenizer FILE OUT.bin    a tokenizer alone -> tokenizer.bin
+    python3 model_export.py --tokenizer FILE OUT.bin    only a tokenizer -> tokenizer.bin
     python3 model_export.py model.bin OUT.gguf          model.bin, any version, and its tokenizer -> for llama.cpp
     python3 model_export.py model.bin OUT_FOLDER/       the same -> for Hugging Face
 
 SOURCE is one of these, in float32, float16 or bfloat16 unless noted:
 
-    a folder with config.json       Hugging Face's: model.safetensors or pytorch_model.bin, whole or in shards
-    a file                          llama.cpp's GGUF, quantized or not, whole or any one of its parts;
+    a folder with config.json       Hugging Face: model.safetensors or pytorch_model.bin, whole or in shards
+    a file                          GGUF, quantized or not, whole or any one of its parts;
                                     or llama2.c's .bin, versions 0, 1 and 2
 
-The tokenizer is the folder's tokenizer.model or tokenizer.json, or the GGUF file's own. It is written beside OUT as
+The tokenizer is the folder's tokenizer.model or tokenizer.json, or the GGUF file's own. It is written next to OUT as
 NAME.tokenizer.bin for NAME.bin. For model.bin it is called tokenizer.bin, unless another one has that name.
 
 The exporter replaces files that it wrote, so a command can be repeated. It does not replace a file of another origin,
 or a model that --quantize made: use --force, or another name.
 
-On the way out the tokenizer is the one beside model.bin. Floats keep their type, and in GGUF so do ggml's blocks;
-./run converts all else to float16. What the other program cannot express is refused by name.
+On the way out the tokenizer is the one next to model.bin. Floats keep their type, and in GGUF so do ggml's blocks;
+./run converts the rest to float16. A setting that the other program cannot express is an error that names it.
 
     --force                replace OUT even if the exporter did not write it
     --tokenizer-out FILE   write the tokenizer there instead
-    --no-tokenizer         write the model only
-    --unpacked             leave rows of ggml's blocks one after the other; by default eight lie side by side, which is
-                           faster
+    --no-tokenizer         write only the model
+    --unpacked             leave rows of ggml's blocks one after the other; by default, eight rows are interleaved,
+                           which is faster
     -h, --help             this text
 
-Weights are copied byte for byte. Exceptions: norms that are published as w and used as 1 + w, and decays. Settings mean
-what they mean to the newest Transformers release. What the files cannot represent exactly is refused by name, in one
-line on standard error. The exit status is 0; 2 when it could not be done, and then nothing is left behind; 130 after
-Ctrl-C.
-docs/format.md describes the files. The exporter needs Python 3.8 and nothing else.
+Weights are copied byte for byte. Exceptions: norms that are published as w and used as 1 + w, and decays. Settings
+have the meaning of the newest Transformers release. One that the files cannot represent exactly is an error: one line on
+standard error names it. The exit status is 0; 2 on an error, and then nothing is left behind; 130 after Ctrl-C.
+docs/format.md describes the files. The exporter needs only Python 3.8.
 """
 
 import io

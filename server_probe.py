@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Asks a running server which reading of RoPE's settings it uses, or whether its context holds.
+"""Finds out how a running server interprets its RoPE settings, and whether its context works.
 
     python3 server_probe.py URL model.bin [--rope-config config.json]     which reading
-    python3 server_probe.py URL --tasks passkey -n 32k                    does the context hold; needs no model
+    python3 server_probe.py URL --tasks passkey -n 32k                    does the context work; needs no model
     python3 server_probe.py URL_A URL_B                                   does a setting change anything; needs no model
     python3 server_probe.py URL --save FILE, later URL --against FILE     the same with one server
     python3 server_probe.py URL --cut                                     where are prompts cut; needs no model
 
-model.bin is made by model_export.py from the very file that is served. The first form sends a few short prompts and
+Make model.bin with model_export.py from the very file that is served. The first form sends a few short prompts and
 compares the server's likeliest next tokens with what ./run computes under each candidate: how the engines read the
 settings, plain RoPE, another scale, and so on. The second hides numbers in texts and asks for them (./run --tasks).
 
@@ -15,13 +15,13 @@ settings, plain RoPE, another scale, and so on. The second hides numbers in text
     --save FILE          ask, and save the answers
     --against FILE       ask again, and compare with what was saved
     --cut                find the length, up to -n, from which prompts are cut or refused
-    --expect WHAT        of two servers: same, different or different-past:N; status 1 if that is not the result
-    --expect ENGINE      status 1 unless the server reads them as this engine does (hf5, vllm, llama.cpp, hf4@4.51 ...)
+    --expect WHAT        of two servers: same, different or different-past:N; exit with 1 if the result differs
+    --expect ENGINE      exit with 1 unless the server interprets them as this engine does (hf5, vllm, llama.cpp, hf4@4.51 ...)
     -n N                 tokens of the longest prompt; 8k is 8,192 [512; --tasks: 4k; two servers: 2k; --cut: 32k]
     --prompts K          prompts, the shortest of 32 tokens [8; 64 with --greedy]
     --top N              likeliest tokens asked for [20]
     --greedy             judge by the token that the server chooses: for servers without log-probabilities
-    --budget SECONDS     time limit for solving for values that no reading has [60]; 0: do not solve
+    --budget SECONDS     time limit for solving for values that fit no reading [60]; 0: do not solve
     --words              send text, even if the server takes token ids
     --text FILE          take prompts, or the texts of --tasks, from this file [book.txt; filler]
 
@@ -30,25 +30,25 @@ settings, plain RoPE, another scale, and so on. The second hides numbers in text
     --trials K           questions at each length and depth [2]
     --min-accuracy A     status 1 when the accuracy of a task at a length is below A [0.5, and 3 if the shortest is]
     --effective SHARE    the effective length is the longest up to which SHARE of the score in texts of up to 1,024
-                         tokens is kept; texts of 512 and 1,024 tokens are asked, too [0.85]
+                         tokens is kept; texts of 512 and 1,024 tokens are also asked [0.85]
     --chat               ask in the chat form
-    --answer-tokens N    tokens that an answer may take, where a model thinks first and uses up fewer [2k]
+    --answer-tokens N    tokens that an answer may have if a model thinks first and uses up fewer [2k]
     --jobs K             requests at a time [1]
 
     --wait SECONDS       wait this long for a server that is starting [0]
-    --retries K          try this often again after a failure that may pass [2]
-    --keep FILE          keep the numbers of our side here, for the next run with the same model and program
+    --retries K          retry this many times after a temporary failure [2]
+    --keep FILE          store the numbers of our side here, for the next run with the same model and program
     --json               one object of JSON in place of tables and the last line
     --api NAME           the server's form: llama.cpp, vllm, sglang, ollama, mlx_lm, tabbyapi, tgi ... [found by asking]
     --served NAME        the model's name in the server [the first that it lists]
     --key-env NAME       the environment variable that holds the key
-    --proxy URL          go through this proxy; the environment's is never used
+    --proxy URL          use this proxy; the environment's is never used
     --timeout SECONDS    time limit of a request [600]
-    --tsv                tables separated by tabs at a terminal, too
+    --tsv                print tables with tabs, even at a terminal
     -h, --help           this text
 
-Nothing is sent anywhere but to URL. The exit status is 0: as decided, or as expected; 1: not so; 2: the server could
-not be asked; 3: cannot tell, and the last line says what would decide it; 130: Ctrl-C. docs/served.md says more.
+It sends data only to URL. The exit status is 0: decided, or as expected; 1: not as expected; 2: the server could not be
+asked; 3: undecided, and the last line says what would decide it; 130: Ctrl-C. docs/served.md says more.
 It needs Python 3.7, its standard library, and ./run.
 """
 

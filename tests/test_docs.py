@@ -426,6 +426,10 @@ def test_man_page():
     lost = [title for title in headings if not {manpage.escaped(title), manpage.escaped(title.upper())} & there]
     check(len(headings) > 20 and lost == ['In a browser', 'Building', 'Packaging', 'Tested'],
           'the man page has every section of the manual but those about the sources', lost)
+    told = good('--help', 'tasks').out.partition('\nColumns:\n')[2]
+    names = re.findall(r'^  (\w.*?)(?:   .*)?$', told, re.M)
+    check(len(names) > 10 and all('.TP\n\\fB%s\\fR\n' % manpage.escaped(one) in text for one in names),
+          'it has what --help tasks says of the output', names)
     left = [mark for mark in ('](', '\n|', '\n#', '**', '```') if mark in text]
     check(not left, 'nothing of Markdown is left', left)
     path = write(in_work('rope-run.1'), text)

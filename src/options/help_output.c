@@ -19,7 +19,7 @@ const OutputHelp output_help[] = {
      "method's effective length"},
     {JOB_TASKS, "Tasks: hidden in filler, or in the text of -f, and asked for at its end",
      "passkey", "a five-digit number, at the depth"},
-    {JOB_TASKS, NULL, "multikey", "the numbers of four people, that person's at the depth"},
+    {JOB_TASKS, NULL, "multikey", "the numbers of four people: one of them, at the depth (0 to 0.75 ask about one text)"},
     {JOB_TASKS, NULL, "multivalue",
      "four numbers of one person, the first at the depth: all four (RULER counts shares)"},
     {JOB_TASKS, NULL, "variables",

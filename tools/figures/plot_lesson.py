@@ -184,8 +184,8 @@ def draw_clocks(tables, options):
 
 
 ALL = ('none', 'ntk', 'yarn', 'rerope', 'dca')
-READINGS = (('jumps', ALL[:4], 'The angles alone', '%s tokens that stand\nspread over %s positions'),
-            ('whole', ALL[3:], 'The crowd alone', '%s tokens at distances\nthat a map keeps below %s'),
+READINGS = (('jumps', ALL[:4], 'Only the angles', '%s tokens\nspread over %s positions'),
+            ('whole', ALL[3:], 'Only the crowd', '%s tokens at distances\nthat a map keeps below %s'),
             ('whole', ALL[:3], 'Both', '%s tokens\nat their true distances'))
 
 

@@ -9,7 +9,7 @@ import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-OPTIONS, ROPE_SETTINGS = 'src/options/option_table.c', 'src/rope_settings.c'
+OPTIONS, ROPE_SETTINGS, OUTPUT = 'src/options/option_table.c', 'src/rope_settings.c', 'src/options/help_output.c'
 OF_THE_SOURCES = 'In a browser', 'Building', 'Tested'  # sections about what is not installed
 INSTALLED = r'(model\.bin|tokenizer\.bin|book\.txt|docs/.*|README\.md|CHANGELOG\.md|LICENSE)'
 FILES = 'model.bin and tokenizer.bin, a small Llama that was trained on 512 positions, and book.txt, a story.'
@@ -123,6 +123,17 @@ def options(path=OPTIONS):
                         BOLD + escaped(option) + ROMAN, escaped(''.join(re.findall(STRING, text))))
 
 
+def outputs():
+    """What --help JOB says of a job's output: columns, and words that its options take."""
+    with open(os.path.join(ROOT, OUTPUT), encoding='utf-8') as file:
+        rows = re.findall(r'\{JOB_(\w+),\s*(NULL|%s),\s*%s,\s*((?:%s\s*)+)\}' % (
+            STRING, STRING, STRING.replace('(', '(?:', 1)), file.read())
+    for job, heading, title, name, text in rows:
+        if heading != 'NULL':
+            yield '.SS ' + escaped('--%s: %s' % (job.lower(), title[0].lower() + title[1:]))
+        yield from ('.TP', BOLD + escaped(name) + ROMAN, escaped(''.join(re.findall(STRING, text))))
+
+
 def sections(markdown):
     """The manual's paragraphs without its title, and without the sections that are about the sources."""
     left_out = 0  # the level of the heading whose section is left out
@@ -156,6 +167,8 @@ def page(markdown, name, version, data, documents):
                 yield from options()
             title = part
         yield from block(part.split('\n'))
+    yield '.SH WHAT JOBS PRINT'
+    yield from outputs()
     yield '.SH FILES'
     for folder, what in (data, FILES), (documents, DOCUMENTS):
         yield from entry(['`%s`' % folder, what], ['', ''])
