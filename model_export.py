@@ -29,8 +29,8 @@ On the way out the tokenizer is the one next to model.bin. Floats keep their typ
     -h, --help             this text
 
 Weights are copied byte for byte. Exceptions: norms that are published as w and used as 1 + w, and decays. Settings
-have the meaning of the newest Transformers release. One that the files cannot represent exactly is an error: one line on
-standard error names it. The exit status is 0; 2 on an error, and then nothing is left behind; 130 after Ctrl-C.
+have the meaning of the newest Transformers release. One that the files cannot represent exactly is an error, which one
+line on standard error names. The exit status is 0; 2 on an error, and then nothing is left behind; 130 after Ctrl-C.
 docs/format.md describes the files. The exporter needs only Python 3.8.
 """
 

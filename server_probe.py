@@ -16,7 +16,7 @@ settings, plain RoPE, another scale, and so on. The second hides numbers in text
     --against FILE       ask again, and compare with what was saved
     --cut                find the length, up to -n, from which prompts are cut or refused
     --expect WHAT        of two servers: same, different or different-past:N; exit with 1 if the result differs
-    --expect ENGINE      exit with 1 unless the server interprets them as this engine does (hf5, vllm, llama.cpp, hf4@4.51 ...)
+    --expect ENGINE      exit with 1 unless the server reads them as this engine does (hf5, vllm, hf4@4.51 ...)
     -n N                 tokens of the longest prompt; 8k is 8,192 [512; --tasks: 4k; two servers: 2k; --cut: 32k]
     --prompts K          prompts, the shortest of 32 tokens [8; 64 with --greedy]
     --top N              likeliest tokens asked for [20]

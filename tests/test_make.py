@@ -149,6 +149,7 @@ int main(void) { printf("%s%s %s\\n", VERSION, COMMIT[0] == '$' ? "" : COMMIT, T
 SOURCES = {'run.c': PROGRAM, 'rope.c': 'int rope;\n', '.gitattributes': 'run.c export-subst\n', '.gitignore':
            'build/\nrun\ndist/\nstage/\n', 'tests/run_tests.py': 'print("tested")\n',
            'src/options/option_table.c': '// {"-n", "N", "positions", WHOLE},\nint options;\n',
+           'src/options/help_output.c': '// {JOB_PPL, "Columns", "method", "a method"}\nint outputs;\n',
            'src/rope_settings.c': '// {"--theta", "B", "base", NUMBER},\nint settings;\n',
            **dict.fromkeys(('model_export.py', 'export/part.py', 'export/rows.json', 'server_probe.py', 'probe/room.py',
                             'probe/asking/part.py',

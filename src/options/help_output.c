@@ -45,7 +45,7 @@ const OutputHelp output_help[] = {
     {JOB_NEXT, "Columns", "method length rank token logprob text",
      "length counts the tokens before it, BOS included; no text without a tokenizer"},
     {JOB_ATTN, "Columns", "position distance score weight token",
-     "score is the input of the softmax; a learned sink (gpt-oss) is the last row"},
+     "score is the input of the softmax; a learned sink is the last row"},
     {JOB_ATTN, NULL, "part first last turns key mean gives alone others",
      "with --key: what each part gives to the score (docs/why.md)"},
     {JOB_EXPLAIN, "Columns",

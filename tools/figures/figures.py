@@ -267,7 +267,8 @@ PICTURES = {  # their tables and the other arguments of plot.py
         '--title', 'Gemma 3 past its 32,768: plain RoPE breaks, YaRN in its full layers does not']),
     'released-gemma3-jumps': (['released-gemma3-jumps'], [
         '--title', 'Gemma 3 at four times its length, with jumps']),
-    'released-qwen-jumps': (['released-qwen-jumps'], ['--title', 'Qwen 2.5 Coder at four times its length, with jumps']),
+    'released-qwen-jumps': (['released-qwen-jumps'], [
+        '--title', 'Qwen 2.5 Coder at four times its length, with jumps']),
     'attention': (['attention'], ['--title', 'Past 512, plain RoPE gives keys scores that no near key has']),
 }
 

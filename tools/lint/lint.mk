@@ -33,6 +33,7 @@ lint: run
 	$(PYTHON) tools/generate/key_table.py --check || status=1; \
 	$(PYTHON) tools/lint/words.py || status=1; \
 	$(PYTHON) tools/lint/documents.py || status=1; \
+	$(PYTHON) tools/lint/habits.py || status=1; \
 	if found mypy; then mypy $(MYPY) export probe || status=1; fi; \
 	if found $(LINT_GCC); then for file in $(filter-out $(VECTORS),$(SOURCES)); do \
 		$(LINT_GCC) $(FLAGS) -Werror -O1 -fanalyzer -c $$file -o /dev/null || status=1; done; fi; \
