@@ -4,9 +4,9 @@
     python3 tools/figures/released_tables.py FOLDER/ [NAME ...]
 
 The folder holds the models that tools/released.py downloads and great-expectations.txt (tools/plain_text.py). Every
-command is printed before it runs, as the document prints it; a name measures only that table. Each method runs by itself, and its
-output is kept in FOLDER/parts, so that an interrupted measurement goes on. tests/test_figures.py compares the document's
-numbers with the tables. All of it takes 50 minutes on two quiet cores.
+command is printed before it runs, as the document prints it; a name measures only that table. Each method runs by
+itself, and its output is kept in FOLDER/parts, so that an interrupted measurement goes on. tests/test_figures.py
+compares the document's numbers with the tables. All of it takes 50 minutes on two quiet cores.
 """
 
 import os

@@ -16,8 +16,9 @@ from c_source import c_files
 HABITS = [
     ('what', r'\bwhat\b(?![^.]*\?)', 0.4, 'the noun: the row that, the setting that'),
     ('read', r'\bread(?:s|ings?)?\b', 0.4, 'process, score, predict, parse, interpret (of engines: reading)'),
-    ('by', r'(?<!ed )(?<!en )(?<!made )(?<!found )(?<!read )\bby (?!\d|a (?:tenth|half|third)|hand\b|layer\b|'
-           r'default|length|depth|position|itself|themselves|s\b|heart)', 0.6, 'with, using, under, from, in, according to'),
+    ('by', r'(?<!ed )(?<!en )(?<!made )(?<!found )(?<!read )\bby '
+           r'(?!\d|a (?:tenth|half|third)|hand\b|layer\b|default|length|depth|position|itself|themselves)', 0.6,
+     'with, using, under, from, in, according to'),
     ('turn', r'\bturn(?:ed|ing)?\b(?! (?:of|off|on|in|into|every|within|or)\b)', 0.1, 'rotate'),
     ('nothing', r'\b(?:nothing|nobody)\b|(?:^|[.;:] )None\b', 0.0, 'a positive subject'),
     ('that of', r'\b(?:that|those|ones?) (?:of|in|with) ', 0.9, 'the noun again'),
