@@ -1,15 +1,14 @@
 // Rotary position embedding (RoPE) and the ways to stretch it, in the order in which they were found.
 //
-// Attention does not know where a token is. RoPE tells it by turning each query and key. The d
-// elements of a head are d/2 pairs. Pair i is a hand of a clock that turns by inv_freq[i] radians
-// per position. The product of a query at m with a key at n then depends on m - n alone. Fast hands
-// tell near positions apart, slow ones far positions.
+// Attention does not know where a token is. RoPE shows it by rotating each query and key. The d
+// elements of a head are d/2 pairs. Pair i is a hand of a clock that rotates by inv_freq[i] radians
+// per position. The product of a query at m and a key at n then depends only on m - n. Fast hands
+// tell near positions apart, and slow ones far positions.
 //
-// A model trained on L positions has seen its slow hands on a part of their first turn only. Past L
+// A model trained on L positions has seen its slow hands only on a part of their first turn. Past L
 // they reach angles that it never saw, and it breaks. A method changes the speed of the hands so
 // that a text s times longer stays within seen angles. The methods differ in which hands they slow
-// down. A distance map leaves the hands alone and changes how far apart two positions are taken to
-// be.
+// down. A distance map keeps the hands and changes the distance for which they are rotated.
 #include "rope.h"
 
 #include <math.h>
@@ -109,8 +108,8 @@ static double longrope_attention(const RopeConfig *c, double s) {
 }
 
 // Proportional: plain RoPE whose slow hands rest. The speeds are those of the whole head, but only
-// the first hands turn, a quarter of them in Gemma 4's full layers. What the others hold is read at
-// any distance alike. The factor divides, as in Hugging Face's rope_type "proportional".
+// the first hands rotate, a quarter of them in Gemma 4's full layers. The others have the same product
+// at every distance. The factor divides, as in Hugging Face's rope_type "proportional".
 static double proportional(const RopePair *p) {
     bool turns = p->index < p->config->turning;
     return turns ? p->plain / p->scale : 0;
@@ -151,7 +150,7 @@ const int rope_n_methods = sizeof rope_methods / sizeof rope_methods[0];
 
 // ---- distance maps ----
 
-// A query at i and a key at j <= i are d = i - j apart. A map has them turn by D(i, j) instead,
+// A query at i and a key at j <= i are d = i - j apart. A map rotates them for D(i, j) instead,
 // without training. It keeps the distances below `near` as they are, so that neighbors stay sharp.
 // For larger ones it has another rule, D = query(i) - key(j). Each function below returns {near,
 // query, key} of one position p. L is the trained context.
@@ -178,7 +177,7 @@ static RopeParts self_extend(const RopeConfig *c, int p) {
     return (RopeParts){w, p / g + w - w / g, p / g};
 }
 
-// Dual chunk attention: positions begin anew in every chunk of c. D = d in the same chunk. In the
+// Dual chunk attention: positions begin again in every chunk of c. D = d in the same chunk. In the
 // next one D = min(i mod c + c, L-1) - j mod c, which is d while i mod c + c < L. Further on
 // D = L-1 - j mod c. arXiv 2402.17463.
 static RopeParts dca(const RopeConfig *c, int p) {
@@ -186,7 +185,7 @@ static RopeParts dca(const RopeConfig *c, int p) {
     int in_chunk = p % chunk;
     int last = c->train_ctx - 1;
     int near = in_chunk + 1;                      // the keys of the same chunk
-    if (in_chunk + chunk <= last) near += chunk;  // and of the one before, where D = d there, too
+    if (in_chunk + chunk <= last) near += chunk;  // and of the chunk before, if D = d there as well
     return (RopeParts){near, last, in_chunk};
 }
 
@@ -198,7 +197,7 @@ static RopeParts streaming(const RopeConfig *c, int p) {
     return (RopeParts){c->window, p < last ? p : last, p};
 }
 
-// LM-Infinite: D = min(d, W). It has a window and first K keys, too. These stay at distance W.
+// LM-Infinite: D = min(d, W). It also has a window and first K keys. These stay at distance W.
 // arXiv 2308.16137.
 static RopeParts lm_infinite(const RopeConfig *c, int p) {
     (void)p;
@@ -207,13 +206,13 @@ static RopeParts lm_infinite(const RopeConfig *c, int p) {
 
 // STRING: D = d - S + W from S on. Texts as long as the trained ones have few far distances, so that
 // models know these badly. The nearer ones take their place: at S, a third of L, the distances begin
-// anew from W. A text may be S - W longer than L. arXiv 2410.18745.
+// again from W. A text may be S - W longer than L. arXiv 2410.18745.
 static RopeParts string_map(const RopeConfig *c, int p) {
     return (RopeParts){c->near, p - c->near + c->local, p};
 }
 
 // To add a map, write its formula above and give it a row here. rope.h says what attention relies
-// on; the program checks it before it reads a text.
+// on; the program checks that before it opens a text.
 const RopeMap rope_maps[] = {
     {"rerope", rerope, NULL, ROPE_MAP_NEAR, 0, "distances past w = --near become w",
      "kexue.fm 9708"},

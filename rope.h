@@ -26,14 +26,14 @@ typedef enum { ROPE_RAMP_DIMS, ROPE_RAMP_TURNS } RopeRamp;
 typedef struct {
     int method;        // row of rope_methods
     bool dynamic;      // the scale follows the current length
-    int rotary_dim;    // d: the first d elements of a head turn; even, 2 to ROPE_MAX_HEAD_DIM
+    int rotary_dim;    // d: the first d elements of a head rotate; even, 2 to ROPE_MAX_HEAD_DIM
     double theta;      // base of the inverse frequencies, above 1
     double factor;     // s; 0: not given
     int train_ctx;     // L, the trained context
     RopeRamp ramp;     // of ntk-by-parts and yarn
     bool truncate;     // dims ramp: round its ends to whole pairs
-    double beta_fast;  // pairs that turn this often or more within L are kept; 0: not given
-    double beta_slow;  // pairs that turn this often or less are interpolated; 0: not given
+    double beta_fast;  // pairs of this many turns or more within L are kept; 0: not given
+    double beta_slow;  // pairs of this many turns or fewer are interpolated; 0: not given
     double attention_factor;  // in place of the method's own; 0: the method's own
     double mscale;            // yarn's pair of temperatures in DeepSeek's models; 0: none
     double mscale_all_dim;
@@ -41,8 +41,8 @@ typedef struct {
     double high_freq_factor;      // llama3; 0: not given
     const double *short_factors;  // longrope's divisors up to L, one per pair; NULL: none
     const double *long_factors;   // and past L
-    int unscaled_positions;       // longrope: this many first positions turn as in plain RoPE
-    int turning;                  // proportional: this many first pairs turn; 0: not given
+    int unscaled_positions;       // longrope: this many first positions are as in plain RoPE
+    int turning;                  // proportional: this many first pairs rotate; 0: not given
     int clip;                     // cope: this many last pairs are slowed to a stop; 0: not given
     const struct RopeMap *map;    // row of rope_maps; NULL: distances as they are
     int near;                   // w: maps with ROPE_MAP_NEAR keep distances below it; 0: not given
@@ -59,7 +59,7 @@ typedef struct {
     int temperature_length;     // positions after which they grow; 0: L
     int temperature_floor;      // the length from which they grow smoothly; 0: they grow in steps
     int temperature_early;      // they grow this many positions early, as in ik_llama.cpp
-    bool temperature_unturned;  // they count positions from 1, in layers without RoPE alone
+    bool temperature_unturned;  // they count positions from 1, only in layers without RoPE
     bool mscale_in_scores;      // mscale_all_dim scales the scores, see score_growth
 } RopeConfig;
 
@@ -73,7 +73,7 @@ typedef struct {
     int length;    // current length of the text
 } RopePair;
 
-// What a method uses, and what it can do.
+// Flags of a method: the settings that it uses, and its abilities.
 enum {
     ROPE_USES_FACTOR = 1,        // s
     ROPE_USES_BETAS = 2,         // the ramp, beta_fast, beta_slow, truncate
@@ -100,9 +100,9 @@ extern const int rope_n_methods;
 
 // ---- distance maps ----
 
-// What a map computes from one position p. A query at i and a key at j <= i get the distance
+// The numbers that a map computes from one position p. A query at i and a key at j <= i get the distance
 //     D(i, j) = i - j where that is below near(i), else query(i) - key(j).
-// No part depends on both i and j, so attention need not turn a key anew for each query.
+// No part depends on both i and j, so attention need not rotate a key again for each query.
 typedef struct {
     int near;      // of a query at p, at least 0; p - near never falls as p grows
     double query;  // of a query at p
@@ -121,7 +121,7 @@ enum {
 };
 
 typedef struct RopeMap {
-    const char *name;  // as --rope spells it, alone or after a method and +
+    const char *name;  // as --rope spells it, by itself or after a method and +
     RopeParts (*formula)(const RopeConfig *config, int p);
     // D(i, j) where it is not a difference of two parts, such as ln(i - j + 1). `formula` is then
     // NULL, and the model is computed by its definition, slowly. Else NULL.
@@ -158,11 +158,11 @@ double query_temperature(const RopeConfig *config, int position);
 // DeepSeek's attention; else 1.
 double score_growth(const RopeConfig *config);
 
-// What YaRN adds to an attention factor of 1 at scale s: 0.1 ln s, and nothing up to s = 1.
+// YaRN's addition to an attention factor of 1 at scale s: 0.1 ln s, and 0 up to s = 1.
 // arXiv 2309.00071.
 double rope_yarn_growth(double s);
 
-// What a method computes from a RopeConfig at one length.
+// The result of a method for a RopeConfig at one length.
 typedef struct {
     int n_pairs;
     double scale;  // s in force

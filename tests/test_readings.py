@@ -343,7 +343,7 @@ def test_unseen():
         check({each['verdict'] for each in found if each['engine'] not in seen} <= {UNSEEN}, 'verdicts of ' + name, found)
 
 
-# ---- the tables of tests/configs, and one of docs/checkpoints.md ----
+# ---- the tables of tests/configs, and docs/explained.tsv ----
 
 def document(*path):
     with open(os.path.join(ROOT, *path), encoding='utf-8') as file:
@@ -454,13 +454,13 @@ def test_commands():
 
 
 def test_list():
-    """The table of docs/checkpoints.md names the families that are explained and not run, and no others."""
-    section = document('docs', 'checkpoints.md').split('### Explained, not run')[1].split('| --- | --- |')[1].split('\n\n')[0]
-    cells = [line.split('|')[2] for line in section.splitlines() if '|' in line]
-    told = {name for cell in cells for name in re.findall('`([^`]*)`', cell)}
+    """docs/explained.tsv names the families that are explained and not run, and no others."""
+    rows = [line.split('\t') for line in document('docs', 'explained.tsv').splitlines() if line[0] != '#'][1:]
+    told = {row[0] for row in rows}
+    check(all(len(row) == 3 for row in rows), 'three columns', rows)
     alone = [family for family in FAMILIES.values() if not family.runs]
     names = {name for family in alone for name in (family.model_type, *family.aliases, *family.wrapped_in)}
-    check(told == names, 'what the table has too many of, and too few', (told - names, names - told))
+    check(told == names, 'docs/explained.tsv has too many, and too few', (told - names, names - told))
 
 
 if __name__ == '__main__':

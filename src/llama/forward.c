@@ -9,11 +9,11 @@
 
 #include "arithmetic.h"
 
-// RoPE turns the query at m by m f and the key at n by n f, where f is a pair's frequency (arXiv
-// 2104.09864). Their product then depends on m - n alone. A key turns once, and is kept so:
+// RoPE rotates the query at m by m f and the key at n by n f, where f is a pair's frequency (arXiv
+// 2104.09864). Their product then depends only on m - n. A key is rotated once, and cached so:
 //     rope(q, m); rope(k, n)
 // A distance map has other distances than m - n, and with dynamic scaling or two lists f changes as
-// the text grows. Then keys are kept as they are, and the query turns anew for each key, by the
+// the text grows. Then keys are cached as they are, and the query is rotated for each key, by the
 // angle D(m, n) f. That is right for any method; tests/test_definitions.py holds that both ways agree.
 static bool rotates_once(const Plain *p) {
     bool has_lists = rope_methods[p->rope->method].flags & ROPE_USES_LISTS;
@@ -39,7 +39,7 @@ static void fill_angles(Plain *p, int length) {
     }
 }
 
-// q (d) . k (d) of head h and key j, where the query has turned, or turns to meet the key.
+// q (d) . k (d) of head h and key j, where the query was rotated once, or is rotated to meet the key.
 static float product(Plain *p, int h, const float *k, int j) {
     int64_t d = p->model->config.head_dim;
     const float *q = p->q + h * d;

@@ -1,12 +1,12 @@
 // How models that are more than a Llama join one: the hooks of their kinds. A kind of model is a
-// row of functions, which are called at the steps where such a model differs. A Llama alone has
+// row of functions, which are called at the steps where such a model differs. A Llama has
 // none.
 #pragma once
 
 #include "forward.h"
 
-// The tensors of a model and of one layer, in rising order of their places: those before the
-// layers in a file, a layer's, and those after the layers.
+// Tensors of the model and of one layer in file order: before the layers, of a layer, after the
+// layers.
 typedef struct {
     Tensor rows[128];
     int n;
@@ -16,8 +16,8 @@ enum { OF_LAYERS = 100, AFTER_LAYERS = 900 };
 void visit_places(Model *model, Layer *layer, int first, int end, TensorVisitor *visit,
                   void *whose);
 
-// What a kind adds to a whole: bytes, and the place of a pointer to them in the struct of such
-// pointers (ModelParts, LayerParts, PlainParts). Bytes of 0: nothing.
+// Memory that a kind adds to a model, layer or text: its size, and the offset of the pointer to it in
+// the struct of such pointers (ModelParts, LayerParts, PlainParts). Size 0: it adds none.
 typedef struct {
     size_t bytes, place;
 } KindPart;
@@ -37,9 +37,9 @@ typedef struct {
     bool (*check_layers)(const Model *model, Error *err);
     // Adds tensors of the model and of a layer to a Llama's, or changes those.
     void (*add_tensors)(Model *model, Layer *layer, Tensors *tensors);
-    // Calls `tell` with what is worth a line about the model.
+    // Calls `tell` for each line worth printing about the model.
     void (*describe)(const Model *model, Teller *tell, void *whose);
-    // Bytes of weights that one token, or many, do not read.
+    // Bytes of weights that one token, or many, do not use.
     double (*unread_bytes)(const Model *model, bool one_token);
 
     // ---- its forward pass (src/decoder/forward.c) ----
@@ -47,7 +47,7 @@ typedef struct {
     bool (*has)(const Model *model, const Layer *layer);
     // Takes its arrays from an arena, and may widen the arrays that all kinds share.
     void (*lay_out)(Plain *plain, Arena *arena);
-    // Changes the embedding x (dim) of the present token, or keeps what it needs of it.
+    // Changes the embedding x (dim) of the present token, or keeps parts of it for later.
     void (*embed)(Plain *plain, int32_t token, float *x);
     // A whole layer, in place of the decoder's.
     void (*layer)(Plain *plain, float *x);
@@ -59,8 +59,8 @@ typedef struct {
     void (*end_layer)(Plain *plain, float *x);
 } Kind;
 
-// All kinds that a program knows. What they have in common, `extra`, is what any decoder has
-// besides a Llama: rows without a part of the model have their fields there.
+// All kinds that a program knows. `extra` is common to them: the fields that any decoder may add to a
+// Llama. Rows without a part of the model have their fields there.
 typedef struct Kinds {
     const Kind *const *rows;
     int n;

@@ -25,10 +25,10 @@ typedef struct {
     int bos_id;  // -1: none
     int n_eos;
     int eos_ids[MAX_EOS];
-    int rotary_dim;  // elements of a head that turn; 0: all
+    int rotary_dim;  // elements of a head that rotate; 0: all
     int n_longrope;  // factors of each of longrope's two lists, 0: there are none
     bool has_types;  // the file has a byte for the type of each matrix; else all are weight_type
-    // What a model has that a Llama has not, NULL in a Llama alone: as any decoder, and as one of a
+    // Fields that other models add, NULL in a Llama: of any decoder, and of one of a
     // kind (hooks.h).
     struct ModelExtra *extra;
     struct ModelParts *kinds;
@@ -43,13 +43,13 @@ typedef struct {
     const float *ffn_norm;        // (dim)
     Matrix w1, w3;                // (hidden_dim, dim) gate and up
     Matrix w2;                    // (dim, hidden_dim) down
-    struct LayerExtra *extra;     // what a layer of a Llama has not, as in ModelConfig
+    struct LayerExtra *extra;     // fields that other models add to a Llama's layer, as in ModelConfig
     struct LayerParts *kinds;
 } Layer;
 
 typedef struct {
     MappedFile file;
-    const struct Kinds *known;  // the kinds that it may be of; those of a Llama alone are none
+    const struct Kinds *known;  // the kinds that it may be of; NULL: a Llama
     ModelConfig config;
     RopeConfig rope;   // as in the file, without defaults filled in
     Matrix embedding;  // (vocab_size, dim)
@@ -57,10 +57,10 @@ typedef struct {
     const float *final_norm;  // (dim)
     Matrix classifier;        // (vocab_size, dim); the embedding when they are shared
     int64_t widest;           // columns of the widest matrix
-    const float *angles;      // (seq_len, head_dim) in a file of version 0; nothing reads them
+    const float *angles;      // (seq_len, head_dim) in a file of version 0; unused
 } Model;
 
-// What a tensor is for: a matrix of one of four kinds, or float32 numbers.
+// The purpose of a tensor: a matrix of one of four kinds, or float32 numbers.
 typedef enum { EMBEDDING, ATTENTION, FEED_FORWARD, CLASSIFIER, FLOATS } TensorKind;
 enum { N_MATRIX_KINDS = FLOATS };
 
@@ -70,8 +70,8 @@ typedef struct {
     void *member;  // where it goes: to a Matrix, or for FLOATS to a const float *
     TensorKind kind;
     int64_t rows, cols;  // 0 rows: the model lacks it
-    int parts;           // that are read each by itself, of equal rows; 0: it is one
-    bool looked_up;      // single rows are read, as of an embedding
+    int parts;           // used one by one, of equal rows; 0: it is one
+    bool looked_up;      // single rows are looked up, as of an embedding
 } Tensor;
 
 // Calls `visit` for each tensor that the model has, in the order of its file.
@@ -80,7 +80,7 @@ void model_visit(Model *model, TensorVisitor *visit, void *whose);
 
 // Maps and checks a model file of any version, which is a Llama or of one of the kinds that are
 // known (NULL: none are). Weights are used where they lie until model_close. False with the
-// reason, and nothing to close, when the file is not what its header says.
+// reason, and nothing to close, when the file does not match its header.
 bool model_open(const char *path, const struct Kinds *known, Model *model, Error *err);
 void model_close(Model *model);
 
@@ -98,12 +98,12 @@ int model_fields(const Model *model, FieldTable tables[MAX_TABLES]);
 
 // Reads the header of the mapped file into the model's config and rope, which are zeros. *bytes
 // becomes where it ends. False with the reason when a field is out of range, or fields contradict
-// one another. The caller checks the settings of RoPE and what follows the header.
+// one another. The caller checks the settings of RoPE and the rest of the file.
 bool header_read(Model *model, uint64_t *bytes, Error *err);
 
 // ---- old_files.c: llama2.c's versions 0, 1 and 2 ----
 
-// NULL, or of such a file: what errors in its header begin with, its version, where the header
+// NULL, or of such a file: the beginning of errors in its header, its version, where the header
 // ends, and, if the file is that long, the model's config and RoPE.
 const char *old_header(Model *model, int *version, uint64_t *bytes);
 // Whether the fields of its header go together. Any other file's do.

@@ -1,4 +1,4 @@
-// From logits to the next token: greedy, by temperature, or from the likeliest tokens alone (top-k,
+// From logits to the next token: greedy, with a temperature, or only from the likeliest tokens (top-k,
 // top-p, min-p).
 #pragma once
 
@@ -26,7 +26,7 @@ typedef struct {
 
 // Temperature is at least 0, top_p and min_p are from 0 to 1, and the seed is not 0. Random numbers
 // are made and used as in llama2.c, so a seed gives the same text there and here. False with the
-// reason when memory runs out; sampler_free may be called then, too.
+// reason when memory runs out; sampler_free may be called then as well.
 bool sampler_init(Sampler *sampler, const Sampling *how, int vocab_size, uint64_t seed, Error *err);
 void sampler_free(Sampler *sampler);
 

@@ -1,5 +1,5 @@
-// The tiny program: a model goes on with a prompt, or its perplexity and its memory are measured, by
-// the definition alone. It prints what ./run --plain prints. With a Llama alone it is ./llama (make
+// The tiny program: a model continues a prompt, or its perplexity and its memory are measured, using
+// only the definition. Its output is that of ./run --plain. With only a Llama it is ./llama (make
 // llama), of this folder and rope.c; with all kinds of models it is ./core (make core).
 //
 //     ./llama model.bin -n 1024 --rope yarn -t 0.8 -i "It was a fine morning in the spring when"

@@ -3,5 +3,5 @@
 
 #include "tiny_text.h"
 
-// Reads the arguments and does what they ask. Returns the exit status.
+// Parses the arguments and runs the job. Returns the exit status.
 int tiny_program(int argc, char **argv, const Definition *by);

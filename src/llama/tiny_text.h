@@ -9,9 +9,9 @@
 // (src/kinds/main.c).
 typedef struct {
     const char *name;           // of the program
-    const struct Kinds *known;  // the kinds of models; NULL: a Llama alone
-    // Fills in the plan by the settings given, else by the model's own, and what the text keeps
-    // besides (Plain.extra, which is freed at the end). False with the reason.
+    const struct Kinds *known;  // the kinds of models; NULL: only a Llama
+    // Fills in the plan from the settings given, else from the model's own, and the text's other
+    // memory (Plain.extra, which is freed at the end). False with the reason.
     bool (*plan)(Plain *plain, const RopeSettings *given, RopePlan *plan, Error *err);
     // As plain_lay_out, plain_forward and plain_logits.
     uint64_t (*lay_out)(Plain *plain, Arena *arena);
@@ -37,9 +37,9 @@ typedef struct {
 // of `context` positions, and finds the tokenizer. False with the reason; text_close may be called all
 // the same.
 bool text_open(TinyText *t, const RopeSettings *given, int context, Error *err);
-// Closes the model, too.
+// Also closes the model.
 void text_close(TinyText *t);
 
-// Reads token i into the text, and t->logits of the next one if these are wanted; `length` is that
-// of the text so far, for dynamic methods. False with the reason where NaN or infinity comes out.
+// Adds token i to the text, and computes t->logits of the next one if these are wanted; `length` is that
+// of the text so far, for dynamic methods. False with the reason if the result has NaN or infinity.
 bool text_read(TinyText *t, int32_t token, int i, int length, bool wants_logits, Error *err);
