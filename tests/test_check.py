@@ -71,6 +71,7 @@ def test_good_models():
     test_tables.py wipes."""
     result = run(SIBLING, '--check', '-n', 1024)
     passes('model-8k.bin', 1024, verdict_of(result))
+    check('--why' not in result.err, 'nothing to measure', result.err)
     timed = [re.fullmatch(r'run: (.*): (\d+) tokens, [\d.]+ s', line) for line in result.err.splitlines()]
     rows = list(dict.fromkeys('%s %s' % (re.sub('-q[1-4]$', '', r['check']), r['length']) for r in table(result.out)[2] if (
         r['check'] not in ('reach', 'context', 'method', 'factor'))))
@@ -371,6 +372,15 @@ def test_another_factor():
     check(('factor', 16384) not in rows, 'a longer text needs a larger factor', rows)
     check(('factor', 1024) not in judge_settings(SIBLING, '--factor', 16, '-n', 1024)[2], 'the factor of the file')
     check(('factor', 1024) not in judge_settings(MODEL, '--rope', 'yarn', '--factor', 4, '-n', 1024)[2], 'a plain file has none')
+
+
+def test_why_is_named():
+    """A model that fails past its trained length is told the command that measures why, which works as it stands."""
+    result = run(MODEL, '--check', '-n', 2048, '--rope', 'none')
+    said = re.search(r'^run: to measure why: \./run (.*)$', result.err, re.M)
+    check(result.status == NO and said, 'a check that fails past the trained length', (result.status, result.err))
+    check(said[1] == '%s --why -n 2048 --rope none' % MODEL, 'names --why', said[1])
+    check('\nlayer\t' in good(*said[1].split()).out, 'which runs', said[1])
 
 
 def test_linear_untuned():

@@ -224,8 +224,11 @@ static double planned_tokens(const Check *c) {
 
 // Names the command that measures why, where texts past the trained length were read and failed.
 static void name_why(const Job *job, const Conclusion *said, int length) {
-    if (said->is_past_trained && model_encoding(job->model) == ENCODING_ROPE)
-        fprintf(stderr, "run: to measure why: run %s --why -n %d\n", job->options->model_path, length);
+    const char *methods = job->options->methods;
+    if (!said->is_past_trained || model_encoding(job->model) != ENCODING_ROPE) return;
+    fprintf(stderr, "run: to measure why: ./run %s --why -n %d", job->options->model_path, length);
+    if (methods) fprintf(stderr, " --rope %s", methods);
+    fprintf(stderr, "\n");
 }
 
 // What is above the rows.

@@ -10,7 +10,7 @@ import torch
 
 from llama import Llama
 from position_encodings import FULL, SHAPE
-from recipe import BOS, EOS
+from recipe import BOS, CONFIG, EOS
 
 OF_DELTA = {"qkv.weight": "in_proj_qkv.weight", "gate.weight": "in_proj_z.weight", "beta.weight": "in_proj_b.weight",
             "step.weight": "in_proj_a.weight", "conv": "conv1d.weight", "decay": "A_log", "dt": "dt_bias",
@@ -118,10 +118,13 @@ def read_safetensors(path):
 
 
 def import_folder(args):
-    """Makes a checkpoint of a folder that model_export.py wrote of a model whose layers are all full and turn."""
+    """Makes a checkpoint of a folder that model_export.py wrote of a model whose layers are all full and turn:
+    models/rope.bin, or model.bin."""
     tensors = read_safetensors(Path(args.folder) / "model.safetensors")
+    wide = tensors["model.norm.weight"].shape[0] == CONFIG["hidden_size"]
+    config = dict(CONFIG) if wide else dict(SHAPE, encoding="rope")
     weights = {"embed.weight": tensors["model.embed_tokens.weight"], "norm.weight": tensors["model.norm.weight"]}
-    for i in range(SHAPE["num_hidden_layers"]):
+    for i in range(config["num_hidden_layers"]):
         a, b = f"layers.{i}.", f"model.layers.{i}."
         weights[a + "input_norm.weight"] = tensors[b + "input_layernorm.weight"]
         weights[a + "post_norm.weight"] = tensors[b + "post_attention_layernorm.weight"]
@@ -129,6 +132,5 @@ def import_folder(args):
         weights[a + "o.weight"] = tensors[b + "self_attn.o_proj.weight"]
         weights[a + "gate_up.weight"] = torch.cat([tensors[b + f"mlp.{name}_proj.weight"] for name in ("gate", "up")])
         weights[a + "down.weight"] = tensors[b + "mlp.down_proj.weight"]
-    config = dict(SHAPE, encoding="rope")
     Llama(config).load_state_dict(weights)  # which refuses other names and shapes
     save(Path(args.work) / f"{args.name}.pt", dict(model=weights, state=dict(step=0, tokens=0), config=config))
