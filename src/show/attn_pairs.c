@@ -268,7 +268,7 @@ bool show_pairs(Job *job, Session *s, int layer, int head, Error *err) {
          plan_other(job, &h, &other, err);
     const bool is_sliding = ok && h.rope == &job->plans->sliding;
     ok = ok && other_speed_open(&trial.here, &h, is_sliding ? &other.sliding : &other.rope,
-                                h.spread, length, err) &&
+                                NULL, length, err) &&
          mix_speeds(&trial, &h, length, err);
     if (ok) {
         Table table = table_open(job->form);

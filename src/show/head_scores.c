@@ -93,10 +93,10 @@ static double growth_at(const HeadScores *h, const RopeConfig *c, int position) 
 }
 
 bool other_speed_open(OtherSpeed *o, const HeadScores *h, const RopeConfig *other,
-                      const Spread *spread, int length, Error *err) {
+                      const int *places, int length, Error *err) {
     const int64_t n = h->n_keys;
     const int m = spread_position(h->spread, h->n_keys - 1);
-    const int m_then = spread_position(spread, h->n_keys - 1);
+    const int m_then = places ? places[n - 1] : m;
     const bool slides = other->all_slide ||
                         !(h->model->layers[h->layer].extra->flags & LAYER_SEES_ALL);
     RopeFreqs now, then;
@@ -114,9 +114,9 @@ bool other_speed_open(OtherSpeed *o, const HeadScores *h, const RopeConfig *othe
     o->factor *= o->factor;
     for (int64_t j = 0; j < n; j++) {
         const int key = spread_position(h->spread, (int)j);
-        const int key_then = spread_position(spread, (int)j);
+        const int key_then = places ? places[j] : key;
         o->hidden[j] = h->scores[j] == -INFINITY ||
-                       (slides && h->spread != spread && !rope_sees(other, m_then, key_then));
+                       (slides && places && !rope_sees(other, m_then, key_then));
         o->whole[j] = h->parts[2 * h->n_pairs * n + j];
         o->all[j] = 0;
         for (int i = 0; i < h->n_pairs; i++) {

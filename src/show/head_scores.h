@@ -51,10 +51,11 @@ typedef struct {
     bool is_unknown;   // norms come after RoPE, so that pairs do not turn alone
 } OtherSpeed;
 
-// The other configuration is that of a text of `length` positions, whose tokens stand as `spread` says.
-// False with the reason; other_speed_close may be called all the same.
+// The other configuration is that of a text of `length` positions, in which tokens stand at `places`
+// (n_keys), and its window hides keys; NULL: where they are, and what they see stays. False with the
+// reason; other_speed_close may be called all the same.
 bool other_speed_open(OtherSpeed *speed, const HeadScores *scores, const RopeConfig *other,
-                      const Spread *spread, int length, Error *err);
+                      const int *places, int length, Error *err);
 void other_speed_close(OtherSpeed *speed);
 
 // The weight of a key if the pairs from `first` to before `end` alone turn at the other speed, or
