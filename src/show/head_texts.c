@@ -47,9 +47,9 @@ static bool make_key_text(HeadText *out, const Trial *t, Error *err) {
     return true;
 }
 
-// Half of the prompts have one key, the others many. All keys are in the first half of the text.
+// Half of the prompts have one key, the others many. The key that is asked for is a quarter into the
+// text: many models do not find what stands in the first few hundred tokens, at any length.
 static bool make_key_texts(HeadTexts *texts, const Job *job, int length, Error *err) {
-    static const int depths[] = {0, 1, 1, 0};
     Trial t = {.tokenizer = job->tokenizer, .seed = job->options->seed};
     bool ok = haystack_make(&t.haystack, NULL, length, err);
     for (int i = 0; ok && i < N_KEY_TEXTS; i++) {
@@ -57,7 +57,7 @@ static bool make_key_texts(HeadTexts *texts, const Job *job, int length, Error *
         t.length = length;
         ok = trial_find_pieces(&t, err);
         if (t.pieces < 0) continue;
-        t.depth = depths[i / 2];
+        t.depth = DEPTH;
         trial_choose(&t, i / 2);
         HeadText *text = &texts->texts[texts->n];
         ok = ok && make_key_text(text, &t, err);
@@ -67,30 +67,6 @@ static bool make_key_texts(HeadTexts *texts, const Job *job, int length, Error *
     }
     haystack_free(&t.haystack);
     return ok;
-}
-
-// The numbers are from an eighth of the text on: many models do not find what stands in the first few
-// hundred tokens, at any length.
-bool number_texts_make(HeadTexts *texts, const Job *job, int length, Error *err) {
-    Trial t = {.tokenizer = job->tokenizer, .seed = job->options->seed, .task = &all_tasks[1],
-               .length = length, .n_depths = 9, .depth = 1, .within = 0.4};
-    *texts = (HeadTexts){.n = 0};
-    bool ok = haystack_make(&t.hay, NULL, length, err) && trial_find_pieces(&t, err);
-    t.depth = 1;
-    for (int i = 0; ok && i < N_KEY_TEXTS && t.pieces >= 0; i++) {
-        HeadText *text = &texts->texts[texts->n];
-        trial_choose(&t, i / N_ASKED);
-        t.asked = i % N_ASKED;
-        ok = make_key_text(text, &t, err);
-        text->haystack = i / N_ASKED;
-        if (ok && text->n_queries > 0) texts->n++;
-        else free(text->ids);
-        if (ok && text->n > texts->length) texts->length = text->n;
-    }
-    haystack_free(&t.hay);
-    return ok && (texts->n > 0 ||
-                  fail(err, "no text fits in %d positions, in which a head could show what it looks at",
-                       length));
 }
 
 // ---- copies and prose ----
@@ -234,27 +210,17 @@ static void add_shares(Mean *of_head, TextKind kind, const double *shares) {
     }
 }
 
-bool head_text_read(const HeadText *t, const HeadText *before, Session *s, int length, Error *err) {
-    const int n = t->queries[0];
-    int from = 0;
-    while (before && from < n && from < before->queries[0] && before->ids[from] == t->ids[from]) from++;
-    from = session_rewind(s, from);
-    if (!session_read(s, t->ids + from, n - from, length, 1, err)) return false;
-    session_keep(s);
-    return true;
-}
-
-bool survey_text(Survey *s, const HeadText *t, Session *session, int from, Error *err) {
+bool survey_text(Survey *s, const HeadText *t, Session *session, Error *err) {
     const Model *m = session->model;
     const int n_heads = s->n_layers * s->n_heads;
     float *scores = alloc_array((size_t)n_heads * (size_t)t->n, sizeof *scores, "scores", err);
     double(*sums)[N_SHARES] = alloc_array((size_t)n_heads, sizeof *sums, "shares", err);
     bool ok = scores && sums;
     if (ok) memset(sums, 0, (size_t)n_heads * sizeof *sums);
-    if (from == 0) session_begin(session, t->n);
+    session_begin(session, t->n);
     session->config.watch = (Watch){
         .layer = ALL_LAYERS, .scores = scores, .stride = t->n, .n_heads = s->n_heads};
-    for (int k = 0, at = from; ok && k < t->n_queries; k++) {
+    for (int k = 0, at = 0; ok && k < t->n_queries; k++) {
         const int i = t->queries[k];
         ok = session_read(session, t->ids + at, i + 1 - at, t->n, 1, err);
         at = i + 1;
@@ -280,7 +246,7 @@ bool survey_text(Survey *s, const HeadText *t, Session *session, int from, Error
 
 bool survey_texts(Survey *s, const HeadTexts *texts, Session *session, Error *err) {
     bool ok = true;
-    for (int i = 0; ok && i < texts->n; i++) ok = survey_text(s, &texts->texts[i], session, 0, err);
+    for (int i = 0; ok && i < texts->n; i++) ok = survey_text(s, &texts->texts[i], session, err);
     return ok;
 }
 

@@ -12,8 +12,7 @@ enum {
     TEXT_QUERIES = 8,    // of copies and prose; of a key's prompt the last token of the question
     MOST_SPANS = 4,      // places where the answer stands
     TRAINED_TEXT = 1024,   // tokens of a text that is read within the trained context, at most
-    N_HAYSTACKS = 2,     // of texts with several numbers, in which each is asked for
-    N_ASKED = N_KEY_TEXTS / N_HAYSTACKS,
+    DEPTH = 1,           // of N_DEPTHS, of hidden numbers: a quarter into the text
     FIRST_KEYS = 4,      // keys on which much weight rests for no reason (arXiv 2309.17453)
 };
 
@@ -28,7 +27,6 @@ typedef struct {
     int spans[MOST_SPANS], n_spans;            // where the answer begins, of a key's prompt
     int answer;                                // its tokens
     int page;                                  // of a copy: how far back the same token stands
-    int haystack;                              // of a number: those of one haystack begin alike
 } HeadText;
 
 typedef struct {
@@ -39,9 +37,6 @@ typedef struct {
 // Makes the texts of one length: prompts with keys, and (`all`) copies and prose. Lengths in which no
 // key fits have none. The caller calls head_texts_free, also after an error. False with the reason.
 bool head_texts_make(HeadTexts *texts, const Job *job, int length, bool all, Error *err);
-// Makes N_KEY_TEXTS prompts of one length, each N_ASKED of them of one haystack with as many numbers in
-// its first half, of which each asks for another one. As above.
-bool number_texts_make(HeadTexts *texts, const Job *job, int length, Error *err);
 // The prompt of the user's alone, whose last queries are looked at.
 bool head_texts_own(HeadTexts *texts, const Job *job, Error *err);
 void head_texts_free(HeadTexts *texts);
@@ -74,14 +69,8 @@ void survey_close(Survey *survey);
 // Reads the texts by a session with room for the longest, and adds up what all heads look at. False with
 // the reason.
 bool survey_texts(Survey *survey, const HeadTexts *texts, Session *session, Error *err);
-// The same of one text, of which the session has read `from` tokens, up to the first query at most.
-bool survey_text(Survey *survey, const HeadText *text, Session *session, int from, Error *err);
-
-// Reads a text with one query up to before that query, in a session that has read nothing or, up to its
-// query, another text; what both begin with is not read again. `length` is that of the longest one.
-// False with the reason.
-bool head_text_read(const HeadText *text, const HeadText *before, Session *session, int length,
-                    Error *err);
+// The same of one text.
+bool survey_text(Survey *survey, const HeadText *text, Session *session, Error *err);
 
 // What a head looks at, in words: key, induction, near, first, far, several of them with +. What at
 // least eight queries do not show by two standard errors is not named; "-": nothing is.

@@ -31,9 +31,9 @@ static bool plan_why(Why *w, Error *err) {
     if (is_plain) ok = ok && plan_for_job(job, &yarn, &job->said->rope, &method, err);
     else method = *job->plans;
     if (!ok) return false;
-    w->plans[AT_CONTROL] = far_plan(&w->plans[TRAINED], w->part, w->control, w->whole);
-    w->plans[NO_METHOD] = far_plan(&plain, w->part, job->length, w->whole);
-    w->plans[METHOD] = far_plan(&method, w->part, job->length, w->whole);
+    w->plans[AT_CONTROL] = far_plan(&w->plans[TRAINED], w->length, w->control, w->whole);
+    w->plans[NO_METHOD] = far_plan(&plain, w->length, job->length, w->whole);
+    w->plans[METHOD] = far_plan(&method, w->length, job->length, w->whole);
     return true;
 }
 
@@ -68,24 +68,13 @@ bool any_layer_sees(const Why *w, int distance) {
 
 // ---- heads that find the number ----
 
-// Reads a text up to before its query, after what the reader has read last.
-static bool read_number_text(Reader *r, const HeadTexts *texts, int k, Error *err) {
-    if (!r->last) session_begin(r->session, texts->length);
-    const bool ok = head_text_read(&texts->texts[k], r->last, r->session, texts->length, err);
-    r->last = &texts->texts[k];
-    return ok;
-}
-
-// Reads the texts within the trained context, each haystack by a session that is kept.
+// Reads the texts within the trained context, each by a session that is kept.
 static bool survey_trained(Why *w, Error *err) {
-    bool ok = survey_open(&w->survey, w->job->model, w->part / 4, err);
+    bool ok = survey_open(&w->survey, w->job->model, w->length / 4, err);
     for (int k = 0; ok && k < w->near.n; k++) {
         const HeadText *t = &w->near.texts[k];
-        Reader *r = &w->readers[t->haystack];
-        if (!r->session)
-            r->session = open_session(w->job, &w->plans[TRAINED], w->near.length, false, err);
-        ok = r->session && read_number_text(r, &w->near, k, err) &&
-             survey_text(&w->survey, t, r->session, t->queries[0], err);
+        w->sessions[k] = open_session(w->job, &w->plans[TRAINED], t->n, false, err);
+        ok = w->sessions[k] && survey_text(&w->survey, t, w->sessions[k], err);
         table_progress(&w->table, "heads", (k + 1.0) / w->near.n / 4);
     }
     return ok;
@@ -126,40 +115,37 @@ static int best_of_answer(const HeadText *t, const HeadScores *h) {
     return best;
 }
 
-// What numbers of keys (n_keys) give the key, less what they give the mean key that is seen.
-static double more_than_mean(const HeadScores *h, const float *of_keys, int key) {
-    double sum = 0;
-    int n = 0;
-    for (int j = 0; j < h->n_keys; j++) {
-        if (h->scores[j] == -INFINITY) continue;
-        sum += of_keys[j];
-        n++;
-    }
-    return of_keys[key] - sum / n;
-}
+// The first token of the question, or of what counts as such.
+static int question_of(const HeadText *t) { return t->n > 2 * QUESTION ? t->n - QUESTION : t->n / 2; }
 
-// The share of a head's softmax that goes to the answer, by scores (n_keys).
-static double weight_of_answer(const HeadText *t, const HeadScores *h, const double *scores) {
-    double total = 0, max = h->sink, on = 0;
-    for (int j = 0; j < h->n_keys; j++) max = fmax(max, scores[j]);
-    total = exp(h->sink - max);
-    for (int j = 0; j < h->n_keys; j++) total += exp(scores[j] - max);
+// The share of the answer in what a head's softmax gives to the text: to all keys but the first ones
+// and the question, by scores (n_keys). 0 if it sees none of them. How much goes to these two changes
+// with a query's own position, by what layers below make of it; which key of the text a head finds,
+// when all of them are as far, does not.
+static double share_in_text(const HeadText *t, const HeadScores *h, const double *scores) {
+    double total = 0, on = 0, max = -INFINITY;
+    const int end = question_of(t);
+    for (int j = FIRST_KEYS; j < end; j++) max = fmax(max, scores[j]);
+    if (max == -INFINITY) return 0;
+    for (int j = FIRST_KEYS; j < end; j++) total += exp(scores[j] - max);
     for (int k = 0; k < t->n_spans; k++)
         for (int j = t->spans[k]; j < t->spans[k] + t->answer && j < h->n_keys; j++)
-            on += exp(scores[j] - max) / total;
+            if (j >= FIRST_KEYS && j < end) on += exp(scores[j] - max) / total;
     return on;
 }
 
-// A score less the mean of the scores of all keys that are seen.
-static double above_mean(const double *scores, int n, int key) {
+// A number of the key's, less the mean of the same of the keys of the text that are seen: scores, or a
+// part of them (n_keys).
+static double above_mean(const HeadText *t, const HeadScores *h, const double *of_keys, int key) {
+    const int end = question_of(t);
     double sum = 0;
     int seen = 0;
-    for (int j = 0; j < n; j++) {
-        if (scores[j] == -INFINITY) continue;
-        sum += scores[j];
+    for (int j = FIRST_KEYS; j < end && j < h->n_keys; j++) {
+        if (of_keys[j] == -INFINITY) continue;
+        sum += of_keys[j];
         seen++;
     }
-    return scores[key] - sum / seen;
+    return of_keys[key] - sum / seen;
 }
 
 // Adds what the pairs of a head give to the key in one of so many texts, pair by pair and in bands.
@@ -178,12 +164,15 @@ static void add_read(FarHead *f, WhySetting setting, const RopeConfig *c, const 
                      const HeadScores *h, int key, int texts, double *room) {
     double given[ROPE_MAX_PAIRS];
     for (int j = 0; j < h->n_keys; j++) room[j] = h->scores[j];
-    mean_add(&f->weight[setting], weight_of_answer(t, h, room));
+    mean_add(&f->weight[setting], share_in_text(t, h, room));
     f->hidden[setting] |= h->scores[key] == -INFINITY;
     if (h->scores[key] == -INFINITY) return;
-    mean_add(&f->score[setting], above_mean(room, h->n_keys, key));
-    for (int i = 0; i < h->n_pairs; i++)
-        given[i] = more_than_mean(h, h->parts + (int64_t)i * h->n_keys, key);
+    mean_add(&f->score[setting], above_mean(t, h, room, key));
+    for (int i = 0; i < h->n_pairs; i++) {
+        for (int j = 0; j < h->n_keys; j++)
+            room[j] = h->scores[j] == -INFINITY ? -INFINITY : h->parts[(int64_t)i * h->n_keys + j];
+        given[i] = above_mean(t, h, room, key);
+    }
     add_pairs(f, setting, c, given, h->n_pairs, texts);
 }
 
@@ -194,16 +183,16 @@ static void add_turned(FarHead *f, WhySetting setting, const RopeConfig *c, cons
     const HeadScores *h = o->scores;
     const int64_t n = h->n_keys;
     scores_at_speed(o, NULL, 0, 0, false);
-    mean_add(&f->weight[setting], weight_of_answer(t, h, o->tried));
+    mean_add(&f->weight[setting], share_in_text(t, h, o->tried));
     f->hidden[setting] |= o->hidden[key];
     if (o->hidden[key]) return;
-    mean_add(&f->score[setting], above_mean(o->tried, (int)n, key));
+    mean_add(&f->score[setting], above_mean(t, h, o->tried, key));
     for (int i = 0; i < h->n_pairs; i++) {
         for (int64_t j = 0; j < n; j++)
             o->tried[j] = o->hidden[j] ? -INFINITY
                                        : o->grown * o->factor *
                                              (h->parts[i * n + j] + o->changes[i * n + j]);
-        given[i] = above_mean(o->tried, (int)n, key);
+        given[i] = above_mean(t, h, o->tried, key);
     }
     add_pairs(f, setting, c, given, h->n_pairs, texts);
 }
@@ -214,28 +203,23 @@ static void add_mixed(FarHead *f, const HeadText *t, OtherSpeed *plain, const Ot
     const HeadScores *h = plain->scores;
     for (int i = 0; i < h->n_pairs; i++) {
         scores_at_speed(plain, method, i, i + 1, false);
-        mean_add(&f->alone[i], weight_of_answer(t, h, plain->tried));
+        mean_add(&f->alone[i], share_in_text(t, h, plain->tried));
         scores_at_speed(plain, method, i, i + 1, true);
-        mean_add(&f->others[i], weight_of_answer(t, h, plain->tried));
+        mean_add(&f->others[i], share_in_text(t, h, plain->tried));
     }
     for (int b = 0, first = 0, end; b < N_WHY_BANDS; b++, first = end) {
         for (end = first; end < h->n_pairs && why_band(c, end) <= b;) end++;
         scores_at_speed(plain, method, first, end, false);
-        mean_add(&f->slow_band[b], weight_of_answer(t, h, plain->tried));
+        mean_add(&f->slow_band[b], share_in_text(t, h, plain->tried));
     }
 }
 
 // Where a text's tokens (n_keys) stand in one of `length` positions: the first keys at its beginning,
-// the question at its end, the number a quarter into it, and what is between them evenly apart.
+// the question at its end, and what is between them side by side, the number a quarter into it.
 static void place_text(const HeadText *t, int key, int n_keys, int length, int *places) {
-    const int tail = t->n > 2 * QUESTION ? t->n - QUESTION : t->n / 2;
-    const double before = length / 4.0 / key;
-    const double after = (length * 0.75 - (t->n - tail)) / (tail - key);
+    const int question = question_of(t), moved = length / 4 - key;
     for (int j = 0; j < n_keys; j++)
-        places[j] = j < FIRST_KEYS || j >= t->n     ? j
-                    : j >= tail                     ? length - t->n + j
-                    : j <= key                      ? (int)(before * j)
-                                                    : (int)(length / 4.0 + after * (j - key));
+        places[j] = j < FIRST_KEYS ? j : j < question ? j + moved : length - t->n + j;
 }
 
 // What becomes of a head of one text by a plan in a text of `length` positions.
@@ -299,19 +283,24 @@ static bool look_at_heads(Why *w, WhySetting setting, Error *err) {
     HeadScores h;
     double *room = alloc_array((size_t)texts->length, sizeof *room, "scores", err);
     bool ok = head_scores_open(&h, w->job->model, texts->length, err) && room;
-    Reader far = {.session = NULL};
+    Session *far = NULL;
     if (ok && setting != TRAINED) {
-        far.session = open_session(w->job, &w->plans[setting], texts->length, false, err);
-        ok = far.session;
+        far = open_session(w->job, &w->plans[setting], texts->length, false, err);
+        ok = far;
     }
     for (int k = 0; ok && k < texts->n; k++) {
-        Reader *r = far.session ? &far : &w->readers[texts->texts[k].haystack];
-        ok = read_number_text(r, texts, k, err);
+        const HeadText *t = &texts->texts[k];
+        const int n = t->queries[0] + 1;
+        Session *s = far ? far : w->sessions[k];
+        if (far) {
+            session_begin(far, t->n);
+            ok = session_read(far, t->ids, n, n, 1, err);
+        }
         for (int i = 0; ok && i < w->n_heads; i++)
-            ok = look_at_head(w, setting, k, r->session, &h, room, &w->heads[i], err);
+            ok = look_at_head(w, setting, k, s, &h, room, &w->heads[i], err);
         table_progress(&w->table, w->plans[setting].name, (setting + (k + 1.0) / texts->n) / 4);
     }
-    session_free(far.session);
+    session_free(far);
     head_scores_close(&h);
     free(room);
     return ok;
@@ -350,7 +339,7 @@ static void judge_heads(Why *w) {
 // All kv heads but those of the heads that find the number, with a window of a quarter of the texts.
 static bool make_short(const Why *w, ShortHeads *s, Error *err) {
     const Model *m = w->job->model;
-    *s = (ShortHeads){.n_layers = m->config.n_layers, .window = w->part / 4, .sinks = FIRST_KEYS};
+    *s = (ShortHeads){.n_layers = m->config.n_layers, .window = w->length / 4, .sinks = FIRST_KEYS};
     for (int l = 0; l < s->n_layers; l++) {
         const int n = m->layers[l].extra->shape.n_kv_heads;
         if (n > s->n_kv_heads) s->n_kv_heads = n;
@@ -373,7 +362,7 @@ static bool read_story(Why *w, const Job *job, const RopePlan *plan, const int32
                        double *blocks, Error *err) {
     const bool whole = w->whole && !plan->spread && plan != &w->plans[TRAINED];
     const int end = plan == &w->plans[AT_CONTROL] ? w->control : job->length;
-    const int length = whole ? end : w->part;
+    const int length = whole ? end : w->length;
     const int bos = tokenizer_bos(job->tokenizer) >= 0;
     const int windows = whole ? 1 : PROSE_TOKENS / length;
     const int scored = whole ? MOST_BLOCKS * LOSS_BLOCK : length / 2;
@@ -410,12 +399,12 @@ static bool read_stories(Why *w, Error *err) {
     RopePlan near = w->plans[NO_METHOD];
     RopeSettings settings = {.said = 0};
     char name[60];
-    const int own = model_window(w->job->model), window = w->part / 4;
+    const int own = model_window(w->job->model), window = w->length / 4;
     snprintf(name, sizeof name, "streaming:window=%d:sinks=%d", own > 0 && own < window ? own : window,
              FIRST_KEYS);
     ok = ok && settings_read(&settings, name, err) &&
          plan_for_job(w->job, &settings, &w->job->said->rope, &near, err);
-    near = far_plan(&near, w->part, w->job->length, w->whole);
+    near = far_plan(&near, w->length, w->job->length, w->whole);
     const struct {
         const Job *job;
         const RopePlan *plan;
@@ -425,7 +414,7 @@ static bool read_stories(Why *w, Error *err) {
                       [OTHERS_SHORT] = {&shorter, &w->plans[NO_METHOD]},
                       [SINKS_NEAR] = {w->job, &near},
                       [BY_METHOD] = {w->job, &w->plans[METHOD]}};
-    const size_t needed = (size_t)(w->whole ? w->job->length : w->part);
+    const size_t needed = (size_t)(w->whole ? w->job->length : w->length);
     w->n_blocks = 0;
     if (ok && n < needed) {
         free(story);
@@ -447,8 +436,7 @@ bool show_why(Job *job, Error *err) {
     if (!w) return false;
     w->job = job;
     w->whole = job->options->whole;
-    w->length = trained < WHOLE_TEXT ? trained : WHOLE_TEXT;
-    w->part = (trained < TRAINED_TEXT ? trained : TRAINED_TEXT) / 2 * 2;
+    w->length = (trained < TRAINED_TEXT ? trained : TRAINED_TEXT) / 2 * 2;
     w->control = trained < n && (!w->whole || trained > w->length) ? trained : 0;
     bool ok = model_encoding(job->model) == ENCODING_ROPE ||
               fail(err, "--why is for models with RoPE, and this one knows positions by its encoding "
@@ -457,9 +445,9 @@ bool show_why(Job *job, Error *err) {
     ok = ok && (n > w->length || fail(err, "--why: -n %d is no longer than the texts within the trained "
                                            "context, of %d (expected more)",
                                       n, w->length));
-    ok = ok && number_texts_make(&w->near, job, w->length, err) &&
-         (!w->whole || number_texts_make(&w->far, job, n, err)) &&
-         (!w->whole || !w->control || number_texts_make(&w->edge, job, w->control, err)) &&
+    ok = ok && head_texts_make(&w->near, job, w->length, false, err) &&
+         (!w->whole || head_texts_make(&w->far, job, n, false, err)) &&
+         (!w->whole || !w->control || head_texts_make(&w->edge, job, w->control, false, err)) &&
          plan_why(w, err);
     w->table = table_open(job->form);
     ok = ok && survey_trained(w, err);
@@ -475,7 +463,7 @@ bool show_why(Job *job, Error *err) {
     head_texts_free(&w->near);
     head_texts_free(&w->edge);
     head_texts_free(&w->far);
-    for (int k = 0; k < N_HAYSTACKS; k++) session_free(w->readers[k].session);
+    for (int k = 0; k < MOST_TEXTS; k++) session_free(w->sessions[k]);
     survey_close(&w->survey);
     free(w);
     return ok;

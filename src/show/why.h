@@ -7,9 +7,8 @@
 #include "show.h"
 
 enum {
-    WHOLE_TEXT = 8192,  // tokens of the texts that are read as they are, at most
-    QUESTION = 32,      // tokens, about
-    MOST_FINDERS = 8,   // heads that are looked at, those with the most weight on the number
+    QUESTION = 32,     // tokens, about
+    MOST_FINDERS = 8,  // heads that are looked at, those with the most weight on the number
     N_SETTINGS = 4,
     PROSE_TOKENS = 2048,  // of the story, that are read in each way
     LOSS_BLOCK = 64,      // tokens whose losses count as one
@@ -31,7 +30,7 @@ enum { N_WHY_BANDS = 4 };  // of turns within the trained context, as in --attn
 typedef struct {
     int layer, head;
     Mean score[N_SETTINGS];    // its score
-    Mean weight[N_SETTINGS];   // its share
+    Mean weight[N_SETTINGS];   // its share of what is on the text around it
     // its share at N when one pair alone has the method's speed, or all but that one
     Mean alone[ROPE_MAX_PAIRS], others[ROPE_MAX_PAIRS];
     Mean slow_band[N_WHY_BANDS];  // when a band of pairs has it
@@ -44,22 +43,15 @@ typedef struct {
     bool holds, loses, finds, falls;
 } FarHead;
 
-// A session, and what it has read last.
-typedef struct {
-    Session *session;
-    const HeadText *last;
-} Reader;
-
 typedef struct {
     Job *job;
     HeadTexts near, edge, far;  // `edge` and `far`, of the control and of N, are used with --whole
     RopePlan plans[N_SETTINGS];
-    Reader readers[N_HAYSTACKS];  // of texts within the trained context
+    Session *sessions[MOST_TEXTS];  // which have read the texts within the trained context
     Survey survey;
     FarHead heads[MOST_FINDERS];
     int n_heads, n_found, n_all;
     int length;         // of the texts within the trained context
-    int part;           // of the story, that is read as a text
     int control;        // the trained length, where it says more than the texts of `length`; else 0
     bool whole;
     Table table;

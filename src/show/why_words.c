@@ -123,7 +123,7 @@ static int tell_scores(Why *w, bool (*is_told)(const FarHead *)) {
     const double score = mean_over_heads(w, is_told, AT_CONTROL, -1, &e[0]);
     const double then = mean_over_heads(w, is_told, NO_METHOD, -1, &e[1]);
     tell(w, "scores",
-         "The score of the number's key, less the mean key's, falls from %.1f +- %.1f at %d to %.1f +- "
+         "The score of the number's key, less that of the text's mean key, falls from %.1f +- %.1f at %d to %.1f +- "
          "%.1f at %d (%s%d of %d heads). A softmax takes e to the power of it.",
          score, e[0], from, then, e[1], n, heads > 1 ? "means of " : "", heads, w->n_heads);
     const double at_control = mean_over_heads(w, is_told, AT_CONTROL, most, &e[0]);
@@ -184,14 +184,13 @@ static void tell_control(Why *w) {
              "Control: %d is within the trained length, %d. What is lost there is no failure past it.", n,
              trained);
     else if (w->control && held > 0 && gone == 0)
-        tell(w, "control", "Control: at %d, the trained length, %s keep half of that or more: %s.",
+        tell(w, "control", "Control: at %d, the trained length, %s still find it: half of that share or more is left: %s.",
              w->control, hidden ? "the others" : "all of them", list);
     else if (w->control && gone > 0)
         tell(w, "control",
              "Control: at %d, the trained length, %d of these %d have less than half of that left%s: %s. "
-             "So their shares%s cannot show what breaks past it; their keys' scores may.",
-             w->control, gone, w->n_heads, w->whole ? "" : ", by angles alone", list,
-             w->whole ? "" : " by angles alone");
+             "They are left out of what follows.",
+             w->control, gone, w->n_heads, w->whole ? "" : ", by angles alone", list);
 }
 
 // Whether the heads that lose the number find it by the method.
@@ -200,11 +199,11 @@ static void tell_method(Why *w) {
     const char *name = w->plans[METHOD].name;
     const int losers = count_heads(w, loses);
     if (count_heads(w, loses_in_window) == losers) {
-        tell(w, "method", "The window of %s hides the number from all of them.", name);
+        tell(w, "again", "The window of %s hides the number from all of them.", name);
         return;
     }
     list_heads(w, loses, METHOD, list, sizeof list);
-    tell(w, "method", "With %s in all pairs %d of the %d find it again: %s.", name,
+    tell(w, "again", "With %s in all pairs %d of the %d find it again: %s.", name,
          count_heads(w, finds_again), losers, list);
 }
 
@@ -214,9 +213,11 @@ static void tell_heads(Why *w) {
     list_heads(w, any_head, TRAINED, list, sizeof list);
     tell(w, "found",
          "In texts of %d tokens, which the model was trained for, %d of %d heads find the number: more "
-         "than a tenth of their weight is on it. %s with their shares at the question's end: %s.",
+         "than a tenth of their weight is on it. %s and this is its share of what they give to the text, "
+         "without its first %d tokens and the question: %s.",
          w->length, w->n_found, w->n_all,
-         w->n_found > MOST_FINDERS ? "The best, " : w->n_found > 1 ? "They are," : "It is,", list);
+         w->n_found > MOST_FINDERS ? "These are the best," : w->n_found > 1 ? "They are these," : "It is this one,",
+         FIRST_KEYS, list);
     tell_control(w);
     list_heads(w, losers ? loses : holds, NO_METHOD, list, sizeof list);
     if (losers)
@@ -277,7 +278,7 @@ static void tell_story(Why *w) {
         tell(w, "perplexity", "Perplexity: the story is shorter than the text that --whole asks for.");
         return;
     }
-    if (w->control > w->part)
+    if (w->control > w->length)
         snprintf(at_control, sizeof at_control, "%+.3f +- %.3f at %d (the control), by ", before,
                  error_of(&control), w->control);
     tell(w, "perplexity",
@@ -297,7 +298,7 @@ static void tell_story(Why *w) {
          "In which heads: with only the kv heads that find the number left whole, and all others cut to "
          "the last %d positions and the first %d, it changes by %+.3f +- %.3f (%s). With all heads cut so, "
          "and the first %d as near as the window, it changes by %+.3f +- %.3f (%s).",
-         w->part / 4, FIRST_KEYS, mean_of(&shorter), error_of(&shorter),
+         w->length / 4, FIRST_KEYS, mean_of(&shorter), error_of(&shorter),
          share_gone(mean_of(&shorter) - before, lost, gone, sizeof gone), FIRST_KEYS, mean_of(&near),
          error_of(&near), share_gone(mean_of(&near) - before, lost, gone_near, sizeof gone_near));
     if (is_mostly_back(w, OTHERS_SHORT))
@@ -369,15 +370,16 @@ static void tell_all(Why *w) {
     const int n = w->job->length;
     if (w->whole)
         tell(w, "texts",
-             "%d questions for numbers in the first half of %d texts: of %d tokens, and of %d, read whole.",
-             w->near.n, N_HAYSTACKS, w->length, n);
+             "%d texts hide a number a quarter into them and ask for it at their end. They are of %d tokens, "
+             "and of %d, read whole.",
+             w->near.n, w->length, n);
     else
         tell(w, "texts",
-             "%d questions for numbers in the first half of %d texts of %d tokens, read whole. For other "
-             "lengths their keys are set farther apart, and the number a quarter into the text: what heads "
-             "make of that follows from the angles alone. Prose is read with its second half moved there. "
-             "More keys do more: --whole reads texts of %d.",
-             w->near.n, N_HAYSTACKS, w->near.length, n);
+             "%d texts of %d tokens hide a number a quarter into them and ask for it at their end. For other "
+             "lengths a text is taken as it stands and put so far before its question that the number is a "
+             "quarter into so many positions. What heads make of that follows from the angles alone. Prose is "
+             "read with a jump in its middle. More keys do more: --whole reads texts of %d.",
+             w->near.n, w->length, n);
     if (w->n_heads == 0)
         tell(w, "found",
              "Not found: none of %d heads has a tenth of its weight on the number in texts of %d tokens. "

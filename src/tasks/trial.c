@@ -146,7 +146,7 @@ static double share_before(const Trial *t, int k) {
     case CHAIN: return depth + (1 - depth) * step;
     case UPDATES: return depth * step;
     case ORDINALS: return depth;
-    default: return t->within > 0 ? depth + t->within * step : fmod(depth + step, 1);
+    default: return fmod(depth + step, 1);
     }
 }
 
@@ -204,7 +204,7 @@ bool trial_prompt(const Trial *t, Prompt *p, Error *err) {
     for (int i = 0; i <= t->pieces; i++) end = write_piece(end, t, i);
     if (task->names == WORDS) end = stpcpy(end, ".");
     p->question = (size_t)(end - p->text);
-    end = fill_in(end, task->question, t, t->asked);
+    end = fill_in(end, task->question, t, 0);
     p->n = (size_t)(end - p->text);
     return true;
 }
@@ -283,7 +283,7 @@ int trial_answer_tokens(const Trial *t) {
 }
 
 void trial_wanted(const Trial *t, int k, char wanted[MAX_WANTED]) {
-    fill_in(wanted, t->task->answer, t, t->asked + k);
+    fill_in(wanted, t->task->answer, t, k);
 }
 
 // ---- lengths ----

@@ -51,8 +51,6 @@ typedef struct {
     bool asks_by_depth;      // each depth of a text that is asked for, see trial_shares_text
     int depth;               // of N_DEPTHS, from 0,
     int n_depths;            // or of so many, unless 0
-    double within;           // multikey: keys are over this share of the text; 0: all of it
-    int asked;               // multikey: the sentence that is asked for
     int values[MAX_HIDDEN];  // what the sentences say
     int landmark;            // its number
     int ordinal;             // from 0
