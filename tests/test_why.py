@@ -55,12 +55,14 @@ def test_why():
 
 @takes_long
 def test_control():
-    """A wrong theta takes some heads their number at the trained length already; they are not said to lose it past it."""
+    """A model that says to be trained on more than it was loses the number at that length already: its heads are not said
+    to lose it past it."""
     c, weights = weights_of_model()
-    write_model(in_work('slow.bin'), dict(c, theta=1e6), weights)
-    found = why(in_work('slow.bin'), 2048)
+    write_model(in_work('longer.bin'), dict(c, train_ctx=2048, seq_len=2048), weights)
+    found = why(in_work('longer.bin'), 4096)
     gone = [row for row in found['rows'] if row['part'] == 'share' and row['control'] < row['trained'] / 2]
-    check(found['control'].startswith('Control: at 512, the trained length, '), 'what is measured at the trained length', found)
+    check(found['control'].startswith('Control: at 2048, the trained length, ') and '2048 (the control)' in found['perplexity'],
+          'what is measured at the trained length', found)
     check(gone and '%d of these' % len(gone) in found['control'], 'heads that lose the number there already', found['control'])
     for row in gone:
         named = '%d.%d (' % (row['layer'], row['head'])
