@@ -1,5 +1,5 @@
 // What --why has measured, in words and in a table.
-#include "why.h"
+#include "why_parts.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -123,13 +123,13 @@ static int tell_scores(Why *w, bool (*is_told)(const FarHead *)) {
     const double score = mean_over_heads(w, is_told, AT_CONTROL, -1, &e[0]);
     const double then = mean_over_heads(w, is_told, NO_METHOD, -1, &e[1]);
     tell(w, "scores",
-         "The score of the number's key, less that of the text's mean key, falls from %.1f +- %.1f at %d to %.1f +- "
-         "%.1f at %d (%s%d of %d heads). A softmax takes e to the power of it.",
+         "The score of the number's key, less that of the text's mean key, falls from %.1f +- %.1f at %d to "
+         "%.1f +- %.1f at %d (%s%d of %d heads). A softmax takes e to the power of it.",
          score, e[0], from, then, e[1], n, heads > 1 ? "means of " : "", heads, w->n_heads);
     const double at_control = mean_over_heads(w, is_told, AT_CONTROL, most, &e[0]);
     const double plain = mean_over_heads(w, is_told, NO_METHOD, most, &e[1]);
     const double method = mean_over_heads(w, is_told, METHOD, most, &e[2]);
-    char by_method[MAX_METHOD_NAME + 100] = "";
+    char by_method[900] = "";
     if (!isnan(method))
         snprintf(by_method, sizeof by_method, ", and there %.1f +- %.1f with %s", method, e[2],
                  w->plans[METHOD].name);
@@ -184,7 +184,8 @@ static void tell_control(Why *w) {
              "Control: %d is within the trained length, %d. What is lost there is no failure past it.", n,
              trained);
     else if (w->control && held > 0 && gone == 0)
-        tell(w, "control", "Control: at %d, the trained length, %s still find it: half of that share or more is left: %s.",
+        tell(w, "control",
+             "Control: at %d, the trained length, %s still find it: half of that share or more is left: %s.",
              w->control, hidden ? "the others" : "all of them", list);
     else if (w->control && gone > 0)
         tell(w, "control",
@@ -216,7 +217,9 @@ static void tell_heads(Why *w) {
          "than a tenth of their weight is on it. %s and this is its share of what they give to the text, "
          "without its first %d tokens and the question: %s.",
          w->length, w->n_found, w->n_all,
-         w->n_found > MOST_FINDERS ? "These are the best," : w->n_found > 1 ? "They are these," : "It is this one,",
+         w->n_found > MOST_FINDERS ? "These are the best,"
+         : w->n_found > 1          ? "They are these,"
+                                   : "It is this one,",
          FIRST_KEYS, list);
     tell_control(w);
     list_heads(w, losers ? loses : holds, NO_METHOD, list, sizeof list);
@@ -329,14 +332,15 @@ static double times_slower(const Why *w, const FarHead *f, int band) {
     return n ? sum / n : 1;
 }
 
-// The whole of it in a sentence or two, of heads that lose the number or, if none does, whose score falls.
+// The whole of it in a sentence or two, of heads that lose the number or, if none does, whose score
+// falls.
 static void tell_short(Why *w) {
     const int n = w->job->length, trained = w->plans[NO_METHOD].rope.train_ctx;
     const char *name = w->plans[METHOD].name;
     const int losers = count_heads(w, loses);
     bool (*is_told)(const FarHead *) = losers ? loses : falls;
     const int told = count_heads(w, is_told);
-    char prose[MAX_METHOD_NAME + 100] = "", by_method[MAX_METHOD_NAME + 100] = "", lost[60] = "", again[60] = "";
+    char prose[900] = "", by_method[1000] = "", lost[60] = "", again[60] = "";
     double e, times = 1;
     if (n / 4 * 3 <= trained || told == 0) return;  // the number is no farther than in training
     const int band = worst_band(w, is_told);

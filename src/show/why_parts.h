@@ -1,4 +1,4 @@
-// What --why measures, for why.c, and for why_words.c, which says it.
+// What --why measures (why_measure.c) and says (why_words.c).
 #pragma once
 
 #include "../tasks/trial.h"
@@ -65,6 +65,9 @@ int pairs_of_head(const Why *why, const FarHead *head);
 int why_band(const RopeConfig *config, int pair);
 // Whether a layer that turns sees keys at a distance.
 bool any_layer_sees(const Why *why, int distance);
+
+// Measures all of it, with a bar. False with the reason.
+bool measure_why(Why *why, Error *err);
 
 // Prints what was measured: in sentences, then as a table.
 void tell_why(Why *why);
