@@ -377,7 +377,7 @@ def test_another_factor():
 def test_why_is_named():
     """A model that fails past its trained length is told the command that measures why, which works as it stands."""
     result = run(MODEL, '--check', '-n', 2048, '--rope', 'none')
-    said = re.search(r'^run: to measure why: \./run (.*)$', result.err, re.M)
+    said = re.search(r'^run: to measure why: run (.*)$', result.err, re.M)
     check(result.status == NO and said, 'a check that fails past the trained length', (result.status, result.err))
     check(said[1] == '%s --why -n 2048 --rope none' % MODEL, 'names --why', said[1])
     check('\nlayer\t' in good(*said[1].split()).out, 'which runs', said[1])

@@ -226,7 +226,7 @@ static double planned_tokens(const Check *c) {
 static void name_why(const Job *job, const Conclusion *said, int length) {
     const char *methods = job->options->methods;
     if (!said->is_past_trained || model_encoding(job->model) != ENCODING_ROPE) return;
-    fprintf(stderr, "run: to measure why: ./run %s --why -n %d", job->options->model_path, length);
+    fprintf(stderr, "run: to measure why: run %s --why -n %d", job->options->model_path, length);
     if (methods) fprintf(stderr, " --rope %s", methods);
     fprintf(stderr, "\n");
 }
