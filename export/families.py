@@ -85,6 +85,7 @@ class Rope:
     none: bool = False        # the class has no RoPE
     only_key: str = ''        # layers turn if this key says `rope` or true; rope_theta: unless that of
                               # the block is null
+    counts_factor: bool = False  # max_position_embeddings is how far linear's factor reaches, not what it multiplies
     axes: bool = False        # blocks have sections of three axes, which are one in a text
     attention_factor: str = ''  # long_mscale: longrope's is that; one: YaRN's is 1 unless the block says one
     partial: bool = False     # partial_rotary_factor may be below 1

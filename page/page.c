@@ -72,15 +72,15 @@ FOR_PAGE bool page_config(Page *page, char *text, int length, int head_dim, doub
 }
 
 // What page_config read: the method's name, the whole head's size, the context that the model is
-// meant for (0: not known), the factor (0: what the length needs), the numbers that filled gaps (1:
-// head_dim, 2: theta, 4: trained context), keys that mean nothing to the method, and what is worth
-// a warning, a line each. Between tabs.
+// meant for (0: not known), the factor (0: what the length needs), whether that context counts the
+// factor (1), the numbers that filled gaps (1: head_dim, 2: theta, 4: trained context), keys that mean
+// nothing to the method, and what is worth a warning, a line each. Between tabs.
 FOR_PAGE const char *page_told(Page *page) {
     const RopeFile *said = &page->said;
     const MethodName method = settings_method_name(&said->rope);
-    snprintf(page->text, sizeof page->text, "%s\t%d\t%d\t%.12g\t%d\t%s\t%s", method.text,
-             said->head_dim, said->max_positions, said->rope.factor, page->said.filled,
-             said->unused, said->remarks);
+    snprintf(page->text, sizeof page->text, "%s\t%d\t%d\t%.12g\t%d\t%d\t%s\t%s", method.text,
+             said->head_dim, said->max_positions, said->rope.factor, said->counts_factor,
+             said->filled, said->unused, said->remarks);
     return page->text;
 }
 

@@ -122,6 +122,11 @@ static void hear_of_pasted(void) {
         {bare, "\"rope_local_base_freq\": 10000}", false,
          "rope_local_base_freq cannot be used (found 10000, expected none"},
         {"```json\n", "{\"rope_type\": \"linear\", \"factor\": 2}\n```", true, "linear"},
+        {"{\"model_type\": \"gemma3_text\", ",
+         "\"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 8}}", true,
+         "linear\t256\t131072\t8\t1\t"},
+        {start, "\"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 8}}", true,
+         "linear\t8\t2048\t8\t0\t"},
         {"{",
          "\xE2\x80\x9C"
          "factor\": 2}",

@@ -165,5 +165,33 @@ def test_sections():
         check('"mrope_section": ' + sections + '}' in shown.out, name, shown.out)
 
 
+def served_and_reach(config, *options):
+    """The context_length that --rope-json tells llama-server to take, or None, and how far --check says that the settings
+    reach."""
+    path = write(in_work('served.json'), json.dumps(config))
+    line = re.search(r'context_length=int:(\d+)', good('--rope-json', *options, '--rope-config', path).out)
+    checked = run('--check', '--settings', *options, '--rope-config', path, '-n', 1000)
+    return line and int(line[1]), float(next(row['value'] for row in table(checked.out)[2] if row['check'] == 'reach'))
+
+
+def test_factor_that_is_counted():
+    """Gemma 3's max_position_embeddings is how far its factor reaches; others' is what the factor multiplies, unless an
+    original length is named."""
+    linear = {'rope_type': 'linear', 'factor': 8.0}
+    gemma = {'model_type': 'gemma3_text', 'max_position_embeddings': 131072, 'rope_scaling': linear}
+    llama = {**gemma, 'model_type': 'llama', 'hidden_size': 512, 'num_attention_heads': 8}
+    wrapped = {'model_type': 'gemma3', 'text_config': gemma}
+    named = dict(llama, rope_scaling=dict(linear, **{ORIGINAL: 16384}))
+    by_kind = dict(gemma, rope_scaling=None, rope_parameters={
+        'full_attention': dict(linear, rope_theta=1e6), 'sliding_attention': {'rope_type': 'default', 'rope_theta': 1e4}})
+    for what, config, options, expected in (
+            ('Gemma 3', gemma, (), (None, 131072)), ('Gemma 3 inside', wrapped, (), (None, 131072)),
+            ('Gemma 3 by kinds', by_kind, (), (None, 131072)), ('a Llama', llama, (), (1048576, 1048576)),
+            ('a Llama with an original length', named, (), (None, 131072)),
+            ('Gemma 3, twice as far', gemma, ('--rope', 'linear', '--factor', 16), (262144, 262144))):
+        found = served_and_reach(config, *options)
+        check(found == expected, what, found)
+
+
 if __name__ == '__main__':
     main(globals())

@@ -140,16 +140,18 @@ class Page {
         return { layers, heads, headDim, theta, trainedContext, vocabulary, bos, bytes, sees, ...this.told() };
     }
 
-    // What the model, or the config in its place, says of its method: { method, wholeHead, maxPositions, factor, filled,
-    // unused, remarks }: filled are the numbers that stood where the config says nothing, unused are keys that mean
-    // nothing to the method, remarks are lines about contradictions and other things that are worth a warning.
+    // What the model, or the config in its place, says of its method: { method, wholeHead, maxPositions, factor,
+    // countsFactor, filled, unused, remarks }: countsFactor says that maxPositions counts the factor already, filled are
+    // the numbers that stood where the config says nothing, unused are keys that mean nothing to the method, remarks are
+    // lines about contradictions and other things that are worth a warning.
     told() {
-        const [method, head, positions, factor, gaps, unused, lines] = this.rope
+        const [method, head, positions, factor, counts, gaps, unused, lines] = this.rope
             .string(this.wasm._page_told(this.at))
             .split('\t');
         const filled = ['headDim', 'theta', 'trainedContext'].filter((_, bit) => +gaps & (1 << bit));
         const remarks = lines.split('\n').filter((line) => line);
-        return { method, wholeHead: +head, maxPositions: +positions, factor: +factor, filled, unused, remarks };
+        const numbers = { wholeHead: +head, maxPositions: +positions, factor: +factor, countsFactor: counts === '1' };
+        return { method, ...numbers, filled, unused, remarks };
     }
 
     // All distance maps: { name, summary, source }.

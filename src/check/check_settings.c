@@ -35,7 +35,7 @@ static void print_setting(const Judge *j, const char *check, const Cell *found, 
 
 // What a text that is read will show fails nothing: that is said.
 static void put_result(Judge *j, const char *check, const Cell *found, const Cell *limit, bool good,
-                 const char *form) {
+                       const char *form) {
     char *other = j->found->other;
     const bool is_said = j->reads && form != IS_WANTED;
     print_setting(j, check, found, limit, good ? "ok" : is_said ? "differs" : "fail");
@@ -114,11 +114,8 @@ static int first_past(const RopeConfig *r, double limit, int length) {
 static double reach_of(const RopeConfig *r, const RopeFile *said, int seq_len, int length) {
     unsigned flags = rope_methods[r->method].flags;
     if (r->dynamic || (!r->map && settings_have_no_factor(r))) return INFINITY;
-    // A factor counts from L, or from the original length that a config names for a method that has
-    // no other use of it.
-    bool is_said = r->method == said->rope.method && r->train_ctx == said->rope.train_ctx;
-    int counts_from = is_said && said->named_original ? said->named_original : r->train_ctx;
-    double reach = flags & ROPE_USES_FACTOR ? r->factor * counts_from : r->train_ctx;
+    double reach =
+        flags & ROPE_USES_FACTOR ? r->factor * rope_config_counts_from(said, r) : r->train_ctx;
     // Their factor is not how many times longer a text may be: Llama 3.1 has 8 of 8,192, and is
     // made for 131,072.
     if (flags & (ROPE_USES_FREQ_FACTORS | ROPE_USES_LISTS)) reach = fmax(reach, seq_len);

@@ -210,6 +210,14 @@ static void complete_again(Config *c, const Card *card, Known *known) {
     c->strict->good = c->strict->file->whole;
 }
 
+double rope_config_counts_from(const RopeFile *file, const RopeConfig *rope) {
+    const RopeConfig *own = &file->rope;
+    const bool is_own = rope->method == own->method && rope->train_ctx == own->train_ctx;
+    if (is_own && file->named_original) return file->named_original;
+    if (is_own && file->counts_factor) return own->train_ctx / own->factor;
+    return rope->train_ctx;
+}
+
 bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *err) {
     Card card;
     if (!card_read(&card, text, length, err)) return false;
@@ -218,6 +226,7 @@ bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *e
     file->whole = NULL;
     file->original_unsaid = false;
     file->named_original = 0;
+    file->counts_factor = false;
     if (other) {
         card_free(&card);
         return fail(err, "line 1: this is %s (expected a config.json or its block)", other);

@@ -286,7 +286,12 @@ static void read_settings(Config *c) {
     if (r->train_ctx < low)
         config_reject_key(c, AT_BESIDE, KEY_MAX_POSITION_EMBEDDINGS, "%d or more, or --train-ctx",
                           low);
-    if (c->kind == KIND_FULL) c->strict->file->named_original = named_original(c);
+    if (c->kind == KIND_FULL) {
+        RopeFile *file = c->strict->file;
+        file->named_original = named_original(c);
+        file->counts_factor = c->type == TYPE_LINEAR && !file->named_original &&
+                              config_is_of(c, FAMILY_COUNTS_FACTOR);
+    }
     if (c->layout != BY_TYPE) config_find_base(c);
     config_find_theta(c);
     config_find_alpha(c);

@@ -41,6 +41,7 @@ typedef struct {
     // An original length in the block, or beside it, of a method that has no use for it but that its
     // factor counts from there; 0: none.
     int named_original;
+    bool counts_factor;  // nor is there such a length, and max_positions counts linear's factor already
     bool has_type;  // its block has a rope_type
     // Pairs of a head that turn by time, height and width, of models that see pictures, and whether
     // they lie in turns; zeros: the file says none. In a text all three are the position.
@@ -70,6 +71,10 @@ typedef struct {
 // and sizes other than those of `file`. file->whole is then set, too, unless no engine's reading would
 // be right.
 bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *err);
+
+// The length from which the factor of settings counts: L, or where a file says it of its own settings,
+// the original length that it names, or L without the factor that it counts.
+double rope_config_counts_from(const RopeFile *file, const RopeConfig *rope);
 
 // How readers take a yarn block that names no L, which is then train_ctx, in words.
 void rope_config_say_unsaid(int train_ctx, char *out, size_t size);

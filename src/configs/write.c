@@ -232,7 +232,7 @@ char *publish_keys(const Publication *p, Error *err) {
 
 // ---- llama.cpp's options, and what is around a block ----
 
-static void print_llama_cpp(const RopeConfig *c) {
+static void print_llama_cpp(const RopeConfig *c, const RopeFile *said) {
     unsigned flags = rope_methods[c->method].flags;
     double grown = rope_yarn_growth(c->factor) + 1;
     RopeFreqs f;
@@ -258,10 +258,11 @@ static void print_llama_cpp(const RopeConfig *c) {
     if (flags & ROPE_USES_BETAS && fabs(f.attention_factor / grown - 1) > 1e-6)
         printf("# llama.cpp has no option for the attention factor %.9g: these give %.9g\n",
                f.attention_factor, grown);
-    if (c->method == ROPE_LINEAR && publish_reach(c) > c->train_ctx)
+    const double reach = fmin(ceil(rope_config_counts_from(said, c) * c->factor), MOST);
+    if (c->method == ROPE_LINEAR && reach > c->train_ctx)
         printf("# llama-server cuts at the file's context_length: --override-kv "
-               "ARCHITECTURE.context_length=int:%d\n",
-               publish_reach(c));
+               "ARCHITECTURE.context_length=int:%.0f\n",
+               reach);
 }
 
 // Prints what has to be beside the block, or where the blocks of kinds of layers belong.
@@ -293,7 +294,7 @@ void publish_options(const Publication *p) {
     const RopeConfig *c = &p->plan.rope;
     const RopePlan published = published_form(&p->plan);
     if (p->bare_full) printf("# of the sliding layers: the full ones do not turn\n");
-    print_llama_cpp(&published.rope);
+    print_llama_cpp(&published.rope, p->said);
     if (c->window > 0 && !p->by_layer)
         printf("# window %d is not a rope setting: Hugging Face has sliding_window\n", c->window);
     if (c->logn) printf("# logn is not a rope setting: Qwen's own code has use_logn_attn\n");

@@ -65,6 +65,8 @@ FAMILY_WORDS = (
     ('lists', lambda f: f.rope.lists, 'thetas and shares may be lists, of a number a layer'),
     ('axes', lambda f: f.rope.axes, 'blocks have sections of three axes, which are one in a text'),
     # Methods.
+    ('counts_factor', lambda f: f.rope.counts_factor,
+     "max_position_embeddings is how far linear's factor reaches, not what it multiplies"),
     ('longrope_alone', lambda f: f.rope.types == 'longrope_alone',
      'of the types that scale its class knows longrope alone, and su and yarn as older names of it'),
     ('alpha', lambda f: f.rope.goes_out == 'with_alpha',

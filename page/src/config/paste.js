@@ -56,14 +56,6 @@ export function hasOriginal(pasted) {
     return !!block && 'original_max_position_embeddings' in block;
 }
 
-// Does a family's max_position_embeddings count the factor, as Gemma 3's does? It is then how far the settings reach, and not
-// that many times the factor.
-const COUNTS_FACTOR = /^gemma3/;
-export function countsFactor(pasted) {
-    const all = parsed(pasted);
-    return COUNTS_FACTOR.test(all?.text_config?.model_type ?? all?.model_type ?? '') && !hasOriginal(pasted);
-}
-
 // A bare block, or `"rope_scaling": {...}` alone, that says how long a model was trained before it was scaled does not say how
 // long it is served, which some engines go by. With that number beside it, it does.
 const wholeOf = (pasted) => (/^\s*"rope_(scaling|parameters)"\s*:/.test(pasted) ? `{${pasted.trim().replace(/,$/, '')}}` : pasted);
@@ -77,10 +69,10 @@ export function withServed(pasted, positions) {
 }
 
 // How many positions a config promises: its max_position_embeddings, or, where these are the ones of training, so many
-// times the factor.
-export function promiseOf(pasted, { maxPositions, trainedContext, factor }) {
+// times the factor, unless they count it already.
+export function promiseOf({ maxPositions, trainedContext, factor, countsFactor }) {
     if (maxPositions > trainedContext) return maxPositions;
-    return maxPositions && countsFactor(pasted) ? maxPositions : trainedContext * Math.max(1, factor);
+    return maxPositions && countsFactor ? maxPositions : trainedContext * Math.max(1, factor);
 }
 
 /**
@@ -88,7 +80,7 @@ export function promiseOf(pasted, { maxPositions, trainedContext, factor }) {
  * other promises more positions than the file. `pasted` is empty where another method was chosen.
  * @param {string[]} published
  * @param {string} pasted
- * @param {{ maxPositions: number, trainedContext: number, factor: number }} told
+ * @param {{ maxPositions: number, trainedContext: number, factor: number, countsFactor: boolean }} told
  * @param {number} alike engines that read the file as it is meant
  * @returns {{ lines: string[], words: string, isOwn: boolean }}
  */
@@ -98,10 +90,8 @@ export function blockToPaste(published, pasted, told, alike) {
         [, readers] = said.match(/so (\d+) of \d+ engines/) ?? [],
         [, reach] = said.match(/max_position_embeddings (\d+);/) ?? [];
     const isFewer = +readers < alike,
-        isMore = +reach > promiseOf(pasted, told);
-    // What llama-server is told of a longer context is not so where the factor is counted already.
-    const lines = published.filter((line) => !(countsFactor(pasted) && /context_length=/.test(line)));
-    if (!own || !(isFewer || isMore)) return { lines, words: '', isOwn: false };
+        isMore = +reach > promiseOf(told);
+    if (!own || !(isFewer || isMore)) return { lines: published, words: '', isOwn: false };
     const reaches = told.trainedContext * Math.max(1, told.factor),
         isShort = told.maxPositions > 0 && told.maxPositions < reaches && hasOriginal(pasted),
         change = isShort

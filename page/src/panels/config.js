@@ -3,7 +3,7 @@
 import { engineReadings } from '../config/engines.js';
 import { EXAMPLES } from '../config/examples.js';
 import { gapFields } from '../config/gaps.js';
-import { blockToPaste, configIn, countsFactor, hasOriginal, lacksServed, promiseOf, scoresOf, withServed } from '../config/paste.js';
+import { blockToPaste, configIn, hasOriginal, lacksServed, promiseOf, scoresOf, withServed } from '../config/paste.js';
 import { verdictTable } from '../config/verdicts.js';
 import { wavelengths } from '../config/waves.js';
 import { inWords, isNothingNew, layersInWords, reachOf, remarks, TUNED, verdictOf, wayOut } from '../config/words.js';
@@ -67,17 +67,6 @@ function factsOf(told, method, { scale, attention }, pairs, { far, map }, hasKin
         ),
         fact(`${Math.round(sharpness(plain, frequencies) * 100)} %`, 'of the contrast between neighbors left'),
     ];
-}
-
-// The rows of --check about settings. Where a config counts its factor in its length, as Gemma 3 does, `most` is that
-// length: it is how far the settings reach, and not that many times the factor.
-function reached(rows, most, length) {
-    if (!most) return rows;
-    const its = {
-        reach: { value: String(most), verdict: most >= length ? 'ok' : 'fail' },
-        context: { limit: String(most) },
-    };
-    return rows.map((row) => ({ ...row, ...its[row.check] }));
 }
 
 // What a config's settings come to: { box, put, clear }. Where the tool has a page of its own, the story has the verdict alone,
@@ -190,8 +179,8 @@ function resultsOf(isShort, link) {
                 chosen = state.get('other'),
                 told = page.facts(),
                 plan = page.plan(chosen, length),
-                isOnTop = !chosen && told.factor > 1 && countsFactor(pasted),
-                rows = reached(plan.judge(length), isOnTop && told.maxPositions, length),
+                isOnTop = !chosen && told.factor > 1 && told.countsFactor,
+                rows = plan.judge(length),
                 failed = rows.filter((row) => row.verdict === 'fail'),
                 scaled = plan.frequencies(length);
             yield;
@@ -289,7 +278,7 @@ export function yourModel({ small, hasToolBeside, isTool }) {
         if (wished) return;
         isOurs = true;
         const reach = hasOriginal(pasted) && !TUNED.includes(told.method) ? told.trainedContext * told.factor : 0;
-        state.set('want', Math.min(WANT[1], Math.max(WANT[0], reach, promiseOf(pasted, told))));
+        state.set('want', Math.min(WANT[1], Math.max(WANT[0], reach, promiseOf(told))));
         isOurs = false;
     }
 

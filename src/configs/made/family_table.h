@@ -247,7 +247,7 @@ static const RopeFamily families[] = {
         .local_theta = 10000, .window = 4096, .period = 6, .period_key = "sliding_window_pattern",
         .layer_keys = "rope_local_base_freq sliding_window_pattern layer_types",
         .theta_keys = {KEY_NONE, KEY_ROPE_LOCAL_BASE_FREQ},
-        .flags = FAMILY_RUNS | FAMILY_BOTH_WAYS | FAMILY_HALVES_WINDOW | FAMILY_BY_TYPE,
+        .flags = FAMILY_RUNS | FAMILY_BOTH_WAYS | FAMILY_HALVES_WINDOW | FAMILY_BY_TYPE | FAMILY_COUNTS_FACTOR,
         .always = FEATURE_EMBEDDING_SCALE | FEATURE_GELU | FEATURE_NORMS_BOTH | FEATURE_HEAD_NORMS,
         .may = FEATURE_WINDOW,
         .seen = "hf5 hf4 vllm sglang llama.cpp ik_llama.cpp mlx-lm exllamav3",
