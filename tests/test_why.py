@@ -49,8 +49,8 @@ def test_why():
     for key in 'texts', 'found', 'control', 'lost', 'scores', 'pairs', 'back', 'again', 'perplexity', 'elsewhere', 'so':
         check(isinstance(found[key], str), 'a sentence about ' + key, found)
     check('two failures' in found['so'], 'prose and numbers are lost in different heads', found['so'])
-    check(found['short'].startswith('In short: at 2048 the pairs that make less than 0.2 turns within 512 are at angles that '
-                                    'training never showed.') and '4.0 times slower' in found['short'], 'in short', found)
+    check(found['short'].startswith("In short: at 2048 RoPE's slowest pairs (those that make less than 0.2 turns within 512) are "
+                                    'at angles that training never showed.') and '4.0 times slower' in found['short'], 'in short', found)
 
 
 @takes_long

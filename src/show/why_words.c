@@ -11,6 +11,7 @@
 
 static const char *const band_names[] = {"8 turns or more", "1 to 8 turns", "0.2 to 1 turn",
                                          "less than 0.2 turns"};
+static const char *const band_speeds[] = {"fastest", "fast", "slow", "slowest"};
 enum { WHOLE_TURNS = 2 };  // bands whose pairs make a turn or more
 static const double TWO_PI = 6.28318530717958647693;
 static const double LEAST_LOSS = 0.02;  // of -ln p, below which nobody asks where it is lost
@@ -361,9 +362,9 @@ static void tell_short(Why *w) {
                  exp(mean_of(&plain)), name, exp(mean_of(&by)));
     }
     tell(w, "short",
-         "In short: at %d the pairs that make %s within %d are %s. In the heads that find a number they give "
-         "its key %.1f instead of %.1f%s.%s%s",
-         n, band_names[band], trained,
+         "In short: at %d RoPE's %s pairs (those that make %s within %d) are %s. In the heads that find a "
+         "number they give its key %.1f instead of %.1f%s.%s%s",
+         n, band_speeds[band], band_names[band], trained,
          band < WHOLE_TURNS ? "what loses most, though they have been at all angles"
                             : "at angles that training never showed",
          mean_over_heads(w, is_told, NO_METHOD, band, &e),

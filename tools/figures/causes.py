@@ -6,8 +6,8 @@
     python3 tools/figures/causes.py --measure    makes these tables by ./run first (5 minutes on two cores)
 
 temperature   perplexity over the attention factor at three scales, beside YaRN's formula (temperature.tsv)
-hands         what bands of pairs give to a hidden number within the trained length, past it, and with YaRN
-              (why-model.tsv, and why-smollm2.tsv where SmolLM2 was brought: tools/released.py smollm2)
+hands         what bands of pairs give to a hidden number at the trained length, past it, and with YaRN, in the heads
+              that lose it (why-model.tsv, and why-smollm2.tsv where SmolLM2 was brought: tools/released.py smollm2)
 
 tests/test_figures.py compares the files with what this draws.
 """
@@ -54,10 +54,16 @@ def temperatures():
     return '\n'.join(out) + '\n'
 
 
+def causes(model, n):
+    """The table of --why, and the command; not its words."""
+    command = model, '--why', '-n', n, '-s', 1, '--rope', 'yarn'
+    rows = [line for line in asked(*command, '--tsv').splitlines() if not line.startswith('#')]
+    return '\n'.join(['# ./run ' + ' '.join(map(str, command)), *rows]) + '\n'
+
+
 def measure():
     models = {'why-model.tsv': ('model.bin', 2048), 'why-smollm2.tsv': ('smollm2.gguf', 16384)}
-    made = {name: asked(model, '--why', '-n', n, '--tsv') for name, (model, n) in models.items()
-            if os.path.exists(os.path.join(ROOT, model))}
+    made = {name: causes(model, n) for name, (model, n) in models.items() if os.path.exists(os.path.join(ROOT, model))}
     for name, text in {'temperature.tsv': temperatures(), **made}.items():
         with open(os.path.join(FIGURES, name), 'w', encoding='utf-8') as file:
             file.write(text)
@@ -102,32 +108,45 @@ def temperature():
 BANDS = '8 turns or more', '1 to 8 turns', '0.2 to 1 turn', 'less than 0.2 turns'
 
 
+def losers(rows):
+    """The heads that have half of their share of the number at the trained length, and lose half of that past it, by two
+    standard errors."""
+    found = set()
+    for row in (row for row in rows if row['part'] == 'share'):
+        trained, control, plain = (float(row[name]) for name in ('trained', 'control', 'plain'))
+        error = math.hypot(float(row['control_se']), float(row['plain_se']))
+        if control >= trained / 2 > 0 and plain < control / 2 and control - plain > 2 * error:
+            found.add((row['layer'], row['head']))
+    return found
+
+
 def hands():
     models = [(name, said) for name, said in (('why-model.tsv', 'model.bin, at 2,048 (trained on 512)'),
                                               ('why-smollm2.tsv', 'SmolLM2, at 16,384 (trained on 8,192)'))
               if os.path.exists(os.path.join(FIGURES, name))]
     picture = Picture(760, 90 + 190 * len(models), 'Which pairs find a hidden number',
-                      'score of its key less the mean key, by pairs; mean of the heads that find it; turns within the '
+                      'score of its key less the mean key, by pairs; mean of the heads that lose it; turns within the '
                       'trained length')
     for k, (name, said) in enumerate(models):
         rows, top = table(name), 80 + 190 * k
-        heads = {(row['layer'], row['head']) for row in rows}
+        heads = losers(rows)
+        rows = [row for row in rows if (row['layer'], row['head']) in heads]
         picture.text(16, top + 4, said, 14, INK, weight='bold')
         given = {(band, column): sum(float(row[column]) for row in rows if row['part'] == band) / len(heads)
-                 for band in BANDS for column in ('trained', 'plain', 'method')}
+                 for band in BANDS for column in ('control', 'plain', 'method')}
         zero, scale = top + 130, 100 / max(1, *given.values())
         picture.line(16, zero, 744, zero, GREY)
         for i, band in enumerate(BANDS):
             left = 40 + 178 * i
             picture.text(left + 60, zero + 34, band, 12.5, INK, 'middle')
-            for j, (column, color) in enumerate((('trained', GREEN), ('plain', RED), ('method', BLUE))):
+            for j, (column, color) in enumerate((('control', GREEN), ('plain', RED), ('method', BLUE))):
                 value = given[band, column]
                 height = abs(value) * scale
                 picture.box(left + 42 * j, zero - height if value > 0 else zero, 34, height, color)
                 top = zero - max(value, 0) * scale - 5
                 picture.text(left + 42 * j + 17, top, '%.1f' % value, 11.5, color, 'middle')
     bottom = 80 + 190 * len(models)
-    key = ('within the trained length', GREEN), ('past it', RED), ('past it, with yarn', BLUE)
+    key = ('at the trained length', GREEN), ('past it', RED), ('past it, with yarn', BLUE)
     for j, (said, color) in enumerate(key):
         picture.box(200 + 200 * j, bottom - 14, 12, 12, color)
         picture.text(218 + 200 * j, bottom - 4, said, 12.5)
