@@ -521,7 +521,7 @@ def test_no_keys():
         return
     status, last, rows = judge(os.path.join(ROOT, 'models/none.bin'), '-n', 512)
     check(status == YES and any(rows.get(('passkeys-q%d' % q, 512)) == 'unknown' for q in (1, 2, 3, 4)) and last == (
-        'holds to 512; keys were not judged: it does not find them in a short text'), 'no keys', last)
+        'holds to 512; passkeys were not judged: it does not find them in a short text'), 'no keys', last)
 
 
 def test_keys_of_a_lost_half():
@@ -537,9 +537,9 @@ def test_keys_of_a_lost_half():
     result = run(path, '--check', '-z', TOKENIZER, '-n', 1024, '--json', timeout=600)
     told = json.loads(result.out)
     rows = {r['check']: r for r in told['rows'] if r['length'] == 1024}
-    found = [rows.get('passkeys-q%d' % q, rows.get('keys-q%d' % q)) for q in (1, 2, 3, 4)]
+    found = [rows.get('passkeys-q%d' % q, rows.get('facts-q%d' % q)) for q in (1, 2, 3, 4)]
     check(result.status == NO and told['reason']['code'] == 'passkeys' and
-          'keys of the first half of 1024 tokens are not found (0 of 6; in texts of 256, 4 of 4)' in told['reason']['words'],
+          'passkeys of the first half of 1024 tokens are not found (0 of 6; in texts of 256, 4 of 4)' in told['reason']['words'],
           'the older half is lost', told['reason'])
     check([r['verdict'] for r in found] == ['fail', 'fail', 'ok', 'ok'] and [r['value'] for r in found[:2]] == [0, 0] and
           [r['n'] for r in found[:2]] == [3, 3], 'by quarters', found)

@@ -133,7 +133,7 @@ def test_a_window_is_found_out():
     check(['too few to tell' in line for line in lines].index(True) < [': none' in line for line in lines].index(True),
           'before any method is read', lines)
     told = json.loads(run(*asked, '--rope', 'none', '--judge', 'none:window=60', '--json').out)
-    check(told['status'] == 3 and told['reason']['code'] == 'keys' and told['judge'] == 'none:window=60' and
+    check(told['status'] == 3 and told['reason']['code'] == 'key-tokens' and told['judge'] == 'none:window=60' and
           told['rows'][0]['keys'] == 0 and told['rows'][0]['key_ppl'] is None, 'in JSON', told)
     rounded = table(good(*asked, '--kv', 'q4').out)[2][0]
     check(int(rounded['keys']) == keys, 'the judge reads with a float16 cache', rounded)

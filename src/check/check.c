@@ -39,10 +39,10 @@ static const struct {
     {&perplexity_row, OF_EACH_RUNG},
     {&cost_row, OF_EACH_RUNG},
     {&attention_row, OF_EACH_RUNG},
-    {&keys_row, OF_THE_LENGTH},
+    {&facts_row, OF_THE_LENGTH},
     {&passkeys_row, OF_THE_LENGTH},
     {&cache_row, OF_THE_LENGTH},
-    {&first_keys_row, OF_THE_LENGTH},
+    {&first_passkeys_row, OF_THE_LENGTH},
 };
 enum { N_TYPES = sizeof order / sizeof order[0] };
 
@@ -125,7 +125,7 @@ static bool find_held(Check *c, Error *err) {
     for (int i = c->n_lengths - 2; i >= 0 && tries > 0; i--) {
         const int length = c->lengths[i];
         if (verdict_at(c, length) == FAIL || !find_row(c, &perplexity_row, length)) continue;
-        if (!read_row(c, &keys_row, length, err) || !read_row(c, &passkeys_row, length, err))
+        if (!read_row(c, &facts_row, length, err) || !read_row(c, &passkeys_row, length, err))
             return false;
         if (verdict_at(c, length) == OK) return true;
         tries--;

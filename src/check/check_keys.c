@@ -1,7 +1,7 @@
-// The rows of --check about keys: is what a long text says found, wherever it says it? Each quarter of the
-// text is judged by itself, by Wald's test. Many facts in one text cost one reading, and a model that
-// finds those of a quarter finds what is there. Where it does not, which many facts make harder,
-// single passkeys decide, as --passkey asks for them.
+// The rows of --check about hidden facts and passkeys: does the model find them in every part of a long
+// text? Wald's test judges each quarter of the text by itself. Many facts in one text cost one pass, and
+// a model that finds the facts of a quarter passes there. If it does not (many facts make that
+// harder), single passkeys decide, as --passkey asks for them.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,12 +22,12 @@ enum {
     IN_SHORT = QUARTERS,     // the samples of short texts, and of the first tokens
     IN_FIRST,
 };
-// A quarter where 0.85 of the keys are found is said to be lost once in a hundred times at most, and one
-// where 0.2 are found passes as often. Four keys that are found decide, and three that are not.
+// A quarter where 0.85 of the passkeys are found is called lost once in a hundred times at most, and one
+// where 0.2 are found passes as often. Four found ones decide, or three lost ones.
 static const ShareTest quarter_test = {.healthy = 0.85, .broken = 0.2, .wrong = 0.01};
 
 struct Keys {
-    Session *session;  // for single keys in texts of `length`; NULL: not open
+    Session *session;  // for single passkeys in texts of `length`; NULL: not open
     Asking *asking;
     int length;
     RopePlan plan;  // what the sessions point to
@@ -120,9 +120,9 @@ static void print_quarters(Check *c, const Row *row, PrintRow *line) {
     if (!any) line(c, row, row->type->name);
 }
 
-// ---- keys: many facts in one text, each asked for on a branch of the cache ----
+// ---- facts: many in one text, each asked for on a branch of the cache ----
 
-static int keys_tokens(const Check *c, int length) {
+static int facts_tokens(const Check *c, int length) {
     (void)c;
     return length;
 }
@@ -148,7 +148,7 @@ static bool lay_out_facts(const Check *c, int length, FactText *t, Error *err) {
     return ok;
 }
 
-static bool read_keys(Check *c, Row *row, Error *err) {
+static bool read_facts(Check *c, Row *row, Error *err) {
     const int n = row->length;
     Session *s = NULL;
     FactText text = {.n_hidden = 0};
@@ -170,8 +170,8 @@ static bool read_keys(Check *c, Row *row, Error *err) {
     return ok;
 }
 
-// It fails nothing: where too few facts are found, single keys decide.
-static void judge_keys(const Check *c, Row *row) {
+// It never fails: if too few facts are found, single passkeys decide.
+static void judge_facts(const Check *c, Row *row) {
     (void)c;
     row->verdict = OK;
     for (int q = 0; q < QUARTERS; q++)
@@ -179,31 +179,31 @@ static void judge_keys(const Check *c, Row *row) {
     take_worst(row);
 }
 
-static void describe_keys(const Check *c, const Row *row, char *out, size_t size) {
+static void describe_facts(const Check *c, const Row *row, char *out, size_t size) {
     (void)c;
-    snprintf(out, size, "%.0f of %d keys found in quarter %d", n_right(&row->samples),
+    snprintf(out, size, "%.0f of %d facts found in quarter %d", n_right(&row->samples),
              row->samples.n, row->other + 1);
 }
 
-const RowType keys_row = {
-    .name = "keys",
+const RowType facts_row = {
+    .name = "facts",
     .units = 1,
-    .tokens = keys_tokens,
-    .read = read_keys,
-    .judge = judge_keys,
-    .describe = describe_keys,
+    .tokens = facts_tokens,
+    .read = read_facts,
+    .judge = judge_facts,
+    .describe = describe_facts,
     .print = print_quarters,
 };
 
-// ---- passkeys: single keys, where the facts of a quarter were not enough ----
+// ---- passkeys: single ones, if too few facts of a quarter were found ----
 
 static bool found_facts(const Check *c, int length, int quarter) {
-    const Row *row = find_row(c, &keys_row, length);
+    const Row *row = find_row(c, &facts_row, length);
     return row && row_of_quarter(row, quarter).verdict == OK;
 }
 
 static bool wants_passkeys(const Check *c, int length) {
-    const Row *row = find_row(c, &keys_row, length);
+    const Row *row = find_row(c, &facts_row, length);
     return !row || row->verdict != OK;
 }
 
@@ -301,10 +301,11 @@ static void describe_passkeys(const Check *c, const Row *row, char *out, size_t 
         right += is_lost[q] ? (int)round(n_right(&row->others[q])) : 0;
         asked += is_lost[q] ? row->others[q].n : 0;
     }
-    snprintf(out, size, "keys of ");
+    const size_t begun = strlen("passkeys of ");
+    snprintf(out, size, "passkeys of ");
     if (n_lost == n_oldest && n_lost > 0) add_words(out, size, "the %s", parts[n_lost - 1]);
     for (int q = 0; n_lost != n_oldest && q < QUARTERS; q++)
-        if (is_lost[q]) add_words(out, size, "%squarter %d", strlen(out) > 8 ? ", " : "", q + 1);
+        if (is_lost[q]) add_words(out, size, "%squarter %d", strlen(out) > begun ? ", " : "", q + 1);
     add_words(out, size, " of %d tokens are not found (%d of %d; in texts of %d, %.0f of %d)",
               row->length, right, asked, short_tokens(c), n_right(in_short), in_short->n);
 }
@@ -321,21 +322,21 @@ const RowType passkeys_row = {
     .is_share = true,
 };
 
-// ---- first-keys: single keys in the first tokens, where the facts there were missed ----
+// ---- first-passkeys: single ones in the first tokens, where the facts there were missed ----
 
-static bool wants_first_keys(const Check *c, int length) {
-    const Row *row = find_row(c, &keys_row, length);
+static bool wants_first_passkeys(const Check *c, int length) {
+    const Row *row = find_row(c, &facts_row, length);
     if (!row || length < 2 * short_tokens(c)) return false;
     const Samples *first = &row->others[IN_FIRST];
     return first->n > 0 && 2 * n_right(first) < first->n;
 }
 
-static bool read_first_keys(Check *c, Row *row, Error *err) {
+static bool read_first_passkeys(Check *c, Row *row, Error *err) {
     return ask_passkey(c, row, row->length, 0, 0, &row->samples, err);
 }
 
-// It fails nothing: what is missed is said.
-static void judge_first_keys(const Check *c, Row *row) {
+// It never fails: missed passkeys are reported.
+static void judge_first_passkeys(const Check *c, Row *row) {
     (void)c;
     row->value = row->samples.mean;
     row->error = INFINITY;
@@ -344,24 +345,24 @@ static void judge_first_keys(const Check *c, Row *row) {
     else if (row->samples.n == FIRST_PASSKEYS) row->verdict = UNABLE;
 }
 
-static void describe_first_keys(const Check *c, const Row *row, char *out, size_t size) {
+static void describe_first_passkeys(const Check *c, const Row *row, char *out, size_t size) {
     (void)c;
-    snprintf(out, size, "%.0f of %d keys found in its first tokens", n_right(&row->samples),
+    snprintf(out, size, "%.0f of %d passkeys found in its first tokens", n_right(&row->samples),
              row->samples.n);
 }
 
-static void add_first_keys(const Check *c, const Row *row, char *out, size_t size) {
+static void add_first_passkeys(const Check *c, const Row *row, char *out, size_t size) {
     (void)c;
     if (row->verdict == UNABLE && row->samples.n > 0)
-        add_words(out, size, "; keys in its first tokens are not found");
+        add_words(out, size, "; passkeys in its first tokens are not found");
 }
 
-const RowType first_keys_row = {
-    .name = "first-keys",
-    .is_wanted = wants_first_keys,
+const RowType first_passkeys_row = {
+    .name = "first-passkeys",
+    .is_wanted = wants_first_passkeys,
     .units = FIRST_PASSKEYS,
-    .read = read_first_keys,
-    .judge = judge_first_keys,
-    .describe = describe_first_keys,
-    .add_remark = add_first_keys,
+    .read = read_first_passkeys,
+    .judge = judge_first_passkeys,
+    .describe = describe_first_passkeys,
+    .add_remark = add_first_passkeys,
 };

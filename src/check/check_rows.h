@@ -291,7 +291,7 @@ void ladder_keep(Check *check, int length, int u, double *nll);
 int longest_within(const Check *check, const RopeConfig *rope);
 
 // check_keys.c
-extern const RowType keys_row, passkeys_row, first_keys_row;
+extern const RowType facts_row, passkeys_row, first_passkeys_row;
 bool keys_prepare(Check *check, Error *err);
 void keys_free(Check *check);
 

@@ -200,8 +200,8 @@ Answer say_verdict(Check *c) {
     if (verdict_of(c, &passkeys_row, n) == UNABLE) {
         code = "unjudged";
         add_words(remarks, sizeof remarks,
-                  "; keys were not judged: it does not find them in a short text");
-    } else if (verdict_of(c, &first_keys_row, n) == UNABLE) {
+                  "; passkeys were not judged: it does not find them in a short text");
+    } else if (verdict_of(c, &first_passkeys_row, n) == UNABLE) {
         code = "whole-but-first";
     }
     if (c->settings.other[0]) add_words(remarks, sizeof remarks, "; %s", c->settings.other);

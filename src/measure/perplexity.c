@@ -222,7 +222,7 @@ static void count_keys(Perplexity *all, Job *job) {
              "--samples, or a --judge that reads %d positions well)",
              (int)found, FEWEST_KEYS, all->length);
     fprintf(stderr, "run: %s\n", words);
-    if (job->form.json) json_reason(job->form.json, "keys", words);
+    if (job->form.json) json_reason(job->form.json, "key-tokens", words);
     job->answer = UNDECIDED;
 }
 
