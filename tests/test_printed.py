@@ -83,6 +83,8 @@ def test_differences():
             ('a line', ['none 26.58 61.82', 'name'], said[2]),
             ('one more', ['none 26.58 61.82', 'yarn 27.31', 'name', 'x'], 'nothing more, but there was: x')):
         check(console.first_difference(said, found) == expected, what + ' is found', console.first_difference(said, found))
+    check(console.alike('(0.76;', '(0.77;') and console.alike('12.3:', '12.4:') and not console.alike('(0.76;', '(0.86;') and
+          not console.alike('1.3.', '1.3,'), 'numbers in a sentence')
 
 
 if __name__ == '__main__':

@@ -26,6 +26,10 @@ def is_number(word):
 def alike(said, found):
     """Are two words the same, or two numbers within the tolerance?"""
     said, found = said.rstrip('!') or said, found.rstrip('!') or found  # the mark of a perplexity that is far off
+    if said[-1] == found[-1] and said[-1] in ',.;:)':  # in a sentence
+        said, found = said.rstrip(',.;:)'), found.rstrip(',.;:)')
+    if said[:1] == found[:1] == '(':
+        said, found = said[1:], found[1:]
     if not (is_number(said) and is_number(found)):
         return said == found
     mantissa, _, exponent = said.partition('e')
