@@ -81,10 +81,11 @@ def test_refused():
 
 
 def test_in_pieces():
-    """A text in pieces, read again from an earlier place, by threads of every number."""
+    """A text in pieces, read again from an earlier place, by threads of every number. The last row's logits are badly
+    conditioned: with AVX2 by itself each way of reading is 5e-5 to 1.4e-4 from the definition, other rows 2e-5."""
     model, c, stored = row_of('layers', 'alternating updates').made()
     for kv in 'f32', 'plain':
-        session_test('chunks', model, kv, 60, 1e-4, 'Gemma 3n in pieces, ' + kv)
+        session_test('chunks', model, kv, 60, 5e-4, 'Gemma 3n in pieces, ' + kv)
     session_test('threads', model, 'f32', 60, 0, 'Gemma 3n on other threads')
 
 
