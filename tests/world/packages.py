@@ -15,7 +15,9 @@ from install import Missing
 
 FOLDER = os.path.join(ROOT, 'build', 'world', 'engines')
 READ = '.py', '.pyi', '.json', 'METADATA', 'entry_points.txt'
-PYTHON = 'transformers', 'huggingface-hub', 'vllm', 'sglang', 'mlx-lm', 'exllamav3'  # only READ of these; others whole
+# Only READ of these, the others whole.
+PYTHON = ('transformers', 'huggingface-hub', 'vllm', 'sglang', 'mlx-lm', 'exllamav3', 'exllamav2', 'lmdeploy',
+          'onnxruntime-genai')
 # Of a source package: the files under these folders, of which the first part of the path is its own.
 SOURCES = {'llama-cpp-python': ('vendor/llama.cpp/conversion', 'vendor/llama.cpp/gguf-py')}
 # What older releases of a package import, and the environment has not.

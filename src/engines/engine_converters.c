@@ -1,0 +1,73 @@
+// What programs that convert a folder of Hugging Face's into files of their own do otherwise: the model
+// builder of ONNX Runtime GenAI, and Ollama's `create`. tests/engines/README.md has the sources.
+#include <math.h>
+
+#include "../configs/json.h"
+#include "engine_rules.h"
+
+// ---- ONNX Runtime GenAI ----
+
+// The ramp is not rounded, and must lie inside the head. Of the pair, mscale alone is a itself.
+static void ort_yarn(Config *c) {
+    const bool has_betas = config_member(c, "beta_fast") && config_member(c, "beta_slow");
+    config_refuse(c, !has_betas, "ZeroDivisionError: no beta_fast or beta_slow");
+    const double m = reading_block_number(c, "mscale", 0);
+    const double all = reading_block_number(c, "mscale_all_dim", 0);
+    const double grows = rope_yarn_growth(c->rope->factor);
+    const double by_pair = (grows * m + 1) / (grows * all + 1);
+    reading_multiply_by(c, m > 0 && all > 0 ? by_pair : m > 0 ? m : grows + 1);
+    if (m > 0 && all <= 0) c->as->why_attention = "mscale alone is a";
+    c->rope->truncate = false;
+    c->as->why_truncate = "the ramp is never rounded";
+    const double half = c->rope->rotary_dim / 2.0, log_theta = log(c->rope->theta);
+    const double original = c->rope->train_ctx ? c->rope->train_ctx : c->trained;
+    const double betas[] = {reading_block_number(c, "beta_fast", 32),
+                            reading_block_number(c, "beta_slow", 1)};
+    double edges[2];
+    for (int i = 0; i < 2; i++)
+        edges[i] = half * log(original / (betas[i] * 2 * PI)) / log_theta;
+    const bool is_inside = edges[0] > 0 && edges[0] < edges[1] && edges[1] < half - 1;
+    config_refuse(c, !is_inside, "AssertionError: YaRN's ramp does not lie inside the head");
+}
+
+// The builder of ONNX Runtime GenAI, whose tables of cosines go into the file.
+void engine_ort_genai(Config *c) {
+    const bool is_llama = reading_does(c, DOES_LLAMA3_ALONE);
+    const bool is_scaled = c->type != TYPE_PLAIN && c->type != TYPE_LINEAR && c->type != TYPE_YARN;
+    hf_refuse_by_classes(c);
+    config_refuse(c, c->layout == BY_TYPE, "KeyError: 'rope_type'");
+    if (is_llama) reading_switch_off(c, c->type != TYPE_LLAMA3, "its class reads llama3 alone");
+    else if (c->type == TYPE_LONGROPE && c->longrope_alone)
+        config_refuse(c, !c->type_member, "KeyError: 'type'");
+    else if (is_scaled && !(c->type == TYPE_DYNAMIC && c->alpha > 0))
+        config_refuse(c, true, "NotImplementedError: The RoPE style is not currently supported.");
+    if (c->type == TYPE_YARN && !c->stopped) ort_yarn(c);
+    if (c->type == TYPE_DYNAMIC) config_take_alpha(c);
+}
+
+// ---- Ollama ----
+
+// Ollama's converter of a folder reads rope_scaling alone: of a Llama `type` of linear and `rope_type`
+// of llama3; of Qwen `type`, where it takes no number for yarn's factor. The file runs in llama.cpp.
+void engine_ollama(Config *c) {
+    const bool is_qwen = reading_does(c, DOES_FACTOR_IS_LIST);
+    const Json *factor = config_member(c, "factor");
+    const Json *newer = c->rope_type_member, *older = c->type_member;
+    const bool is_number = factor && factor->kind >= '0' && factor->kind <= '9';
+    if (is_qwen) {
+        config_refuse(c, is_number,
+                      "json: cannot unmarshal number into Go struct field factor of type ropeFactor");
+        config_refuse(c, older && !json_is(older, "mrope") && !json_is(older, "default") &&
+                             !json_is(older, "yarn"),
+                      "panic: unknown rope scaling type");
+        reading_switch_off(c, !older, "rope_type is not read");
+        return;
+    }
+    const bool is_linear = c->type == TYPE_LINEAR && older;
+    const bool is_llama3 = c->type == TYPE_LLAMA3 && newer;
+    c->partial = 1;
+    if (!is_linear && !is_llama3)
+        reading_switch_off(c, true, newer ? "of rope_type llama3 alone is read"
+                                          : "of type linear alone is read");
+    if (is_llama3 && !c->inside) c->rope->train_ctx = 8192;
+}
