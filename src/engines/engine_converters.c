@@ -5,14 +5,34 @@
 #include "../configs/json.h"
 #include "engine_rules.h"
 
+static const double PI = 3.14159265358979323846;
+
 // ---- ONNX Runtime GenAI ----
+
+// By onnxruntime_genai/models/builder.py of 0.18. The classes of these Llamas read llama3 alone.
+static const char of_llama[] = " LlamaForCausalLM SmolLM3ForCausalLM NemotronForCausalLM ";
+const char ort_genai_classes[] =
+    " LlamaForCausalLM SmolLM3ForCausalLM NemotronForCausalLM Ernie4_5ForCausalLM GemmaForCausalLM "
+    "Gemma2ForCausalLM Gemma3ForCausalLM Gemma3ForConditionalGeneration GptOssForCausalLM "
+    "GraniteForCausalLM GraniteMoeHybridForCausalLM HunYuanDenseV1ForCausalLM Lfm2ForCausalLM "
+    "Lfm2MoeForCausalLM MistralForCausalLM Mistral3ForConditionalGeneration OlmoForCausalLM "
+    "PhiForCausalLM Phi3ForCausalLM Qwen2ForCausalLM Qwen2_5_VLForConditionalGeneration "
+    "Qwen3ForCausalLM Qwen3VLForConditionalGeneration Qwen3_5ForConditionalGeneration "
+    "Qwen3_5MoeForConditionalGeneration ";
+const char ort_genai_unverified[] =
+    " ChatGLMForConditionalGeneration ChatGLMModel Gemma4ForConditionalGeneration "
+    "Gemma4UnifiedForConditionalGeneration InternLM2ForCausalLM Lfm2VlForConditionalGeneration "
+    "Lfm2AudioForConditionalGeneration PhiMoEForCausalLM Phi3SmallForCausalLM Phi3VForCausalLM "
+    "Phi4MMForCausalLM VideoChatFlashQwenForCausalLM WhisperForConditionalGeneration ";
 
 // The ramp is not rounded, and must lie inside the head. Of the pair, mscale alone is a itself.
 static void ort_yarn(Config *c) {
-    const bool has_betas = config_member(c, "beta_fast") && config_member(c, "beta_slow");
-    config_refuse(c, !has_betas, "ZeroDivisionError: no beta_fast or beta_slow");
-    const double m = reading_block_number(c, "mscale", 0);
-    const double all = reading_block_number(c, "mscale_all_dim", 0);
+    const Json *fast = config_member(c, KEY_BETA_FAST), *slow = config_member(c, KEY_BETA_SLOW);
+    config_refuse(c, (fast && fast->kind == 'n') || (slow && slow->kind == 'n'),
+                  "TypeError: beta_fast or beta_slow is null");
+    config_refuse(c, !fast || !slow, "ZeroDivisionError: no beta_fast or beta_slow");
+    const double m = reading_block_number(c, KEY_MSCALE, 0);
+    const double all = reading_block_number(c, KEY_MSCALE_ALL_DIM, 0);
     const double grows = rope_yarn_growth(c->rope->factor);
     const double by_pair = (grows * m + 1) / (grows * all + 1);
     reading_multiply_by(c, m > 0 && all > 0 ? by_pair : m > 0 ? m : grows + 1);
@@ -21,8 +41,8 @@ static void ort_yarn(Config *c) {
     c->as->why_truncate = "the ramp is never rounded";
     const double half = c->rope->rotary_dim / 2.0, log_theta = log(c->rope->theta);
     const double original = c->rope->train_ctx ? c->rope->train_ctx : c->trained;
-    const double betas[] = {reading_block_number(c, "beta_fast", 32),
-                            reading_block_number(c, "beta_slow", 1)};
+    const double betas[] = {reading_block_number(c, KEY_BETA_FAST, 32),
+                            reading_block_number(c, KEY_BETA_SLOW, 1)};
     double edges[2];
     for (int i = 0; i < 2; i++)
         edges[i] = half * log(original / (betas[i] * 2 * PI)) / log_theta;
@@ -32,9 +52,16 @@ static void ort_yarn(Config *c) {
 
 // The builder of ONNX Runtime GenAI, whose tables of cosines go into the file.
 void engine_ort_genai(Config *c) {
-    const bool is_llama = reading_does(c, DOES_LLAMA3_ALONE);
+    const bool is_llama = reading_is_class(c, of_llama);
     const bool is_scaled = c->type != TYPE_PLAIN && c->type != TYPE_LINEAR && c->type != TYPE_YARN;
+    const Json *theta = json_member(c->config, "rope_theta");
+    const bool is_inside = c->config != c->whole;
+    double most;
+    reading_unseen(c, is_inside && config_is_something(json_member(c->whole, "rope_scaling")));
+    if (is_inside && json_number(json_member(c->whole, "max_position_embeddings"), &most))
+        c->as->out->max_len = (int)most;
     hf_refuse_by_classes(c);
+    config_refuse(c, theta && theta->kind == 'n', "TypeError: rope_theta is null");
     config_refuse(c, c->layout == BY_TYPE, "KeyError: 'rope_type'");
     if (is_llama) reading_switch_off(c, c->type != TYPE_LLAMA3, "its class reads llama3 alone");
     else if (c->type == TYPE_LONGROPE && c->longrope_alone)
@@ -47,11 +74,13 @@ void engine_ort_genai(Config *c) {
 
 // ---- Ollama ----
 
+const char ollama_classes[] = " LlamaForCausalLM Qwen2ForCausalLM Qwen3ForCausalLM ";
+
 // Ollama's converter of a folder reads rope_scaling alone: of a Llama `type` of linear and `rope_type`
 // of llama3; of Qwen `type`, where it takes no number for yarn's factor. The file runs in llama.cpp.
 void engine_ollama(Config *c) {
-    const bool is_qwen = reading_does(c, DOES_FACTOR_IS_LIST);
-    const Json *factor = config_member(c, "factor");
+    const bool is_qwen = !reading_is_class(c, " LlamaForCausalLM ");
+    const Json *factor = config_member(c, KEY_FACTOR);
     const Json *newer = c->rope_type_member, *older = c->type_member;
     const bool is_number = factor && factor->kind >= '0' && factor->kind <= '9';
     if (is_qwen) {

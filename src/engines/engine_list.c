@@ -27,6 +27,8 @@ static void rope_c(Config *c) {
     free(file);
 }
 
+static const char lmdeploy_refuses[] = "RuntimeError: Can not found rewrite for architectures";
+
 static const EngineRules engine_rules[N_ENGINES] = {
     [ENGINE_HF5] = {engine_prepare_hf5, engine_hf5, THROUGH_HF5 | OLD_YARN},
     [ENGINE_HF4] = {engine_prepare_hf4, engine_hf4,
@@ -54,6 +56,16 @@ static const EngineRules engine_rules[N_ENGINES] = {
     [ENGINE_MLX_VLM] = {NULL, engine_mlx_vlm,
                         TEXT_CONFIG | PARAMETERS_FIRST | OWN_DEFAULTS | READS_MROPE},
     [ENGINE_LIGHTLLM] = {NULL, engine_lightllm, TEXT_CONFIG | OWN_DEFAULTS | READS_MROPE},
+    [ENGINE_LMDEPLOY] = {engine_prepare_turbomind, engine_turbomind, LMDEPLOY_FLAGS | ROUNDS_RAMP,
+                         lmdeploy_classes, lmdeploy_unverified, lmdeploy_refuses},
+    [ENGINE_LMDEPLOY_PYTORCH] = {NULL, engine_lmdeploy_pytorch, LMDEPLOY_FLAGS, lmdeploy_classes,
+                                 lmdeploy_unverified, lmdeploy_refuses},
+    [ENGINE_ORT_GENAI] = {NULL, engine_ort_genai,
+                          THROUGH_HF5 | HAS_LIMIT | OLD_YARN | READS_MROPE | READS_ALPHA,
+                          ort_genai_classes, ort_genai_unverified,
+                          "NotImplementedError: The model is not currently supported."},
+    [ENGINE_OLLAMA] = {NULL, engine_ollama, SCALING_ONLY | HAS_LIMIT | OWN_DEFAULTS | L_OF_BLOCK,
+                       ollama_classes, NULL, NULL},
     [ENGINE_OWN] = {NULL, rope_c, OWN_FLAGS},
 };
 
@@ -95,13 +107,18 @@ static bool read_name(const char *text, int n, Reading *out, Error *err) {
     snprintf(expected, sizeof expected,
              "expected %s, with @RELEASE or :max_len=N after it, or vllm:transformers=RELEASE",
              all);
-    const char *name = out->engine, *after = name + strcspn(name, "@:");
-    size_t length = (size_t)(after - name);
-    for (; out->row < N_ENGINES; out->row++) {
-        if (strlen(engines[out->row].name) == length &&
-            strncmp(engines[out->row].name, name, length) == 0)
-            break;
-        nearest = nearer_name(name, engines[out->row].name, nearest);
+    const char *name = out->engine, *after = name;
+    size_t longest = 0;
+    out->row = N_ENGINES;
+    for (int row = 0; row < N_ENGINES; row++) {
+        const size_t own = strlen(engines[row].name);
+        const bool is_it = strncmp(engines[row].name, name, own) == 0 && strchr("@:", name[own]);
+        if (is_it && own > longest) {  // "lmdeploy:pytorch" goes before "lmdeploy"
+            out->row = row;
+            after = name + own;
+            longest = own;
+        }
+        nearest = nearer_name(name, engines[row].name, nearest);
     }
     if (out->row == N_ENGINES)
         return fail_unknown(err, "there is no engine", name, nearest, expected);
@@ -129,11 +146,16 @@ int engines_list(const char *list, Reading readings[MOST_READINGS], Error *err) 
 // One kind of layers as one engine reads it. False with the reason when the config has no family or
 // no head.
 static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *err) {
-    if (!(c->flags & STRICT)) reading_find_own(c, engines[out->row].name);
+    const EngineRules *rules = &engine_rules[out->row];
+    if (rules->classes) c->as->own = family_engine(c->family, engines[out->row].name);
+    else if (!(c->flags & STRICT)) reading_find_own(c, engines[out->row].name);
     c->as->transformers = out->transformers;
-    if (engine_rules[out->row].prepares) engine_rules[out->row].prepares(c);
+    if (rules->prepares) rules->prepares(c);
     if (!reading_begin(c, err)) return false;
-    engine_rules[out->row].reads(c);
+    const bool has_class = !rules->classes || reading_is_class(c, rules->classes);
+    reading_unseen(c, !has_class && (!rules->refuses || reading_is_class(c, rules->unverified)));
+    config_refuse(c, !has_class, rules->refuses);
+    rules->reads(c);
     if (c->as->own) config_refuse(c, c->as->own->refuses, c->as->own->refuses);
     if (out->served && out->max_len) out->max_len = out->served;
     // Full layers do not turn in some families, where others slide to the engine; to transformers also

@@ -2,17 +2,44 @@
 #include "../configs/json.h"
 #include "engine_rules.h"
 
+// By lmdeploy/turbomind/supported_models.py and lmdeploy/pytorch/models/module_map.py of 0.18.
+static const char turbomind_classes[] =
+    " Qwen2ForCausalLM Qwen2MoeForCausalLM Qwen2VLForConditionalGeneration "
+    "Qwen2_5_VLForConditionalGeneration Qwen3ForCausalLM Qwen3MoeForCausalLM "
+    "Qwen3_5ForConditionalGeneration Qwen3_5MoeForConditionalGeneration "
+    "InternVLForConditionalGeneration InternS1ForConditionalGeneration LlamaForCausalLM "
+    "InternLM3ForCausalLM Glm4MoeLiteForCausalLM GptOssForCausalLM MixtralForCausalLM ";
+const char lmdeploy_classes[] =
+    " LlamaForCausalLM MistralForCausalLM MixtralForCausalLM GemmaForCausalLM Gemma2ForCausalLM "
+    "Gemma3ForCausalLM Gemma3ForConditionalGeneration DeepseekV2ForCausalLM DeepseekV3ForCausalLM "
+    "KimiK25ForConditionalGeneration Glm4ForCausalLM Glm4MoeForCausalLM Glm4MoeLiteForCausalLM "
+    "LlavaForConditionalGeneration LlavaNextForConditionalGeneration Qwen2ForCausalLM "
+    "Qwen2MoeForCausalLM Qwen2VLForConditionalGeneration Qwen2_5_VLForConditionalGeneration "
+    "Qwen3ForCausalLM Qwen3MoeForCausalLM Qwen3NextForCausalLM Qwen3VLForConditionalGeneration "
+    "Qwen3VLMoeForConditionalGeneration Qwen3_5ForConditionalGeneration "
+    "Qwen3_5MoeForConditionalGeneration Phi3ForCausalLM InternLM3ForCausalLM "
+    "InternVLForConditionalGeneration InternS1ForConditionalGeneration GptOssForCausalLM ";
+const char lmdeploy_unverified[] =
+    " Llama4ForConditionalGeneration ChatGLMForConditionalGeneration Glm4vForConditionalGeneration "
+    "GlmMoeDsaForCausalLM InternLM2ForCausalLM DeepseekForCausalLM DeepseekV32ForCausalLM "
+    "DeepseekV4ForCausalLM DeepseekVLV2ForCausalLM HYV3ForCausalLM MetaMoeForConditionalGeneration "
+    "InternS2PreviewForConditionalGeneration InternS2MobiusForConditionalGeneration "
+    "Qwen3OmniMoeForConditionalGeneration CogVLMForCausalLM InternVLChatModel Phi3VForCausalLM "
+    "PhiMoEForCausalLM MiniCPM3ForCausalLM MiniCPMV SDARForCausalLM SDARMoeForCausalLM ";
+
 // What transformers had put into the block when it loaded the config counts as L, so one that is
 // beside it alone does not.
 static void lmdeploy_original(Config *c) {
-    if (!config_type_has(c, TYPE_HAS_ORIGINAL)) return;
+    if (c->type != TYPE_YARN && c->type != TYPE_LLAMA3) return;
     c->rope->train_ctx = c->inside ? c->inside : c->trained;
     c->as->why_length = "one beside the block is not read";
 }
 
-// Both betas are numbers where they are there.
-static void refuse_null_betas(Config *c) {
-    static const char *const keys[] = {"beta_fast", "beta_slow"};
+// Theta and both betas are numbers where they are there.
+static void refuse_nulls(Config *c) {
+    static const KeyId keys[] = {KEY_BETA_FAST, KEY_BETA_SLOW};
+    const Json *theta = json_member(c->config, "rope_theta");
+    config_refuse(c, theta && theta->kind == 'n', "TypeError: rope_theta is null");
     for (int i = 0; i < 2; i++) {
         const Json *beta = config_member(c, keys[i]);
         config_refuse(c, c->type == TYPE_YARN && beta && beta->kind == 'n',
@@ -23,45 +50,78 @@ static void refuse_null_betas(Config *c) {
 // Gemma 3: full layers are divided by a factor, whatever the type, and sliding ones are plain.
 static void read_by_kind(Config *c) {
     const bool is_full = c->kind == KIND_FULL;
-    config_refuse(c, is_full && !config_member(c, "factor"), "KeyError: 'factor'");
+    config_refuse(c, is_full && !config_member(c, KEY_FACTOR), "KeyError: 'factor'");
     c->type = is_full ? TYPE_LINEAR : TYPE_PLAIN;
     c->rope->attention_factor = c->rope->mscale = c->rope->mscale_all_dim = 0;
 }
 
+// Of the pair a missing mscale is 1. An attention_factor of null is as if there were no pair.
+static void pytorch_yarn(Config *c) {
+    const double own = reading_block_number(c, KEY_ATTENTION_FACTOR, 0);
+    const double m = reading_block_number(c, KEY_MSCALE, 1);
+    const double all = reading_block_number(c, KEY_MSCALE_ALL_DIM, 0);
+    const double grows = rope_yarn_growth(c->rope->factor);
+    const bool is_pair = m != 0 && all != 0 && !config_member(c, KEY_ATTENTION_FACTOR);
+    reading_multiply_by(c, own != 0  ? own
+                           : is_pair ? (grows * m + 1) / (grows * all + 1)
+                                     : grows + 1);
+    c->as->why_attention = is_pair ? "mscale is 1 where it is missing" : NULL;
+}
+
+// Beside the key text_config, which is taken for the model's, texts end at what is in there.
+static void limit_by_text_config(Config *c) {
+    const Json *inside = json_member(c->config, "text_config");
+    double most;
+    if (c->config == c->whole && json_is_object(inside))
+        c->as->out->max_len = json_number(json_member(inside, "max_position_embeddings"), &most)
+                                  ? (int)most
+                                  : 2048;
+}
+
 void engine_lmdeploy_pytorch(Config *c) {
+    limit_by_text_config(c);
     hf_refuse_by_classes(c);
-    refuse_null_betas(c);
+    refuse_nulls(c);
     lmdeploy_original(c);
     if (c->layout == BY_TYPE) read_by_kind(c);
-    if (c->type == TYPE_YARN && reading_block_number(c, "attention_factor", 0) == 0 &&
-        config_member(c, "attention_factor"))
-        c->rope->mscale = c->rope->mscale_all_dim = 0;
+    if (c->type == TYPE_YARN) pytorch_yarn(c);
+    config_refuse(c, c->type == TYPE_PROPORTIONAL, "KeyError: 'proportional'");
     c->as->why_grows = "llama_4_scaling_beta is not read";
 }
 
 // TurboMind has YaRN's factor from the lengths alone, and attention_factor by the block's own. Its kernel
 // places the ramp by max_position_embeddings.
 static void turbomind_yarn(Config *c) {
-    const double s = c->rope->factor, own = reading_block_number(c, "attention_factor", 0);
-    const double m = reading_block_number(c, "mscale", 0);
-    const double all = reading_block_number(c, "mscale_all_dim", 0);
-    const Json *mscale = config_member(c, "mscale"), *of_all = config_member(c, "mscale_all_dim");
+    const double s = c->rope->factor, own = reading_block_number(c, KEY_ATTENTION_FACTOR, 0);
+    const double m = reading_block_number(c, KEY_MSCALE, 0);
+    const double all = reading_block_number(c, KEY_MSCALE_ALL_DIM, 0);
+    const Json *mscale = config_member(c, KEY_MSCALE), *of_all = config_member(c, KEY_MSCALE_ALL_DIM);
     const bool are_there = config_is_something(mscale) && config_is_something(of_all);
     const double grows = rope_yarn_growth(s);
     const double by_pair = are_there ? (grows * m + 1) / (grows * all + 1) : grows + 1;
     reading_multiply_by(c, own != 0 ? own : by_pair);
-    if (c->inside) c->rope->factor = (double)c->trained / c->inside;
+    c->rope->factor = c->inside ? (double)c->trained / c->inside : 1;
     c->rope->train_ctx = c->trained;
     c->as->why_attention = "by the block's factor";
     c->as->why_length = "max_position_embeddings";
 }
 
+void engine_prepare_turbomind(Config *c) {
+    if (!reading_is_class(c, turbomind_classes)) c->flags &= ~(unsigned)ROUNDS_RAMP;
+}
+
 void engine_turbomind(Config *c) {
+    if (!reading_is_class(c, turbomind_classes)) {
+        engine_lmdeploy_pytorch(c);
+        if (!c->stopped) config_note(c, "TurboMind has no class for it: by the PyTorch engine");
+        return;
+    }
     const bool is_known = c->type == TYPE_PLAIN || c->type == TYPE_LINEAR ||
                           c->type == TYPE_DYNAMIC || c->type == TYPE_LLAMA3 || c->type == TYPE_YARN;
+    limit_by_text_config(c);
     hf_refuse_by_classes(c);
     config_refuse(c, !is_known || c->layout == BY_TYPE, "RuntimeError: Unsupported rope type");
-    refuse_null_betas(c);
+    refuse_nulls(c);
     if (c->type == TYPE_YARN) turbomind_yarn(c);
     else lmdeploy_original(c);
 }

@@ -9,6 +9,10 @@ typedef struct {
     void (*prepares)(Config *config);
     void (*reads)(Config *config);
     unsigned flags;
+    // Of an engine that is known by its own table of architectures, with spaces around each: those whose
+    // class was looked at; those whose class is unverified; and how it refuses others (NULL: they are
+    // unverified, too). Without the first, what is known is by family, in export/families.json.
+    const char *classes, *unverified, *refuses;
 } EngineRules;
 
 // ---- engine_hf.c: transformers, and what the engines that use it share ----
@@ -82,3 +86,18 @@ void engine_lightllm(Config *c);
 void engine_prepare_exllamav3(Config *c);
 void engine_exllamav3(Config *c);
 void engine_exllamav2(Config *c);
+
+// ---- engine_lmdeploy.c ----
+
+enum { LMDEPLOY_FLAGS = THROUGH_HF5 | HAS_LIMIT | OLD_YARN | NEEDS_FACTOR | L_OF_MAX | READS_MROPE };
+extern const char lmdeploy_classes[], lmdeploy_unverified[];
+// Models that TurboMind has no class for go to the PyTorch engine.
+void engine_prepare_turbomind(Config *c);
+void engine_turbomind(Config *c);
+void engine_lmdeploy_pytorch(Config *c);
+
+// ---- engine_converters.c: ONNX Runtime GenAI's builder, and Ollama's `create` ----
+
+extern const char ort_genai_classes[], ort_genai_unverified[], ollama_classes[];
+void engine_ort_genai(Config *c);
+void engine_ollama(Config *c);

@@ -81,6 +81,15 @@ void reading_find_own(Config *c, const char *engine) {
     if (own && own->theta > 0 && own->one_block_before == 0) c->theta = own->theta;
 }
 
+bool reading_is_class(const Config *c, const char *list) {
+    const Json *named = json_items(json_member(c->whole, "architectures"));
+    const char *own = family_wrapper_architecture(c->whole);
+    char word[80];
+    if (!own) own = c->family->architecture;
+    snprintf(word, sizeof word, " %s ", named && named->string ? named->string : own);
+    return strstr(list, word);
+}
+
 void reading_unseen(Config *c, bool is_unseen) {
     if (!is_unseen) return;
     c->as->out->verdict = VERDICT_UNSEEN;

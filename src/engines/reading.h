@@ -18,7 +18,7 @@ typedef struct EngineReader {
     bool has_divisors;        // out->long_factors are made, not read from the block
     const double *one_list;   // longrope's for texts of any length; NULL: there are two
     const char *why_attention, *why_list;  // why something differs; NULL: no reason
-    const char *why_theta, *why_share, *why_grows, *why_layers, *why_length;
+    const char *why_theta, *why_share, *why_grows, *why_layers, *why_length, *why_truncate;
     char why_text[100];   // room for one of them
     const char *why_far;  // why distances past L differ, though the map is the same
     Reading *out;
@@ -27,6 +27,9 @@ typedef struct EngineReader {
 // Finds what is known of an engine with the family: unverified where there is no row, or none for
 // this release. The row's theta replaces a missing one.
 void reading_find_own(Config *c, const char *engine);
+// Whether the architecture by which an engine chooses its class, that of the whole config, is in a list
+// with spaces around each.
+bool reading_is_class(const Config *c, const char *list);
 // Whether the engine does this with the family: DOES_....
 bool reading_does(const Config *c, FamilyWords quirk);
 // The block for all layers of a config without blocks for kinds of them, in a family that takes these

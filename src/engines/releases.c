@@ -26,6 +26,10 @@ const Engine engines[N_ENGINES] = {
     // These two are asked for by name alone: of them one class was looked at.
     [ENGINE_MLX_VLM] = {"mlx-vlm", "Sep 26", "2026-09", "2026-09"},
     [ENGINE_LIGHTLLM] = {"lightllm", "Aug 26", "2026-08", "2026-08"},
+    [ENGINE_LMDEPLOY] = {"lmdeploy", "0.18.0", "0.14", "0.18"},
+    [ENGINE_LMDEPLOY_PYTORCH] = {"lmdeploy:pytorch", "0.18.0", "0.18", "0.18"},
+    [ENGINE_ORT_GENAI] = {"onnxruntime-genai", "0.18.0", "0.18", "0.18"},
+    [ENGINE_OLLAMA] = {"ollama", "Aug 26", "2026-08", "2026-08"},
     [ENGINE_OWN] = {"rope.c", "own", "0", "0"},
 };
 
@@ -130,6 +134,11 @@ static const struct {
     {"exllamav2", FIRST, NEWEST, "read 2026-08-15"},
     {"mlx-vlm", FIRST, NEWEST, "read 2026-09-01"},
     {"lightllm", FIRST, NEWEST, "read 2026-08-22"},
+    {"lmdeploy", 0.18, NEWEST, "run 2026-11-29"},  // but the kernel, which was read
+    {"lmdeploy", FIRST, NEWEST, "read 2026-11-29"},
+    {"lmdeploy:pytorch", FIRST, NEWEST, "run 2026-11-29"},
+    {"onnxruntime-genai", FIRST, NEWEST, "run 2026-11-29"},
+    {"ollama", FIRST, NEWEST, "read 2026-08-21"},
 };
 
 const char *reading_looked(const Reading *reading) {
@@ -167,6 +176,9 @@ static const struct {
     {"sglang", 0.0511, "0.5.12", 5.06, 5.06, 5.06},
     {"sglang", FIRST, "0.5.10", 5.03, 5.03, 5.03},
     {"llama.cpp", FIRST, "0.5.0", 4, NEWEST, 4.57},
+    {"lmdeploy", FIRST, "0.18.0", 4.56, NEWEST, 5.24},
+    {"lmdeploy:pytorch", FIRST, "0.18.0", 4.56, NEWEST, 5.24},
+    {"onnxruntime-genai", FIRST, "0.18.0", 5, NEWEST, 5.24},
 };
 enum { N_REQUIRED = sizeof required / sizeof *required };
 

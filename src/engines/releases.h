@@ -16,6 +16,10 @@ enum {
     ENGINE_EXLLAMAV2,
     ENGINE_MLX_VLM,
     ENGINE_LIGHTLLM,
+    ENGINE_LMDEPLOY,  // TurboMind, or the next where that has no class
+    ENGINE_LMDEPLOY_PYTORCH,
+    ENGINE_ORT_GENAI,
+    ENGINE_OLLAMA,
     ENGINE_OWN,
     N_ENGINES
 };

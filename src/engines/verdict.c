@@ -78,7 +78,9 @@ static void compare(Config *c, const Reading *reference, const RopeFreqs *here,
         why_share =
             not_read(c, KEY_PARTIAL_ROTARY_FACTOR, c->family->rotary_key, share, sizeof share);
     not_read(c, KEY_BETA_FAST, KEY_BETA_SLOW, betas, sizeof betas);
-    not_read(c, KEY_TRUNCATE, KEY_NONE, truncate, sizeof truncate);
+    const char *why_truncate = c->as->why_truncate;
+    if (!why_truncate)
+        why_truncate = not_read(c, KEY_TRUNCATE, KEY_NONE, truncate, sizeof truncate);
     const struct {
         const char *name;
         double here, there;
@@ -91,7 +93,7 @@ static void compare(Config *c, const Reading *reference, const RopeFreqs *here,
         {"a", here->attention_factor, a, c->as->why_attention},
         {"beta_fast", r->beta_fast, s->beta_fast, betas},
         {"beta_slow", r->beta_slow, s->beta_slow, betas},
-        {"truncate", r->truncate, s->truncate, truncate},
+        {"truncate", r->truncate, s->truncate, why_truncate},
         {"pairs that turn", r->turning, s->turning, NULL},
     };
     const int n = is_plain || was_plain ? 2 : (int)(sizeof facts / sizeof *facts);
