@@ -1,4 +1,6 @@
 // What LMDeploy's two engines do otherwise than Hugging Face 5. tests/engines/README.md has the sources.
+#include <string.h>
+
 #include "../configs/json.h"
 #include "engine_rules.h"
 
@@ -96,7 +98,7 @@ static void turbomind_yarn(Config *c) {
     const double m = reading_block_number(c, KEY_MSCALE, 0);
     const double all = reading_block_number(c, KEY_MSCALE_ALL_DIM, 0);
     const Json *mscale = config_member(c, KEY_MSCALE), *of_all = config_member(c, KEY_MSCALE_ALL_DIM);
-    const bool are_there = config_is_something(mscale) && config_is_something(of_all);
+    const bool are_there = mscale && of_all && mscale->kind != 'n' && of_all->kind != 'n';
     const double grows = rope_yarn_growth(s);
     const double by_pair = are_there ? (grows * m + 1) / (grows * all + 1) : grows + 1;
     reading_multiply_by(c, own != 0 ? own : by_pair);
@@ -118,7 +120,14 @@ void engine_turbomind(Config *c) {
     }
     const bool is_known = c->type == TYPE_PLAIN || c->type == TYPE_LINEAR ||
                           c->type == TYPE_DYNAMIC || c->type == TYPE_LLAMA3 || c->type == TYPE_YARN;
-    limit_by_text_config(c);
+    const bool is_inside = c->config == c->whole && json_member(c->config, "text_config");
+    config_refuse(c, is_inside, "AttributeError: 'dict' object has no attribute 'hidden_size'");
+    // transformers' own class would stop at that, which is not made.
+    const bool is_early = c->type == TYPE_UNKNOWN && strncmp(c->note, "KeyError", 8) == 0;
+    if (is_early) c->stopped = false;
+    if (is_early) c->note[0] = '\0';
+    reading_unseen(c, c->type == TYPE_LLAMA3 && c->rope->low_freq_factor > 0 &&
+                          c->rope->low_freq_factor == c->rope->high_freq_factor);
     hf_refuse_by_classes(c);
     config_refuse(c, !is_known || c->layout == BY_TYPE, "RuntimeError: Unsupported rope type");
     refuse_nulls(c);

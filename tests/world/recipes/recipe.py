@@ -5,6 +5,7 @@ config, length, max_len?}. It prints {"engine": "name release", "cases": {name: 
 or {"layers": {"all" or "full" and "sliding": [inverse frequencies, attention factor], or null where such layers have no
 RoPE}, "max_len": positions or null}."""
 
+import contextlib
 import json
 import os
 import sys
@@ -64,8 +65,9 @@ def main(engine, read):
     out = {}
     for case in cases:
         try:
-            layers, most = read(case)
+            with contextlib.redirect_stdout(sys.stderr):  # what engines print
+                layers, most = read(case)
             out[case['name']] = {'layers': layers, 'max_len': most}
-        except Exception as error:  # what an engine stops at is what is asked for
+        except (Exception, SystemExit) as error:  # what an engine stops at is what is asked for
             out[case['name']] = {'error': '%s: %s' % (type(error).__name__, str(error)[:300])}
     json.dump({'engine': engine, 'cases': out}, sys.stdout)
