@@ -15,7 +15,7 @@ import sys
 import tempfile
 import textwrap
 
-from engine_cases import SET, differences, read_cases, read_found, refusal_of, says, told, write_found
+from engine_cases import SET, differences, read_cases, read_found, refusal_of, says, says_in_c, told, write_found
 from common import (ROOT, SHARED, at_terminal, case, check, close, config, export, exports, good, in_work, lacks, main,
                     one_line, perplexity, random_ids, random_weights, read, run, screen, skip, table, takes_long, tiny_model,
                     write, write_model, write_tokenizer)
@@ -91,15 +91,18 @@ def noted(notes, key, kind):
 # ---- how their own code reads configs ----
 
 def test_cases():
-    """What is said of each release is what its own code computed."""
+    """What is said of each release is what its own code computed. Every tenth case is asked of ./run itself, too."""
     recorded = read_found()
-    for one in CASES:
+    asked = [(list(recorded[one['name']])[i:i + 12], one) for one in CASES for i in range(0, len(recorded[one['name']]), 12)]
+    for (names, one), said in zip(asked, says_in_c(asked)):
         with case(one['name']):
-            found = recorded[one['name']]
-            said = says([told(name, one) for name in found], one)
-            for name, true in found.items():
-                check(not differences(said[told(name, one)], true), '%s, %s' % (one['name'], name),
-                      differences(said[told(name, one)], true))
+            for name in names:
+                words = differences(said[told(name, one)], recorded[one['name']][name])
+                check(not words, '%s, %s' % (one['name'], name), words)
+    for names, one in asked[::10]:
+        for name, said in says([told(name, one) for name in names], one).items():
+            true = next(recorded[one['name']][own] for own in names if told(own, one) == name)
+            check(not differences(said, true), '%s, %s, by ./run' % (one['name'], name), differences(said, true))
 
 
 def test_difference_is_noticed():
@@ -255,6 +258,37 @@ def test_growth():
             notes = explained(name, path, position + 1 - early or 1)[1]
             close([float(notes['temperature'])], [value], 1e-5, '%s: growth at %d' % (name, position))
     check('temperature_beta' not in explained('vllm', path, one['length'])[1], 'vllm: queries do not grow')
+
+
+def test_asked_for_by_name():
+    """Engines that are not among the nine: Ollama's converter, which was read; Aphrodite, a vLLM; all at once; and MLX-VLM,
+    which Qwen 3.5 shows unasked."""
+    llama, qwen = dict(LLAMA), dict(LLAMA, model_type='qwen3', architectures=['Qwen3ForCausalLM'])
+    llama3 = dict(factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=8192)
+    for config, verdict, words in (
+            (dict(llama, rope_scaling=dict(YARN)), 'ignored', 'of rope_type llama3 alone'),
+            (dict(llama, rope_scaling=dict(YARN, type='yarn')), 'ignored', ''),
+            (dict(llama, rope_scaling={'type': 'linear', 'factor': 4.0}), 'same', '-'),
+            (dict(llama, rope_scaling={'rope_type': 'linear', 'factor': 4.0}), 'ignored', ''),
+            (dict(llama, rope_scaling=dict(llama3, rope_type='llama3')), 'same', '-'),
+            (dict(llama, rope_scaling=dict(llama3, type='llama3')), 'ignored', 'of type linear alone'),
+            (dict(qwen, rope_scaling=dict(YARN)), 'refused', 'json: cannot unmarshal number'),
+            (dict(qwen, rope_scaling={'type': 'linear', 'factor': [4.0]}), 'refused', ''),
+            (qwen, 'same', '-'), (dict(LLAMA, model_type='mistral'), UNSEEN, '-')):
+        row = engines(saved(config), 3000, 'ollama')[0]['ollama']['full']
+        check(row['verdict'] == verdict and words in row['note'], 'ollama: %s' % config.get('rope_scaling'), row)
+    both = [engines(saved(block(**YARN)), 9000, name)[0][name]['full'] for name in ('aphrodite', 'vllm@0.29')]
+    check({key: value for key, value in both[0].items() if key != 'engine'} ==
+          {key: value for key, value in both[1].items() if key != 'engine'}, 'Aphrodite is a vLLM', both)
+    every, _ = engines(saved(LLAMA), 3000, 'all')
+    check(list(every) == ENGINES + ['lmdeploy', 'lmdeploy:pytorch', 'onnxruntime-genai', 'ollama'], 'all thirteen', list(every))
+    row = engines(saved(dict(LLAMA, model_type='mistral', rope_scaling=YARN)), 3000, 'lmdeploy')[0]['lmdeploy']['full']
+    check('TurboMind has no class for it' in row['note'] and row['verdict'] == 'same', 'the other engine of LMDeploy', row)
+    path = os.path.join(ROOT, 'tests', 'configs', 'by_layer', 'qwen3.5.json')
+    rows, _ = engines(path, 3000)
+    check(list(rows) == ENGINES + ['mlx-vlm'], 'Qwen 3.5 shows MLX-VLM', list(rows))
+    unseen = [found['full'] for found in rows.values() if found['full']['verdict'] == UNSEEN]
+    check(unseen and all(row['facts'] == '-' for row in unseen), 'what nobody looked at has no facts', unseen)
 
 
 def test_facts():

@@ -50,6 +50,15 @@ static void ort_yarn(Config *c) {
     config_refuse(c, !is_inside, "AssertionError: YaRN's ramp does not lie inside the head");
 }
 
+// Phi-3's, by a key that transformers 5 does not write.
+static void ort_longrope(Config *c) {
+    const bool is_long = c->as->length > c->rope->train_ctx;
+    const double own = reading_block_number(c, is_long ? KEY_LONG_MSCALE : KEY_SHORT_MSCALE, 0);
+    config_refuse(c, !c->type_member, "KeyError: 'type'");
+    if (own > 0) c->rope->attention_factor = own;
+    if (own > 0) c->as->why_attention = is_long ? "long_mscale is read" : "short_mscale is read";
+}
+
 // The builder of ONNX Runtime GenAI, whose tables of cosines go into the file.
 void engine_ort_genai(Config *c) {
     const bool is_llama = reading_is_class(c, of_llama);
@@ -60,12 +69,15 @@ void engine_ort_genai(Config *c) {
     reading_unseen(c, is_inside && config_is_something(json_member(c->whole, "rope_scaling")));
     if (is_inside && json_number(json_member(c->whole, "max_position_embeddings"), &most))
         c->as->out->max_len = (int)most;
+    reading_excuse_type(c);
     hf_refuse_by_classes(c);
     config_refuse(c, theta && theta->kind == 'n', "TypeError: rope_theta is null");
-    config_refuse(c, c->layout == BY_TYPE, "KeyError: 'rope_type'");
+    config_refuse(c, c->layout == BY_TYPE,
+                  reading_flat_parameters(c) ? "AttributeError: no rope_local_base_freq"
+                                             : "KeyError: 'rope_type'");
     if (is_llama) reading_switch_off(c, c->type != TYPE_LLAMA3, "its class reads llama3 alone");
     else if (c->type == TYPE_LONGROPE && c->longrope_alone)
-        config_refuse(c, !c->type_member, "KeyError: 'type'");
+        ort_longrope(c);
     else if (is_scaled && !(c->type == TYPE_DYNAMIC && c->alpha > 0))
         config_refuse(c, true, "NotImplementedError: The RoPE style is not currently supported.");
     if (c->type == TYPE_YARN && !c->stopped) ort_yarn(c);

@@ -74,6 +74,8 @@ static void lose_block(Config *c) {
                        "longrope's lists are not converted");
     const bool is_llama3 = c->type == TYPE_LLAMA3 && !(c->family->flags & FAMILY_GGUF_DIVISORS);
     reading_unseen(c, is_llama3 && reading_does(c, DOES_LLAMA3_UNSEEN));
+    config_refuse(c, c->type == TYPE_LLAMA3 && reading_does(c, DOES_LLAMA3_REFUSED),
+                  "ValueError: Missing MODEL_TENSOR.ROPE_FREQS");
     reading_switch_off(c, is_llama3, "llama3's divisors are not converted");
     reading_switch_off(c, c->type == TYPE_YARN && c->rope->factor == 0, "factor is not a number");
     reading_switch_off(c,
@@ -108,6 +110,11 @@ void engine_llama_cpp(Config *c) {
     else c->partial = reading_block_number(c, KEY_PARTIAL_ROTARY_FACTOR, c->partial);
     c->as->why_share = "that of rope_parameters";
     if (c->type == TYPE_PROPORTIONAL) c->rope->factor = 1;
+    if (reading_does(c, DOES_MILLION)) c->as->out->max_len = 1 << 20;
+    if (reading_does(c, DOES_THETA_FIXED)) {
+        c->rope->theta = c->as->own->theta;
+        c->as->why_theta = "theta is not converted";
+    }
     if (stands_on_5(c)) read_by_5(c);
     else
         config_refuse(c, has_null_block(c),
@@ -132,10 +139,8 @@ void engine_llama_cpp(Config *c) {
 
 // ik_llama.cpp, which was llama.cpp: the same files, but graphs of its own.
 void engine_ik_llama_cpp(Config *c) {
-    bool is_other = c->type != TYPE_PLAIN && c->type != TYPE_LINEAR;
     c->as->transformers = 4.57;
     engine_llama_cpp(c);
-    reading_unseen(c, reading_does(c, DOES_LINEAR_ALONE) && is_other);
     if (reading_does(c, DOES_SLIDING_BASE_FIXED) && c->kind == KIND_SLIDING) {
         c->rope->theta = c->family->local_theta;
         c->as->why_theta = "the sliding layers' base is a constant";

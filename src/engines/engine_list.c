@@ -71,7 +71,11 @@ static const EngineRules engine_rules[N_ENGINES] = {
 
 // ---- lists ----
 
+static const char more[] = ",lmdeploy,lmdeploy:pytorch,onnxruntime-genai,ollama";
 static const char all[] = "hf5,hf4,vllm,sglang,llama.cpp,ik_llama.cpp,mlx-lm,exllamav3,exllamav2";
+
+// Aphrodite 0.24 is a vLLM with the rotary classes of this release.
+static const char aphrodite[] = "aphrodite", aphrodite_vllm[] = "0.29";
 
 // What a word is that follows an engine's name.
 typedef enum { A_SETTING, NO_SETTING, A_WRONG_VALUE } SettingWord;
@@ -101,12 +105,13 @@ static SettingWord read_setting(Reading *out, const char *text, Error *err) {
 // Reads "hf4@4.51" or "vllm:max_len=131072", n bytes.
 static bool read_name(const char *text, int n, Reading *out, Error *err) {
     const char *nearest = "";
-    char expected[240];
+    char expected[320];
     *out = (Reading){.release = 1e9, .transformers = 1e9};
     snprintf(out->engine, sizeof out->engine, "%.*s", n, text);
     snprintf(expected, sizeof expected,
-             "expected %s, with @RELEASE or :max_len=N after it, or vllm:transformers=RELEASE",
-             all);
+             "expected all, or %s%s,aphrodite,mlx-vlm,lightllm,rope.c, with @RELEASE or :max_len=N "
+             "after it, or vllm:transformers=RELEASE",
+             all, more);
     const char *name = out->engine, *after = name;
     size_t longest = 0;
     out->row = N_ENGINES;
@@ -120,9 +125,17 @@ static bool read_name(const char *text, int n, Reading *out, Error *err) {
         }
         nearest = nearer_name(name, engines[row].name, nearest);
     }
+    const size_t of_alias = strlen(aphrodite);
+    const bool is_alias = strncmp(name, aphrodite, of_alias) == 0 && strchr(":", name[of_alias]);
+    if (is_alias) {
+        out->row = ENGINE_VLLM;
+        after = name + of_alias;
+    }
     if (out->row == N_ENGINES)
         return fail_unknown(err, "there is no engine", name, nearest, expected);
-    snprintf(out->version, sizeof out->version, "%s", engines[out->row].version);
+    snprintf(out->version, sizeof out->version, "%s",
+             is_alias ? aphrodite_vllm : engines[out->row].version);
+    if (is_alias) release_read(aphrodite_vllm, &out->release);
     for (; *after; after += 1 + strcspn(after + 1, ":")) {
         const SettingWord word = read_setting(out, after, err);
         if (word == A_WRONG_VALUE) return false;
@@ -132,7 +145,10 @@ static bool read_name(const char *text, int n, Reading *out, Error *err) {
 }
 
 int engines_list(const char *list, Reading readings[MOST_READINGS], Error *err) {
+    char every[200];
     int n = 0;
+    snprintf(every, sizeof every, "%s%s", all, more);
+    if (list && strcmp(list, "all") == 0) list = every;
     for (const char *at = list ? list : all; at;
          at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
         if (n == MOST_READINGS) return fail(err, "more than %d engines", MOST_READINGS);
@@ -143,6 +159,18 @@ int engines_list(const char *list, Reading readings[MOST_READINGS], Error *err) 
 
 // ---- readings ----
 
+// Types that are unverified with this family.
+static void judge_type(Config *c) {
+    const bool is_scaled = c->type != TYPE_PLAIN && !c->stopped;
+    const bool is_old = c->type_member && !c->rope_type_member;
+    reading_unseen(c, reading_does(c, DOES_YARN_ALONE) && is_scaled && c->type != TYPE_YARN);
+    reading_unseen(c, reading_does(c, DOES_LLAMA3_ALONE) && is_scaled && c->type != TYPE_LLAMA3);
+    reading_unseen(c, reading_does(c, DOES_LINEAR_ALONE) && is_scaled && c->type != TYPE_LINEAR);
+    reading_unseen(c, reading_does(c, DOES_TYPE_UNSEEN) && is_scaled && is_old);
+    config_refuse(c, reading_does(c, DOES_NEEDS_ROPE_TYPE) && is_scaled && is_old,
+                  "KeyError: rope_type");
+}
+
 // One kind of layers as one engine reads it. False with the reason when the config has no family or
 // no head.
 static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *err) {
@@ -151,10 +179,12 @@ static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *
     else if (!(c->flags & STRICT)) reading_find_own(c, engines[out->row].name);
     c->as->transformers = out->transformers;
     if (rules->prepares) rules->prepares(c);
+    if (reading_does(c, DOES_NO_DEFAULT)) c->flags |= OWN_DEFAULTS;
     if (!reading_begin(c, err)) return false;
     const bool has_class = !rules->classes || reading_is_class(c, rules->classes);
     reading_unseen(c, !has_class && (!rules->refuses || reading_is_class(c, rules->unverified)));
     config_refuse(c, !has_class, rules->refuses);
+    judge_type(c);
     rules->reads(c);
     if (c->as->own) config_refuse(c, c->as->own->refuses, c->as->own->refuses);
     if (out->served && out->max_len) out->max_len = out->served;
@@ -251,6 +281,11 @@ static Readings *read_engines(const char *list, const AskedText *q, const RopeCo
     Reading asked[MOST_READINGS];
     int n_asked = engines_list(list, asked, err), of_one = 0;
     if (!n_asked) return NULL;
+    // MLX-VLM has a class of its own for some families, by which they are served on a Mac.
+    static const char mac[] = "mlx-vlm";
+    const RopeFamily *family = q->text->family;
+    const bool is_shown = !list && family && family_engine(family, mac);
+    if (is_shown && !read_name(mac, (int)strlen(mac), &asked[n_asked++], err)) return NULL;
     Readings *all = alloc_array(1, sizeof *all, "readings", err);
     bool ok = all && read_reference(all->reference, q, meant, err);
     if (ok) all->n = 0;

@@ -1,6 +1,4 @@
 // What LMDeploy's two engines do otherwise than Hugging Face 5. tests/engines/README.md has the sources.
-#include <string.h>
-
 #include "../configs/json.h"
 #include "engine_rules.h"
 
@@ -122,10 +120,7 @@ void engine_turbomind(Config *c) {
                           c->type == TYPE_DYNAMIC || c->type == TYPE_LLAMA3 || c->type == TYPE_YARN;
     const bool is_inside = c->config == c->whole && json_member(c->config, "text_config");
     config_refuse(c, is_inside, "AttributeError: 'dict' object has no attribute 'hidden_size'");
-    // transformers' own class would stop at that, which is not made.
-    const bool is_early = c->type == TYPE_UNKNOWN && strncmp(c->note, "KeyError", 8) == 0;
-    if (is_early) c->stopped = false;
-    if (is_early) c->note[0] = '\0';
+    reading_excuse_type(c);
     reading_unseen(c, c->type == TYPE_LLAMA3 && c->rope->low_freq_factor > 0 &&
                           c->rope->low_freq_factor == c->rope->high_freq_factor);
     hf_refuse_by_classes(c);

@@ -19,6 +19,7 @@ void engine_prepare_mlx_lm(Config *c) {
     const bool grows = c->family->flags & FAMILY_GROWS;  // whose class cannot do without it
     if (is_late && !grows && !json_member(c->config, "rope_parameters"))
         reading_unseen(c, has_scaling || c->family->block);
+    if (reading_does(c, DOES_SCALING_ALONE)) c->flags &= ~(unsigned)NEW_PARAMETERS;
     if (takes_parameters(c)) c->flags &= ~(unsigned)SCALING_ONLY;
 }
 
@@ -31,9 +32,11 @@ static void share_inside(Config *c, double missing) {
 
 // Stops where the config lacks what its class cannot do without.
 static void refuse_without_keys(Config *c) {
-    const bool grows = c->family->flags & FAMILY_GROWS;
+    const bool grows = c->family->flags & FAMILY_GROWS && !(c->family->flags & FAMILY_LATENT);
     config_refuse(c, grows && !json_is_object(json_member(c->config, "rope_parameters")),
                   "TypeError: 'NoneType' object is not subscriptable");
+    config_refuse(c, reading_does(c, DOES_NEEDS_SCALING) && !json_member(c->config, "rope_scaling"),
+                  "TypeError: no rope_scaling");
     config_refuse(c, reading_does(c, DOES_NEEDS_THETA) && !json_member(c->config, "rope_theta"),
                   "TypeError: no rope_theta");
 }
@@ -135,7 +138,8 @@ static void exllamav3_yarn(Config *c) {
                        reading_block_number(c, KEY_LLAMA_4_SCALING_BETA, 0) != 0;
     if (c->inside) c->rope->factor = (double)c->as->served / c->inside;
     else c->rope->train_ctx = c->as->served;
-    if (c->rope->attention_factor == 0) reading_multiply_by(c, grows);
+    if (c->rope->attention_factor == 0 && !reading_does(c, DOES_READS_PAIR))
+        reading_multiply_by(c, grows);
 }
 
 // Theta and the share of a head are looked for beside the block, then in rope_parameters, though the

@@ -90,6 +90,12 @@ bool reading_is_class(const Config *c, const char *list) {
     return strstr(list, word);
 }
 
+void reading_excuse_type(Config *c) {
+    if (c->type != TYPE_UNKNOWN || strncmp(c->note, "KeyError: the rope_type", 23) != 0) return;
+    c->stopped = false;
+    c->note[0] = '\0';
+}
+
 void reading_unseen(Config *c, bool is_unseen) {
     if (!is_unseen) return;
     c->as->out->verdict = VERDICT_UNSEEN;
@@ -126,6 +132,12 @@ bool reading_is_on(const Json *v) { return v && v->kind != 'n' && v->kind != 'f'
 
 bool reading_is_typed(const Config *c) {
     return config_has_type_blocks(c->family, json_member(c->config, "rope_parameters"));
+}
+
+bool reading_flat_parameters(const Config *c) {
+    const Json *parameters = json_member(c->config, "rope_parameters");
+    return c->family->flags & FAMILY_BY_TYPE && json_members(parameters) &&
+           !config_has_type_blocks(c->family, parameters);
 }
 
 bool reading_has_bounds(const Config *c) {

@@ -30,6 +30,10 @@ void reading_find_own(Config *c, const char *engine);
 // Whether the architecture by which an engine chooses its class, that of the whole config, is in a list
 // with spaces around each.
 bool reading_is_class(const Config *c, const char *list);
+// Takes back that transformers refuses the type: its classes do, and they are not made.
+void reading_excuse_type(Config *c);
+// Whether rope_parameters is one block where Hugging Face 5 has one for each kind of layers.
+bool reading_flat_parameters(const Config *c);
 // Whether the engine does this with the family: DOES_....
 bool reading_does(const Config *c, FamilyWords quirk);
 // The block for all layers of a config without blocks for kinds of them, in a family that takes these

@@ -134,7 +134,7 @@ static const struct {
     {"exllamav2", FIRST, NEWEST, "read 2026-08-15"},
     {"mlx-vlm", FIRST, NEWEST, "read 2026-09-01"},
     {"lightllm", FIRST, NEWEST, "read 2026-08-22"},
-    {"lmdeploy", 0.18, NEWEST, "run 2026-11-29"},  // but the kernel, which was read
+    {"lmdeploy", 0.18, NEWEST, "kernel read 2026-08-21, config run 2026-11-29"},
     {"lmdeploy", FIRST, NEWEST, "read 2026-11-29"},
     {"lmdeploy:pytorch", FIRST, NEWEST, "run 2026-11-29"},
     {"onnxruntime-genai", FIRST, NEWEST, "run 2026-11-29"},

@@ -10,13 +10,6 @@
 const char *const verdict_names[N_VERDICTS] = {"same",  "differs", "ignored",
                                                "taken", "refused", "not looked at"};
 
-// Whether rope_parameters has one block where Hugging Face 5 has one for each kind of layers.
-static bool is_flat(const Config *c) {
-    const Json *parameters = json_member(c->config, "rope_parameters");
-    return c->family->flags & FAMILY_BY_TYPE && json_members(parameters) &&
-           !config_has_type_blocks(c->family, parameters);
-}
-
 // Says which of one or two keys (KEY_NONE: none) is there and not read; where neither is, the class's
 // own value is not.
 static const char *not_read(const Config *c, KeyId first, KeyId second, char *out, size_t size) {
@@ -40,7 +33,7 @@ static void note_plain(Config *c, bool is_plain, bool was_plain) {
                              : is_inside ? "the block of text_config is read"
                              : is_nested ? "rope_scaling by layer type is read"
                                          : "the block is read";
-    if (is_flat(c)) why_scaled = "a flat rope_parameters is read";
+    if (reading_flat_parameters(c)) why_scaled = "a flat rope_parameters is read";
     if (c->block == AT_CLASS_FULL) why_scaled = "the family's own block";
     if (is_plain && !was_plain) config_note(c, "plain RoPE: %s", why_plain);
     if (!is_plain && was_plain) config_note(c, "%s", why_scaled);

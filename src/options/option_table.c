@@ -343,7 +343,7 @@ const Option option_table[] = {
      .about_rope = true},
     {.value = {"--engines", "[LIST]",
                "how nine engines interpret the model's settings, or --rope-config's "
-               "(vllm:max_len=128k,hf4@4.51) [all]",
+               "(vllm:max_len=128k,hf4@4.51; all: of thirteen) [nine]",
                TEXT, OF_OPTIONS(engines)},
      .is_common = true,
      .job = JOB_ENGINES,

@@ -18,7 +18,8 @@ static void remark_difference(Table *t, const Reading *r) {
         snprintf(words, sizeof words, "pair %d turns %.4g times as fast", r->worst_pair,
                  r->worst_ratio);
     if (r->note[0]) add_name(words, sizeof words, "; ", r->note);
-    if (strncmp(reading_looked(r), "run", 3) != 0)  // facts that were not run
+    const bool is_known = r->verdict != VERDICT_UNSEEN;
+    if (is_known && strncmp(reading_looked(r), "run", 3) != 0)  // facts that were not run
         add_name(words, sizeof words, "; ", reading_looked(r));
     if (words[0]) table_remark(t, words);
 }
@@ -30,7 +31,8 @@ static void print_reading(Table *t, const Reading *r, int length) {
     bool differs = is_read(r) && r->worst_pair >= 0;
     table_words(t, r->engine);
     table_words(t, r->version);
-    if (!t->eyes) table_words(t, reading_looked(r));
+    if (!t->eyes && r->verdict == VERDICT_UNSEEN) table_unknown(t);
+    else if (!t->eyes) table_words(t, reading_looked(r));
     table_words(t, verdict_names[r->verdict]);
     if (r->by_layer) table_words(t, kind_names[r->kind]);
     if (is_read(r)) {
@@ -100,7 +102,8 @@ bool show_engines(Job *job, Error *err) {
     int known;
     const bool is_named = list, is_refused = what.as_it_stands && job->said->refused[0];
     snprintf(with_hf5, sizeof with_hf5, "hf5,%s", list ? list : "");
-    if (list && strncmp(list, "hf5", 3) != 0) list = with_hf5;
+    const bool has_hf5 = list && (strncmp(list, "hf5", 3) == 0 || strcmp(list, "all") == 0);
+    if (list && !has_hf5) list = with_hf5;
     Readings *readings = readings_of(&what, list, length, err);
     if (!readings) return false;
     Table t = table_open(job->form);

@@ -102,9 +102,17 @@ DOES_WORDS = {
     'needs_long_list': "longrope's long list and `type` beside it, else it stops",
     'four_keys': "of yarn's block the factor, L and both betas are read, which must be there, and truncate",
     'needs_theta': 'at the top level',
+    'needs_scaling': 'rope_scaling is there, if only null',
+    'needs_rope_type': 'a block with `type` alone is an error',
+    'no_default': 'a config without a block is plain, whatever its class has',
     'takes_parameters': 'a theta and a block of rope_parameters count where there are none beside it',
     # Methods.
     'linear_alone': 'types but linear are unverified',
+    'yarn_alone': 'types but yarn are unverified',
+    'llama3_alone': 'types but llama3 are unverified',
+    'type_unseen': 'a block with `type` alone is unverified',
+    'llama3_refused': 'the file has no place for the divisors that llama3 becomes',
+    'reads_pair': 'the quotient of mscale and mscale_all_dim counts',
     'llama3_unseen': 'llama3 is unverified',
     'proportional': 'it knows the rope_type proportional',
     'yarn_by_type': "yarn was converted before others', where the key is `type`",
@@ -120,6 +128,7 @@ DOES_WORDS = {
     'share_beside': 'a share of a head is read beside the block alone',
     # Lengths and positions.
     'keeps_length': 'max_position_embeddings is the longest text whatever the factor',
+    'million': 'texts may be 1,048,576 positions long, whatever is written',
     'tells_positions': 'its class says how far positions reach',
     # Releases.
     'own_class': 'some releases have a class of their own for OLMo 3, and some transformers\'',
