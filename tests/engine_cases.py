@@ -96,23 +96,25 @@ def readings_of(config, found, lists):
 
 
 def releases_of(found):
-    """{engine: which packages computed its readings, or that they were recorded}."""
+    """{engine: which packages computed its readings, or that they were recorded}, those first that are pinned."""
     with open(os.path.join(ROOT, 'tests', 'world.json')) as file:
         pinned = json.load(file)['engines']
-    names = dict.fromkeys(name for one in found.values() for name in one)
+    names = {name for one in found.values() for name in one}
+    in_order = [name for name in pinned if name in names] + sorted(names - set(pinned))
     return {name: {'packages': pinned[name]} if name in pinned else {'recorded': 'tests/engines/sources.tsv'}
-            for name in names}
+            for name in in_order}
 
 
 def write_found(found, path=SET):
     """The inverse of read_found."""
-    lists, cases = Lists(), []
+    lists, cases, releases = Lists(), [], releases_of(found)
     for one in read_cases():
-        known = found.get(one['name'], {})
+        of_case = found.get(one['name'], {})
+        known = {name: of_case[name] for name in releases if name in of_case}
         meant = [name for name in REFERENCES if 'layers' in known.get(name, {})]
         most = {name: value['max_len'] for name, value in known.items() if value.get('max_len')}
         cases.append(dict(one, meant=meant[0] if meant else None, readings=readings_of(one['config'], known, lists), max_len_of=most))
-    parts = dict(whole_set(), releases=releases_of(found), frequencies=dict(sorted(lists.used.items())), cases=cases)
+    parts = dict(whole_set(), releases=releases, frequencies=dict(sorted(lists.used.items())), cases=cases)
     with open(path, 'w', encoding='utf-8') as file:
         file.write('{\n' + ',\n'.join(' %s: %s' % (json.dumps(key), laid_out(value)) for key, value in parts.items()))
         file.write('\n}\n')
