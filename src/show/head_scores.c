@@ -99,6 +99,7 @@ bool other_speed_open(OtherSpeed *o, const HeadScores *h, const RopeConfig *othe
     const int m_then = places ? places[n - 1] : m;
     const bool slides = other->all_slide ||
                         !(h->model->layers[h->layer].extra->flags & LAYER_SEES_ALL);
+    const int chunk = layer_chunk(&h->model->layers[h->layer], &h->model->config);
     RopeFreqs now, then;
     *o = (OtherSpeed){.scores = h, .is_unknown = h->model->config.extra->attention.qk_norm_late};
     o->whole = alloc_array((uint64_t)n * (h->n_pairs + 3), sizeof *o->whole, "scores", err);
@@ -116,7 +117,8 @@ bool other_speed_open(OtherSpeed *o, const HeadScores *h, const RopeConfig *othe
         const int key = spread_position(h->spread, (int)j);
         const int key_then = places ? places[j] : key;
         o->hidden[j] = h->scores[j] == -INFINITY ||
-                       (slides && places && !rope_sees(other, m_then, key_then));
+                       (places && slides && !rope_sees(other, m_then, key_then)) ||
+                       (places && chunk && m_then / chunk != key_then / chunk);
         o->whole[j] = h->parts[2 * h->n_pairs * n + j];
         o->all[j] = 0;
         for (int i = 0; i < h->n_pairs; i++) {

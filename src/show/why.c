@@ -19,6 +19,9 @@ bool show_why(Job *job, Error *err) {
               fail(err, "--why is for models with RoPE, and this one knows positions by its encoding "
                         "'%s'",
                    encoding_names[model_encoding(job->model)]);
+    ok = ok && (!job->model->config.extra->attention.qk_norm_late ||
+                fail(err, "--why: norms of heads come after RoPE in this model, so that no pair turns by "
+                          "itself"));
     ok = ok && (n > w->length || fail(err, "--why: -n %d is no longer than the texts within the trained "
                                            "context, of %d (expected more)",
                                       n, w->length));

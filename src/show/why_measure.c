@@ -58,8 +58,10 @@ bool any_layer_sees(const Why *w, int distance) {
     for (int l = 0; l < m->config.n_layers; l++) {
         const Layer *layer = &m->layers[l];
         const int window = layer_rope(layer, &plan->rope, &plan->sliding)->window;
+        const int chunk = layer_chunk(layer, &m->config);
+        const bool slides = !(layer->extra->flags & LAYER_SEES_ALL) && window > 0;
         if (!layer_attends(layer) || layer->extra->flags & LAYER_NOPE) continue;
-        if (layer->extra->flags & LAYER_SEES_ALL || window == 0 || window > distance) return true;
+        if ((!slides || window > distance) && (chunk == 0 || chunk > distance)) return true;
     }
     return false;
 }

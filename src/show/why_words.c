@@ -23,7 +23,7 @@ static void tell(Why *w, const char *key, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 static void tell(Why *w, const char *key, const char *format, ...) {
-    char words[900];
+    char words[2000];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(words, sizeof words, format, arguments);
@@ -157,10 +157,11 @@ static void tell_hands(Why *w, int band) {
                  worst, f->layer, f->head, f->by_pair[AT_CONTROL][worst], f->by_pair[NO_METHOD][worst],
                  turned, name, mean_of(&f->alone[worst]), mean_of(&f->others[worst]));
         add_name(list, sizeof list, "; ", one);
+        told++;
         snprintf(one, sizeof one, "%d.%d %.2f", f->layer, f->head, mean_of(&f->slow_band[band]));
         add_name(back, sizeof back, ", ", one);
-        told++;
     }
+    if (!*list) return;
     tell(w, "hands", "The pair of each head that loses most: %s.", list);
     tell(w, "back", "With %s's speed in all pairs that make %s, and in no others, the shares are %s.", name,
          band_names[band], back);
