@@ -23,7 +23,7 @@ settings, plain RoPE, another scale, and so on. The second hides numbers in text
     --greedy             judge by the token that the server chooses: for servers without log-probabilities
     --budget SECONDS     time limit for solving for values that fit no reading [60]; 0: do not solve
     --words              send text, even if the server takes token ids
-    --text FILE          take prompts, or the texts of --tasks, from this file [book.txt; filler]
+    -f FILE              take prompts, or the texts of --tasks, from this file [book.txt; filler]
 
     --tasks LIST         {tasks}, or all
     --from N             the shortest text [an eighth of -n]
@@ -31,7 +31,7 @@ settings, plain RoPE, another scale, and so on. The second hides numbers in text
     --min-accuracy A     status 1 when the accuracy of a task at a length is below A [0.5, and 3 if the shortest is]
     --effective SHARE    the effective length is the longest up to which SHARE of the score in texts of up to 1,024
                          tokens is kept; texts of 512 and 1,024 tokens are also asked [0.85]
-    --chat               ask in the chat form
+    -m chat              ask in the chat form
     --answer-tokens N    tokens that an answer may have if a model thinks first and uses up fewer [2k]
     --jobs K             requests at a time [1]
 
@@ -107,11 +107,17 @@ def api(text):
     return text.lower()
 
 
+def mode(text):
+    if text not in ('chat', 'generate'):
+        raise argparse.ArgumentTypeError("found '%.40s', expected chat or generate" % text)
+    return text == 'chat'
+
+
 def make_parser():
     p = Parser(prog='server_probe.py', add_help=False, allow_abbrev=False)
     p.add_argument('url', metavar='URL')
     p.add_argument('model', metavar='model.bin', nargs='?')
-    for name in '--rope-config', '--expect', '--text', '--tasks', '--served', '--key-env', '--proxy', '--keep', \
+    for name in '--rope-config', '--expect', '--tasks', '--served', '--key-env', '--proxy', '--keep', \
                 '--save', '--against':
         p.add_argument(name)
     for name in '--greedy', '--words', '--chat', '--tsv', '--json', '--cut':
@@ -122,6 +128,9 @@ def make_parser():
                                    ('--wait', 0, 86400, 0), ('--budget', 0, 86400, 60),
                                    ('--answer-tokens', 16, MOST, ANSWER_TOKENS)):
         p.add_argument(name, type=whole(low, high), default=usual, dest={'--from': 'from_'}.get(name))
+    # As in ./run; --text and --chat are their names up to version 5.
+    p.add_argument('-f', '--text', dest='text')
+    p.add_argument('-m', dest='chat', type=mode)
     p.add_argument('--min-accuracy', type=share)
     p.add_argument('--effective', type=share)
     p.add_argument('--api', type=api)

@@ -299,7 +299,7 @@ def test_keep():
 
 
 def test_ways_out():
-    """What run refuses of a model alone names --rope-config; a text whose first token is not told names --text."""
+    """What run refuses of a model alone names --rope-config; a text whose first token is not told names -f."""
     model = ours.Model(MODEL, None, ours.Work(), Vocabulary(os.path.join(ROOT, 'tokenizer.bin')))
 
     def refusing(arguments, statuses=(0,)):
@@ -316,7 +316,7 @@ def test_ways_out():
         model.first_id(write(in_work('odd.txt'), 'zqxj' * 9), [5, 6, 7])
         check(False, 'no first token')
     except Problem as problem:
-        check('cannot be told' in str(problem) and '--text FILE' in str(problem), 'a way out', problem)
+        check('cannot be told' in str(problem) and '-f FILE' in str(problem), 'a way out', problem)
 
 
 def test_time_beforehand():

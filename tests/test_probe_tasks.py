@@ -13,7 +13,7 @@ from probe.no_model import tasks, trials  # noqa: E402
 from probe.no_model.said import Said  # noqa: E402
 
 def test_tasks():
-    for form, more in (('llama', []), ('llama', ['--chat']), ('ollama', []), ('llama', ['--jobs', 3])):
+    for form, more in (('llama', []), ('llama', ['-m', 'chat']), ('ollama', []), ('llama', ['--jobs', 3])):
         with Fake(form) as server:
             told = probe(server.url, *TASKS, *more)
             rows = rows_of(told)
@@ -61,7 +61,7 @@ def test_tasks_short_of_it():
         check(told.status == 1 and '# cut\tasked 2,048' in told.out and 'the server counted 1,500' in told.out and
               'asked 1,024' not in told.out and told.last.startswith('does not hold to 2,048'), 'a cut prompt', told)
     with Fake('llama', limit=1500) as server:
-        told = probe(server.url, *TASKS, '--chat')
+        told = probe(server.url, *TASKS, '--chat')  # its name up to version 5
         check(told.status == 1 and 'asked 2,048' in told.out and 'asked 1,024' not in told.out, 'a cut chat', told)
     with Fake('llama', knows=0.4) as server:
         told = probe(server.url, '--tasks', 'passkey', '-n', 1024, '--trials', 3, '--min-accuracy', 0.9)
@@ -119,7 +119,7 @@ def test_tasks_that_say_nothing():
     with Fake('llama', knows=0) as server:
         told = probe(server.url, *TASKS)
         check(told.status == 3 and told.last.startswith('cannot tell: passkey, 512 tokens: accuracy 0.000') and
-              '--chat' in told.last, 'never right', told)
+              '-m chat' in told.last, 'never right', told)
         told = probe(server.url, *TASKS, '--min-accuracy', 0)
         check(told.status == 0 and told.last == 'to 2,048 prompts arrive whole; accuracy 0.000 at least', 'whole', told)
     with Fake('llama') as server:

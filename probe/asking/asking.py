@@ -207,7 +207,7 @@ class Interview:
         """What ask() gives, or None. may_fail: None also for an answer that does not fit this form."""
         form, body, top, as_text, sampled = way
         if as_text and prompt.text is None:
-            raise Problem('the text has no word that ends at %d tokens (--text: a text of words between spaces)'
+            raise Problem('the text has no word that ends at %d tokens (-f: a text of words between spaces)'
                           % prompt.length, 'file')
         question = Question(self.model, prompt.text if as_text else prompt.ids, top, sampled)
         answer = self.server.post_again(form.path, body(question), self.retries, PASSING if self.way else BUSY)

@@ -192,7 +192,7 @@ def load(path: str, asked: str) -> List[Said]:
                                              all(map(is_round, row['rounds'])) for row in rows):
         raise Problem('--against %s: not a file that --save wrote' % path, 'file')
     if found.get('asked') != asked:
-        raise Problem('--against %s: saved with other prompts (the same -n, --prompts, --top, --text and --greedy '
+        raise Problem('--against %s: saved with other prompts (the same -n, --prompts, --top, -f and --greedy '
                       'expected)' % path, 'file')
     return [Said(row['rounds'], row.get('counted'), row.get('refused'), bool(row.get('begun'))) for row in rows]
 

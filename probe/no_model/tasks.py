@@ -223,7 +223,7 @@ def lacking(trials, asker, least):
         elif least is not None:
             found.append(('accuracy', '%s, below --min-accuracy %g' % (words, least)))
         elif begin[1] < ENOUGH:
-            other = 'other --tasks' if asker.chat else '--chat, other --tasks'
+            other = 'other --tasks' if asker.chat else '-m chat, other --tasks'
             found.append(('unknown', '%s, and these are the shortest texts: it may not know the task (%s, or '
                           '--min-accuracy 0 to judge the prompts alone)' % (words, other)))
         else:

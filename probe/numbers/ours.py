@@ -94,7 +94,7 @@ class Model:
             found = self.vocabulary.ids.get(start, [])
             if at > 0 and found:
                 return found[0]
-        raise Problem('%s: its first token cannot be told (--text FILE: a text that begins with a common word)' %
+        raise Problem('%s: its first token cannot be told (-f FILE: a text that begins with a common word)' %
                       text_path, 'file')
 
     def next_tokens(self, ids: List[int], asked: Dict[int, Any], arguments: List[Any]) -> Ranked:

@@ -296,7 +296,7 @@ class Ours:
         with open(path, 'rb') as file:
             found = make_prompts(self.model.vocabulary, ids, file.read(64 * len(ids)), [SHORTEST])[0]
         if found.text is None:
-            raise Problem('%s: no beginning of it ends at the end of a word (--text FILE: words between spaces)' % path,
+            raise Problem('%s: no beginning of it ends at the end of a word (-f FILE: words between spaces)' % path,
                           'file')
         return found
 

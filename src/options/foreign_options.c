@@ -106,6 +106,7 @@ static const struct {
     {"--yarn-orig-ctx", "--train-ctx"},
     {"--original-max-position-embeddings", "--train-ctx"},
     {"--yarn-attn-factor", "--attn-factor"},
+    {"--attention-factor", "--attn-factor"},
     {"--yarn-ext-factor", "--rope yarn"},
     {"--yarn-beta-fast", "--beta-fast"},
     {"--yarn-beta-slow", "--beta-slow"},
