@@ -24,7 +24,7 @@ PROGRAM = re.compile(r'(?:\w+=\S+ |\S.* && |\S.* \| )*(?:(\./[a-z]+)\b(?![/.])|(
 def documents():
     """The paths of all documents, from ROOT."""
     names = ['README.md', 'CHANGELOG.md', 'models/README.md', 'tests/README.md', 'tests/engines/README.md',
-             'tests/conformance/README.md']
+             'tests/conformance/README.md', 'tools/training/README.md', 'probe/README.md']
     return names + sorted(os.path.relpath(path, ROOT) for path in glob.glob(os.path.join(ROOT, 'docs', '*.md')))
 
 
