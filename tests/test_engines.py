@@ -230,6 +230,16 @@ def test_notes():
                 check(float(row['worst_ratio']) != 1, '%s: the worst pair of %s' % (name, engine), row)
 
 
+def test_note_of_one_block():
+    """A note on one block for two kinds of layers in rope_parameters names no rope_scaling, which is not there."""
+    one = {'rope_type': 'linear', 'factor': 8.0, 'rope_theta': 1e6}
+    rows, _ = engines(saved(layered('gemma3_text', rope_parameters=one), 'case.json'), 100)
+    check('no block for a kind of layers' in rows['hf5']['full']['note'], 'what is noted', rows['hf5'])
+    for engine, found in rows.items():
+        notes = ' '.join(row['note'] for row in found.values())
+        check('rope_scaling' not in notes, 'the note on ' + engine, notes)
+
+
 NOTES = {
     'llama3_v5': {'hf4': ['rope_parameters is not read', 'rope_theta 10000, not 500000']},
     'longrope_llama': {'llama.cpp': ['plain RoPE']}, 'longrope_short': {'mlx-lm': ['long_factor, not short_factor']},

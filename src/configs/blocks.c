@@ -27,6 +27,22 @@ void config_open(Config *c, const ConfigText *text) {
 
 // ---- blocks ----
 
+bool config_has_type_blocks(const RopeFamily *family, const Json *parameters) {
+    bool found = false;
+    for (int kind = 0; kind < N_KINDS; kind++)
+        found = found || json_is_object(json_member(parameters, family_block_name(family, kind)));
+    return found;
+}
+
+bool config_has_kinds(const Json *object) {
+    for (const Json *v = json_members(object); v; v = v->next) {
+        bool is_kind = strcmp(v->key, kind_keys[KIND_FULL]) == 0 ||
+                       strcmp(v->key, kind_keys[KIND_SLIDING]) == 0;
+        if (!is_kind || v->kind != '{') return false;
+    }
+    return json_members(object);
+}
+
 bool config_sees_scaling_only(const Config *c) {
     bool is_lifted = c->flags & NEW_PARAMETERS && c->family->flags & FAMILY_NEW;
     return c->flags & SCALING_ONLY && !is_lifted;

@@ -209,11 +209,6 @@ bool config_is_something(const Json *value);
 // Whether a value gives layers or positions a RoPE of their own. Nothing does not, and neither do a
 // list of ones and a list of one word.
 bool config_is_by_layer(const Json *value);
-// Whether an object has a block for a kind of the family's layers.
-bool config_has_type_blocks(const RopeFamily *family, const Json *parameters);
-// Whether an object has nothing but blocks for kinds of layers.
-bool config_has_kinds(const Json *object);
-
 // An engine refuses the config if it `stops`. The first reason counts.
 void config_refuse(Config *c, bool stops, const char *reason);
 // Adds to the note of an engine's reading.
@@ -232,6 +227,11 @@ void config_remark(Config *c, const char *format, ...) __attribute__((format(pri
 void config_unread(Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // ---- blocks.c: the text model, and where its settings are ----
+
+// Whether an object has a block for a kind of the family's layers.
+bool config_has_type_blocks(const RopeFamily *family, const Json *parameters);
+// Whether an object has nothing but blocks for kinds of layers.
+bool config_has_kinds(const Json *object);
 
 // Begins to read a text, whose family is c->family: as Hugging Face 5, which has its layout.
 void config_open(Config *c, const ConfigText *text);

@@ -268,8 +268,7 @@ static KeyId full_theta_key(const Config *c) {
 // for it, it counts in blocks for kinds of layers alone.
 static bool has_theta(const Config *c, int kind, KeyPlace block) {
     bool is_own = c->family && c->family->theta_keys[KIND_FULL] && kind == KIND_FULL;
-    const bool is_nowhere = block == AT_NOWHERE && !config_at(c, AT_PARAMETERS_FULL);
-    return !is_own || block == AT_PARAMETERS_FULL || is_nowhere;
+    return !is_own || block == AT_PARAMETERS_FULL;
 }
 
 // The theta of the layers that turn, where the family has a list of one for each layer.
@@ -287,9 +286,9 @@ static double taken_number(const Config *c, KeyPlace at, KeyId key, int kind, do
     const Slot slot = slot_of(config_said(c, at, key));
     const bool is_list = at == AT_BESIDE && has_list(c, key);
     const Json *v = is_list ? item_of_kind(c, slot.member, kind) : slot.member;
-    const double low = is_list ? config_key_rows[key].low : -CONFIG_LIMIT;
     double x;
-    return json_number(v, &x) && x >= low && x <= CONFIG_LIMIT ? x : missing;
+    if (!json_number(v, &x) || fabs(x) > CONFIG_LIMIT) return missing;
+    return is_list && x <= config_key_rows[key].low ? missing : x;
 }
 
 // The theta of the full layers of an engine that has one block, theirs.

@@ -18,11 +18,10 @@ typedef enum {
 
 typedef struct {
     SlotState state;
-    bool twice;          // the object has that member more than once; the last one counts
     double number;       // of SLOT_NUMBER
     const Json *member;  // NULL: absent
-    const Json
-        *other;  // then: under another library's name of the key (ConfigKey.also); NULL: none
+    const Json *other;   // then, under another library's name (ConfigKey.also); NULL: none
+    bool twice;          // the object has that one more than once, and the last one counts
 } Slot;
 
 // Where keys are. A block for all layers may have blocks for kinds of them inside: that of the full
@@ -52,10 +51,9 @@ typedef struct {
     Slot slots[N_KEYS];
 } PlaceSlots;
 
-// A text. Nothing changes it once it is read, and all readers of it share it.
+// What a text says. Nothing changes it once it is read, and all readers of it share it.
 typedef struct {
-    const Json *whole;         // all that was given, a wrapper's too
-    const Json *config;        // the text model's config in it; NULL: none, but a block by itself
+    const Json *config;        // the text model's config; NULL: none, but a block by itself
     const RopeFamily *family;  // which it names; NULL: none that has a row
     Json *of_class[N_KINDS];   // the blocks of its class; NULL: none
     PlaceSlots at[N_KEY_PLACES];

@@ -8,22 +8,6 @@
 
 #include "../base/names.h"
 
-bool config_has_type_blocks(const RopeFamily *family, const Json *parameters) {
-    bool found = false;
-    for (int kind = 0; kind < N_KINDS; kind++)
-        found = found || json_is_object(json_member(parameters, family_block_name(family, kind)));
-    return found;
-}
-
-bool config_has_kinds(const Json *object) {
-    for (const Json *v = json_members(object); v; v = v->next) {
-        bool is_kind = strcmp(v->key, kind_keys[KIND_FULL]) == 0 ||
-                       strcmp(v->key, kind_keys[KIND_SLIDING]) == 0;
-        if (!is_kind || v->kind != '{') return false;
-    }
-    return json_members(object);
-}
-
 // ---- what is wrong ----
 
 void config_note(Config *c, const char *format, ...) {
@@ -76,43 +60,45 @@ static const char *other_name_in(const Json *object, const char *key) {
     return NULL;
 }
 
-static void reject(Config *c, const Json *object, const char *key, const char *format,
-                   va_list args) {
-    const Json *v = json_member(object, key), *where = v ? v : object;
+// What a value is, in a message; *length becomes how much of it is said.
+static const char *found_in(const Json *v, int *length) {
     bool has_objects = false;
     for (const Json *in = json_members(v); in; in = in->next)
         has_objects = has_objects || in->kind == '{';
-    const char *found = !v               ? ""
-                        : v->kind == '[' ? "a list"
+    const char *found = v->kind == '['   ? "a list"
                         : v->kind != '{' ? v->text
                         : has_objects    ? "an object of objects"
                                          : "an object";
-    size_t length = v && found == v->text ? v->length : strlen(found);
-    const int line = where ? where->line : 1;
-    char expected[400], inside[100];
+    const size_t n = found == v->text ? v->length : strlen(found);
+    *length = n < 40 ? (int)n : 40;
+    return found;
+}
+
+static void reject(Config *c, const Json *object, const char *key, const char *format,
+                   va_list args) {
     StrictReader *own = c->strict;
     if (!own || !own->good) return;
+    own->good = false;
+    const Json *v = json_member(object, key);
+    const Json *misspelled = v ? NULL : written_like(object, key);
+    const char *other = v ? NULL : other_name_in(object, key);
+    const int line = v ? v->line : object ? object->line : 1;
+    char expected[400], inside[100], hint[100] = "";
+    int length;
     vsnprintf(expected, sizeof expected, format, args);
     put_place(c, object, inside, sizeof inside);
-    const Json *misspelled = v ? NULL : written_like(object, key);
-    if (misspelled) {
-        own->good = fail(own->err, "line %d: %s%.39s is not a key (did you mean %.39s?)",
-                         misspelled->line, inside, config_key_word(misspelled).text, key);
-        return;
-    }
-    const char *other = v ? NULL : other_name_in(object, key);
-    if (other)
-        own->good =
-            fail(own->err,
-                 "line %d: %s%.39s is missing (expected %s; %.39s is another library's name "
-                 "of it)",
-                 line, inside, key, expected, other);
+    if (other) snprintf(hint, sizeof hint, "; %.39s is another library's name of it", other);
+    if (misspelled)
+        fail(own->err, "line %d: %s%.39s is not a key (did you mean %.39s?)", misspelled->line,
+             inside, config_key_word(misspelled).text, key);
     else if (!v)
-        own->good = fail(own->err, "line %d: %s%.39s is missing (expected %s)", line, inside, key,
-                         expected);
-    else
-        own->good = fail(own->err, "line %d: %s%.39s cannot be used (found %.*s, expected %s)",
-                         line, inside, key, length < 40 ? (int)length : 40, found, expected);
+        fail(own->err, "line %d: %s%.39s is missing (expected %s%s)", line, inside, key, expected,
+             hint);
+    else {
+        const char *found = found_in(v, &length);
+        fail(own->err, "line %d: %s%.39s cannot be used (found %.*s, expected %s)", line, inside,
+             key, length, found, expected);
+    }
 }
 
 void config_reject(Config *c, const Json *object, const char *key, const char *format, ...) {
