@@ -116,7 +116,7 @@ static void test_cache(void) {
         for (int pass = 0; pass < 2; pass++) {
             kv_cache_lay_out(&cache, &arena);
             AttentionNeeds needs = {.max_n = 1};
-            attention_need(&needs, &cache, 4);
+            attention_need(&needs, &cache, 4, false);
             scratch = attention_lay_out(&arena, &needs, 1);
             if (pass == 0 && !arena_open(&arena, "a large cache", &err)) exit(NO_MEMORY);
         }

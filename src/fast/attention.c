@@ -11,6 +11,10 @@
 // both, and each score is taken from its side. Keys cached with another angle than the zone's are
 // rotated on the way.
 //
+// Whole numbers. Where many queries of a layer come, the past is rounded to 8 bits, once for all
+// tasks (attention_int8.c). A task takes blocks so that all its rows see whole, in the zone that most
+// of the past is in, but not the first block, on which much attention rests.
+//
 // Tasks. Work is cut by kv head, by groups of positions and, when those are few, by splits of the
 // past (split-KV, as in flash-decoding), whose results are merged in a fixed order. All query heads
 // of a kv head and all positions of a group go through a block together, while it is in the
@@ -327,6 +331,72 @@ static void watch_task_parts(const AttentionTask *k, int block0, int last) {
     }
 }
 
+// ---- whole numbers ----
+
+// The zone of the blocks that are rounded.
+static Zone int8_zone(const Attention *c) { return c->angles && c->angles->far ? FAR : NEAR; }
+
+static bool uses_int8(const Attention *c) {
+    return c->in_int8 && (int64_t)c->n * c->n_heads >= (int64_t)MANY_ROWS * c->cache->n_kv_heads;
+}
+
+// Whether the task's rows meet block number `index` as whole numbers.
+static bool takes_int8(const AttentionTask *k, int index) {
+    const Attention *c = k->call;
+    int start = index * KV_BLOCK;
+    int end = start + KV_BLOCK;
+    if (!uses_int8(c) || index == 0 || end > k->first + 1) return false;
+    if (window_start(c, k->first + k->n - 1) > start) return false;
+    return int8_zone(c) == NEAR || near_from(c, k->first) >= end;
+}
+
+// Rounds the blocks from first_block on that tasks may take so.
+static void round_past_by_team(const Team *team, const Attention *c, int first_block) {
+    const KvCache *cache = c->cache;
+    const AttentionMemory *memory = &c->scratch->threads[team->number];
+    AttentionTask k = {.call = c, .scratch = memory};
+    Int8Past past = {cache, c->scratch->past};
+    int first = first_block > 0 ? first_block : 1;
+    int blocks = (c->first + c->n) / KV_BLOCK - first;
+    int n = blocks > 0 ? cache->n_kv_heads * blocks : 0;
+    for (int i = team_first(team, n), end = team_end(team, n); i < end; i++) {
+        int kv_head = i / blocks;
+        int index = first + i % blocks;
+        KvBlock block = kv_cache_block(cache, kv_head, index);
+        Int8Block rounded = int8_past_block(&past, kv_head, index);
+        Lack lack = angles_lack(c->angles, int8_zone(c), index);
+        if (cache->values_in_keys) take_values(&k, &block);
+        else kv_block_values(cache, &block, KV_BLOCK, memory->values);
+        kv_block_keys(cache, &block, 0, cache->head_dim, memory->widened);
+        rotate_keys(memory->widened, &lack);
+        for (int64_t e = 0; e < cache->head_dim; e++)
+            multiply_each(memory->widened + e * KV_BLOCK, block.key_scales);
+        for (int j = 0; block.value_scales && j < KV_BLOCK; j++)
+            scale_by(memory->values + j * cache->value_width, block.value_scales[j],
+                     cache->value_width);
+        int8_block_write(&past, &rounded, memory->widened, memory->values);
+    }
+    team_wait(team);
+}
+
+// The task's rows meet the blocks from number `index` to before `end` as whole numbers.
+static void meet_int8(const AttentionTask *k, int index, int end, float *maxima, float *totals,
+                      float *sums) {
+    const KvCache *cache = k->call->cache;
+    const Int8Rows *rows = &k->scratch->int8;
+    const float *q = k->scratch->q[int8_zone(k->call)];
+    Int8Past past = {cache, k->call->scratch->past};
+    int8_rows_write(rows, k->rows, q, cache->head_dim);
+    for (int first = index, n; first < end; first += n) {
+        Int8Block blocks[INT8_BLOCKS];
+        for (n = 0; n < INT8_BLOCKS && first + n < end && (n == 0 || (first + n) % MEANS); n++)
+            blocks[n] = int8_past_block(&past, k->kv_head, first + n);
+        if (first == index || first % MEANS == 0)
+            int8_rows_meet_means(rows, k->rows, q, cache->head_dim, blocks);
+        int8_rows_attend(rows, k->rows, cache, blocks, n, maxima, totals, sums);
+    }
+}
+
 // ---- tasks at work ----
 
 static void attend_task(const Attention *call, const Cut *cut, int slot,
@@ -357,8 +427,15 @@ static void attend_task(const Attention *call, const Cut *cut, int slot,
     memset(totals, 0, k.rows * sizeof *totals);
     memset(sums, 0, k.rows * width * sizeof *sums);
     if (c->keys && split == cut->splits - 1) store_keys(c->keys, kv_head, end - 1, end);
-    for (int b = block0; b < block0 + cut->per_split && b * KV_BLOCK < end; b++) {
+    for (int b = block0, last = block0 + cut->per_split; b < last && b * KV_BLOCK < end; b++) {
         int start = b * KV_BLOCK;
+        int taken = b;
+        while (taken < last && takes_int8(&k, taken)) taken++;
+        if (taken > b) {
+            meet_int8(&k, b, taken, maxima, totals, sums);
+            b = taken - 1;
+            continue;
+        }
         int count = start + KV_BLOCK < end ? KV_BLOCK : end - start;
         bool is_seen = start + count > window_start(c, first) || start < c->sinks;
         if (!is_seen && !c->watch) continue;
@@ -427,6 +504,7 @@ void attention_by_team(const Team *team, const Attention *a) {
     c.first_block = first_block;
     int rows = a->n < c.per_group ? a->n : c.per_group;
     bool together = (c.splits - 1) * rows * c.heads * a->cache->value_width > MERGED_ALONE;
+    if (uses_int8(a)) round_past_by_team(team, a, first_block);
     // The last groups have the longest past, so they are begun first.
     int n_tasks = a->cache->n_kv_heads * c.groups * c.splits;
     const AttentionMemory *memory = &a->scratch->threads[team->number];

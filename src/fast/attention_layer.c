@@ -132,6 +132,7 @@ static Attention attention_of_layer(const Transformer *t, int index, int n_wante
     a.n_heads = layer->extra->shape.n_heads;
     a.scale = layer_score_scale(m, layer);
     a.cap = (float)m->extra->attention.score_cap;
+    a.in_int8 = attends_in_int8(t, layer);
     a.grows = !rope->temperature_unturned || layer->extra->flags & LAYER_NOPE;
     a.chunk = layer_chunk(layer, m);
     bool sees_all = layer->extra->flags & LAYER_SEES_ALL && !rope->all_slide;

@@ -22,7 +22,7 @@ Cut attention_cut(const KvCache *cache, int n_heads, int n, int n_blocks) {
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-void attention_need(AttentionNeeds *needs, const KvCache *cache, int n_heads) {
+void attention_need(AttentionNeeds *needs, const KvCache *cache, int n_heads, bool in_int8) {
     Cut c = attention_cut(cache, n_heads, needs->max_n, 1);
     // The most tasks that a call can have: with the past whole there may be many groups of queries,
     // with it split few.
@@ -32,6 +32,7 @@ void attention_need(AttentionNeeds *needs, const KvCache *cache, int n_heads) {
     needs->rows = larger(needs->rows, c.per_group * c.heads);
     needs->key_dim = larger(needs->key_dim, cache->head_dim);
     needs->width = larger(needs->width, cache->value_width);
+    if (in_int8) needs->past = larger(needs->past, int8_past_bytes(cache));
     // A short past is split for ENOUGH_TASKS, with one task more for each group.
     needs->tasks = larger(needs->tasks, larger(groups, few * splits + ENOUGH_TASKS));
 }
@@ -51,11 +52,13 @@ AttentionScratch *attention_lay_out(Arena *arena, const AttentionNeeds *needs, i
         t.other_scores = arena_take(arena, rows * KV_BLOCK, sizeof(float));
         t.widened = arena_take(arena, larger(needs->key_dim, width) * KV_BLOCK, sizeof(float));
         t.values = arena_take(arena, width * KV_BLOCK, sizeof(float));
+        t.int8 = int8_rows_lay_out(arena, needs->past ? rows : 0, needs->key_dim);
         if (s.threads) s.threads[i] = t;
     }
     s.sums = arena_take(arena, results, width * sizeof(float));
     s.maxima = arena_take(arena, results, sizeof(float));
     s.totals = arena_take(arena, results, sizeof(float));
+    s.past = arena_take(arena, needs->past, 1);
     s.ended = arena_take(arena, needs->tasks, sizeof *s.ended);
     for (int64_t i = 0; s.ended && i < needs->tasks; i++) atomic_init(&s.ended[i], 0);
     if (placed) *placed = s;

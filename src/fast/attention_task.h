@@ -2,6 +2,7 @@
 #pragma once
 
 #include "angles.h"
+#include "attention_int8.h"
 #include "heads.h"
 
 typedef struct AttentionScratch AttentionScratch;
@@ -15,6 +16,7 @@ typedef struct {
     int layer, n_heads;
     float scale;  // of the scores, 1 / sqrt(head_dim) unless the model has its own
     float cap;    // of the scores, 0: none
+    bool in_int8;  // many queries meet the past as whole numbers of 8 bits
     bool grows;   // queries are multiplied by query_temperature
     int chunk;    // a query sees those of its own chunk of so many positions; 0: there are none
     int window;   // a query sees the last `window` positions, itself included; 0: all before it
@@ -38,6 +40,7 @@ enum {
     SPLIT_BLOCKS = 16,  // most blocks of the past that one task takes when the past is split
     ENOUGH_TASKS = 16,  // with fewer tasks than this the past is split
     FEW_ROWS = 12,      // up to so many rows multiply a block as it lies
+    MANY_ROWS = 64,     // so many queries of a kv head are worth rounding the past for
     // Most sums that one thread adds up for all, about as long as a wait of the team.
     MERGED_ALONE = 1 << 14,
 };
@@ -48,6 +51,7 @@ typedef struct {
     float *other_scores;  // (rows, KV_BLOCK) of a block on the border, for near keys
     float *widened;       // a block's keys, or a few queries that are rotated back
     float *values;        // (KV_BLOCK, value_width)
+    Int8Rows int8;        // the rows, while they meet whole numbers
 } AttentionMemory;
 
 struct AttentionScratch {
@@ -56,6 +60,7 @@ struct AttentionScratch {
     // Results of all tasks of a call, `rows` each: the weighted sum of values (width), the
     // softmax's maximum and total.
     float *sums, *maxima, *totals;
+    uint8_t *past;      // of the layer as whole numbers, see Int8Past
     atomic_int *ended;  // tasks of each group, of a kv head and of queries; 0 between calls
 };
 
@@ -99,10 +104,11 @@ typedef struct {
     int64_t key_dim;  // of a query's head
     int64_t width;    // value_width
     int64_t tasks;    // of a call
+    int64_t past;     // bytes of Int8Past
 } AttentionNeeds;
 
 // Adds what a layer with this cache and so many heads needs.
-void attention_need(AttentionNeeds *needs, const KvCache *cache, int n_heads);
+void attention_need(AttentionNeeds *needs, const KvCache *cache, int n_heads, bool in_int8);
 
 // Memory for that, by teams of up to n_threads; NULL while the arena only counts.
 AttentionScratch *attention_lay_out(Arena *arena, const AttentionNeeds *needs, int n_threads);

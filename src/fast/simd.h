@@ -69,6 +69,14 @@ static inline vb load_bytes(const void *p) { return *(const vb_mem *)p; }
 static inline void store(void *p, vf x) { *(vf_mem *)p = x; }
 static inline vf splat(float x) { return x - (vf){0}; }
 static inline vf select_vf(vi mask, vf a, vf b) { return (vf)((mask & (vi)a) | (~mask & (vi)b)); }
+// The second where one is NaN.
+static inline vf larger_vf(vf a, vf b) {
+#ifdef SIMD_WIDE
+    return MM(max_ps)(a, b);
+#else
+    return select_vf(a > b, a, b);
+#endif
+}
 static inline vf to_float(vi x) { return __builtin_convertvector(x, vf); }
 // a * b + c, rounded once where the processor can. Left to the compiler, it would be so only
 // sometimes.

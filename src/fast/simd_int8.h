@@ -347,6 +347,51 @@ ALWAYS_INLINE Floats16 floats_of_bytes(uint64_t low, uint64_t high) {
     return out;
 }
 
+// ---- products of attention ----
+
+// Whole numbers of 8 bits, four to a lane, where a processor multiplies four and adds them up at
+// once; elsewhere two of 16 bits.
+#if defined SIMD_VNNI || (defined SIMD_NEON && defined __ARM_FEATURE_DOTPROD)
+typedef int8_t Whole;
+#else
+typedef int16_t Whole;
+#endif
+enum { WHOLES = sizeof(int32_t) / sizeof(Whole) };
+
+// Weights of attention have no signs; keys, queries and values have. A product that takes both of one
+// kind, or one of each, gets keys plus KEY_OFFSET and values plus VALUE_OFFSET, and sums start at
+// what takes these off again.
+#if defined SIMD_NEON && defined __ARM_FEATURE_DOTPROD
+enum { KEY_OFFSET = 0, VALUE_OFFSET = 128 };
+#else
+enum { KEY_OFFSET = INT8_OFFSET, VALUE_OFFSET = 0 };
+#endif
+
+// Each lane: sum + the products of its two numbers of 16 bits.
+ALWAYS_INLINE vi dot_pairs(vi sum, vb a, vb b) {
+#if defined SIMD_WIDE || defined __SSE2__ || defined __wasm_simd128__
+    return dot_bytes(PAIRS, sum, a, b);
+#else
+    return sum + ((vi)a << 16 >> 16) * ((vi)b << 16 >> 16) + ((vi)a >> 16) * ((vi)b >> 16);
+#endif
+}
+
+// Each lane: sum + its keys times its queries.
+ALWAYS_INLINE vi dot_keys(vi sum, vb keys, vb queries) {
+    return WHOLES == 4 ? dot_bytes(BYTES, sum, keys, queries) : dot_pairs(sum, keys, queries);
+}
+
+// Each lane: sum + its values times its weights.
+ALWAYS_INLINE vi dot_values(vi sum, vb values, vb weights) {
+#if defined SIMD_VNNI
+    return dot_bytes(BYTES, sum, weights, values);
+#elif defined SIMD_NEON && defined __ARM_FEATURE_DOTPROD
+    return (vi)vdotq_u32((uint32x4_t)sum, (uint8x16_t)values, (uint8x16_t)weights);
+#else
+    return dot_pairs(sum, values, weights);
+#endif
+}
+
 // Eight numbers of 16 bits that lie `stride` bytes apart.
 typedef uint16_t Halves __attribute__((vector_size(16)));
 

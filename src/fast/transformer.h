@@ -71,6 +71,11 @@ uint64_t transformer_lay_out(Transformer *transformer, float *x, Arena *arena);
 KvCache layer_cache(const struct FastKinds *known, const Model *model, const Layer *layer,
                     KvType kept, int positions);
 
+// Whether many queries of a layer meet the past as whole numbers of 8 bits: where weights are
+// quantized, and activations rounded. Where a bias makes keys large (Qwen 2.5), that costs more, and
+// only a cache of 8 or 4 bits allows it. Scores with a cap are float32.
+bool attends_in_int8(const Transformer *transformer, const Layer *layer);
+
 // The bytes of what kinds keep, and a block of so many zeros as Transformer.kinds.
 size_t fast_parts_bytes(const struct FastKinds *known);
 struct FastParts *fast_parts_divide(const struct FastKinds *known, uint8_t *block);

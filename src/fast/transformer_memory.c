@@ -35,6 +35,13 @@ KvCache layer_cache(const FastKinds *known, const Model *model, const Layer *lay
     return c;
 }
 
+bool attends_in_int8(const Transformer *t, const Layer *layer) {
+    const SessionConfig *c = t->config;
+    bool has_bias = layer->extra->attention.bk && c->kv != KV_Q8 && c->kv != KV_Q4;
+    bool is_capped = t->model->config.extra->attention.score_cap > 0;
+    return !c->floats && layer->wo.type > WEIGHT_BF16 && !has_bias && !is_capped;
+}
+
 // The cache of each layer, and what its attention needs. Returns their bytes.
 static uint64_t lay_out_caches(Transformer *t, Arena *arena, AttentionNeeds *needs) {
     const Model *model = t->model;
@@ -51,7 +58,7 @@ static uint64_t lay_out_caches(Transformer *t, Arena *arena, AttentionNeeds *nee
         if (source == l) kv_cache_lay_out(&own, arena);
         else kv_cache_lay_out(&own, &(Arena){0});
         if (t->caches) t->caches[l] = source == l ? own : t->caches[source];
-        attention_need(needs, &own, layer->extra->shape.n_heads);
+        attention_need(needs, &own, layer->extra->shape.n_heads, attends_in_int8(t, layer));
     }
     return arena->used - before;
 }

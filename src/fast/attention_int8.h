@@ -1,0 +1,59 @@
+// Attention of prompts in whole numbers of 8 bits: the past and rows of queries as these, and what
+// becomes of rows that meet blocks of the past.
+#pragma once
+
+#include "kv_cache.h"
+
+enum {
+    MEANS = 16,       // blocks whose means lie side by side
+    INT8_BLOCKS = 4,  // most that rows meet in one call
+};
+
+// A block of the past: 64 keys less their mean, each over a scale of its own, and 64 values, of
+// which each element has a scale. Numbers lie as the lanes of a product take them, four to a lane
+// or two (see Whole in simd_int8.h).
+typedef struct {
+    float *key_scales;    // (KV_BLOCK)
+    float *value_scales;  // (value_width)
+    uint8_t *keys;        // (lanes of a key, KV_BLOCK, 4 bytes)
+    uint8_t *values;      // (lanes of KV_BLOCK, value_width, 4 bytes)
+    float *means;         // (head_dim, MEANS) those of the blocks beside it, too
+    int place;            // among these
+} Int8Block;
+
+// All blocks of a layer, for one call: data has int8_past_bytes.
+typedef struct {
+    const KvCache *cache;
+    uint8_t *data;
+} Int8Past;
+
+int64_t int8_past_bytes(const KvCache *cache);
+Int8Block int8_past_block(const Int8Past *past, int kv_head, int64_t index);
+
+// Rounds a block of keys (head_dim, KV_BLOCK), from which it takes their mean, and of values
+// (KV_BLOCK, value_width). What is not finite makes the scale NaN that it has.
+void int8_block_write(const Int8Past *past, const Int8Block *block, float *keys,
+                      const float *values);
+
+// Rows of queries, of a thread.
+typedef struct {
+    uint8_t *queries;  // (rows, lanes of a key, 4 bytes), each over its scale
+    float *scales;     // (rows)
+    int32_t *starts;   // (rows) what sums of products begin with
+    float *biases;     // (rows, MEANS) scores of the means
+} Int8Rows;
+
+Int8Rows int8_rows_lay_out(Arena *arena, int64_t rows, int64_t head_dim);
+
+// Rounds n rows of queries (n, head_dim), which are times the scale of scores.
+void int8_rows_write(const Int8Rows *rows, int64_t n, const float *q, int64_t head_dim);
+
+// The scores of the means of a block and those beside it. int8_rows_attend needs them for these.
+void int8_rows_meet_means(const Int8Rows *rows, int64_t n, const float *q, int64_t head_dim,
+                          const Int8Block *block);
+
+// Online softmax of n rows that meet n_blocks blocks, of which they see all: their maxima (n),
+// totals (n) and sums (n, value_width).
+void int8_rows_attend(const Int8Rows *rows, int64_t n, const KvCache *cache,
+                      const Int8Block *blocks, int n_blocks, float *maxima, float *totals,
+                      float *sums);
