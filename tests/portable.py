@@ -58,7 +58,8 @@ VARIANTS = {
     'threads': ("CC=clang CFLAGS='-O1 -g -march=native -fsanitize=thread' OPENMP=-fopenmp",
                 'env OMP_NUM_THREADS=3 TSAN_OPTIONS=ignore_noninstrumented_modules=1'),
 }
-TESTS = {'test_units.py': ['test_same'], 'test_attention.py': ['test_products'], 'test_packed.py': ['test_products'], 'test_golden.py': []}
+TESTS = {'test_units.py': ['test_same'], 'test_attention.py': ['test_products'], 'test_packed.py': ['test_products'],
+         'test_golden.py': []}
 OTHER = dict.fromkeys(('valgrind', 'threads'), ['test_golden.py', 'test_encodings.py'])  # the rest takes long
 OTHER['memory'] = ['test_units.py']  # clang 14 takes what fstat of newer C libraries fills in for unwritten
 # A processor's instructions by the name that /proc/cpuinfo gives to the last of them to come.

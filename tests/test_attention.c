@@ -11,11 +11,11 @@ typedef struct {
     int heads, kv_heads, dim, value_dim;  // value_dim 0: the same
     KvType kept;
     int window;
-    float bias;        // of some elements of keys
-    bool is_latent;    // values are the ends of keys
+    float bias;      // of some elements of keys
+    bool is_latent;  // values are the ends of keys
 } Shape;
 
-// Heads as families have them: Llama and Qwen, SmolLM2, Gemma, Phi-3 and its like, small ones, and those of latent attention.
+// Heads as families have them: Llama and Qwen, SmolLM2, Gemma, Phi-3, small ones, and those of latent attention.
 static const Shape shapes[] = {
     {"64", 8, 2, 64, 0, KV_F32, 0, 0, false},
     {"64, a large bias", 8, 2, 64, 0, KV_F32, 0, 30, false},

@@ -11,9 +11,9 @@
 // both, and each score is taken from its side. Keys cached with another angle than the zone's are
 // rotated on the way.
 //
-// Whole numbers. Where many queries of a layer come, the past is rounded to 8 bits, once for all
-// tasks (attention_int8.c). A task takes blocks so that all its rows see whole, in the zone that most
-// of the past is in, but not the first block, on which much attention rests.
+// Whole numbers. Where many queries come at once, the past is rounded to 8 bits, once for all tasks
+// (attention_int8.c). A task takes blocks so that all its rows see whole, in the zone that most of
+// the past is in, but not the first block, on which much attention rests.
 //
 // Tasks. Work is cut by kv head, by groups of positions and, when those are few, by splits of the
 // past (split-KV, as in flash-decoding), whose results are merged in a fixed order. All query heads
@@ -383,17 +383,17 @@ static void round_past_by_team(const Team *team, const Attention *c, int first_b
 static void meet_int8(const AttentionTask *k, int index, int end, float *maxima, float *totals,
                       float *sums) {
     const KvCache *cache = k->call->cache;
-    const Int8Rows *rows = &k->scratch->int8;
+    const Int8Queries *rows = &k->scratch->int8;
     const float *q = k->scratch->q[int8_zone(k->call)];
     Int8Past past = {cache, k->call->scratch->past};
-    int8_rows_write(rows, k->rows, q, cache->head_dim);
+    int8_queries_write(rows, k->rows, q, cache->head_dim);
     for (int first = index, n; first < end; first += n) {
         Int8Block blocks[INT8_BLOCKS];
         for (n = 0; n < INT8_BLOCKS && first + n < end && (n == 0 || (first + n) % MEANS); n++)
             blocks[n] = int8_past_block(&past, k->kv_head, first + n);
         if (first == index || first % MEANS == 0)
-            int8_rows_meet_means(rows, k->rows, q, cache->head_dim, blocks);
-        int8_rows_attend(rows, k->rows, cache, blocks, n, maxima, totals, sums);
+            int8_queries_meet_means(rows, k->rows, q, cache->head_dim, blocks);
+        int8_attend(rows, k->rows, cache, blocks, n, maxima, totals, sums);
     }
 }
 

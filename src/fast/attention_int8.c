@@ -1,19 +1,18 @@
 // Attention of prompts in whole numbers of 8 bits, after SageAttention (arXiv 2410.02367,
-// 2411.10958). float32 runs at the multipliers' peak from some 3,000 positions on, and four products
-// of bytes take the time of one of float32.
+// 2411.10958): four products of bytes take the time of one of float32.
 //
-// Scores. Keys are rounded less the mean of their block, each by its own largest element, and so are
-// queries, row by row. A few elements of keys are large and much the same at neighboring positions;
-// less the mean, they no longer set the scale. What the mean gives to a row's scores, in float32,
-// is a product for each block and not for each key.
+// Scores. Keys are rounded less the mean of their block, each by its own largest element, and so
+// are queries, row by row. A few elements of keys are large and much the same at neighboring
+// positions; less the mean, they no longer set the scale. What the mean gives to a row's scores is
+// a product in float32, one for each block and not for each key.
 //
-// Weights. Softmax is float32. A weight is then a whole number up to 255, relative to the largest of
-// its row in its own block: relative to the largest of all, a row that looks at everything alike
+// Weights. Softmax is float32. A weight is then a whole number up to 255, relative to the largest
+// of its row in its own block: relative to the largest of all, a row that looks at everything alike
 // would lose its many small weights. Values are rounded element by element, by the largest of the
 // block.
 //
-// With LANES positions or elements side by side, both are the same product as those of matmul.c: a
-// tile of rows stays in registers while what they meet goes by.
+// Both products are as those of prompts with weights: a tile of rows stays in registers while what
+// they meet goes by.
 #include "attention_int8.h"
 
 #include <math.h>
@@ -148,8 +147,8 @@ void int8_block_write(const Int8Past *past, const Int8Block *block, float *keys,
 
 // ---- queries ----
 
-Int8Rows int8_rows_lay_out(Arena *arena, int64_t rows, int64_t head_dim) {
-    Int8Rows r;
+Int8Queries int8_queries_lay_out(Arena *arena, int64_t rows, int64_t head_dim) {
+    Int8Queries r;
     r.queries = arena_take(arena, rows * lanes_of(head_dim), LANE_BYTES);
     r.scales = arena_take(arena, rows, sizeof *r.scales);
     r.starts = arena_take(arena, rows, sizeof *r.starts);
@@ -157,7 +156,7 @@ Int8Rows int8_rows_lay_out(Arena *arena, int64_t rows, int64_t head_dim) {
     return r;
 }
 
-void int8_rows_write(const Int8Rows *rows, int64_t n, const float *q, int64_t d) {
+void int8_queries_write(const Int8Queries *rows, int64_t n, const float *q, int64_t d) {
     int8_t rounded[2 * ROPE_MAX_HEAD_DIM + LANE_BYTES] = {0};
     for (int64_t r = 0; r < n; r++) {
         Whole *to = (Whole *)(void *)(rows->queries + r * lanes_of(d) * LANE_BYTES);
@@ -171,7 +170,7 @@ void int8_rows_write(const Int8Rows *rows, int64_t n, const float *q, int64_t d)
     }
 }
 
-void int8_rows_meet_means(const Int8Rows *rows, int64_t n, const float *q, int64_t d,
+void int8_queries_meet_means(const Int8Queries *rows, int64_t n, const float *q, int64_t d,
                           const Int8Block *block) {
     memset(rows->biases, 0, n * MEANS * sizeof *rows->biases);
     gemm_accumulate(&(Gemm){
@@ -191,7 +190,7 @@ void int8_rows_meet_means(const Int8Rows *rows, int64_t n, const float *q, int64
 
 // Some rows, and what becomes of them in the block that they meet.
 typedef struct {
-    const Int8Rows *rows;
+    const Int8Queries *rows;
     int64_t first;  // of these
     int n;
     int64_t lanes, width;                    // of a key; value_width
@@ -201,7 +200,7 @@ typedef struct {
     int32_t starts[PADDED];                  // of sums of weighted values
     float scores[BATCH * KV_BLOCK];
     uint8_t weights[BATCH * BLOCK_LANES * LANE_BYTES];
-} Batch;
+} RowBatch;
 
 // The four bytes at p, in all lanes.
 ALWAYS_INLINE vb splat_bytes(const uint8_t *p) {
@@ -211,8 +210,8 @@ ALWAYS_INLINE vb splat_bytes(const uint8_t *p) {
 }
 
 // Scores of m rows from `row` of the batch on.
-ALWAYS_INLINE void score_tile(int m, Batch *t, const Int8Block *b, int row) {
-    const Int8Rows *all = t->rows;
+ALWAYS_INLINE void score_tile(int m, RowBatch *t, const Int8Block *b, int row) {
+    const Int8Queries *all = t->rows;
     int64_t first = t->first + row, lanes = t->lanes;
     const uint8_t *q = all->queries + first * lanes * LANE_BYTES;
     for (int column = 0; column < KV_BLOCK; column += TILE_VECS * LANES) {
@@ -240,7 +239,7 @@ ALWAYS_INLINE void score_tile(int m, Batch *t, const Int8Block *b, int row) {
 }
 
 // The weights of a row, up to LEVELS, with its maximum and its total in the block.
-static void weigh_row(Batch *t, int row) {
+static void weigh_row(RowBatch *t, int row) {
     const float *scores = t->scores + row * KV_BLOCK;
     uint8_t *weights = t->weights + row * BLOCK_LANES * LANE_BYTES;
     vf most = load(scores), sums = {0};
@@ -270,7 +269,7 @@ static void weigh_row(Batch *t, int row) {
 }
 
 // The block's maxima and totals join those so far.
-static void join_softmax(Batch *t) {
+static void join_softmax(RowBatch *t) {
     for (int row = 0; row < t->n; row += LANES) {
         vf before = load(t->maxima + row);
         vf of_block = load(t->block_maxima + row);
@@ -286,7 +285,7 @@ static void join_softmax(Batch *t) {
 }
 
 // sums (m, width) of rows from `row` of the batch on: `vecs` vectors from `column` on.
-ALWAYS_INLINE void mix_tile(int m, int vecs, const Batch *t, const Int8Block *b, int row,
+ALWAYS_INLINE void mix_tile(int m, int vecs, const RowBatch *t, const Int8Block *b, int row,
                             int64_t column, float *sums) {
     const uint8_t *values = b->values + column * LANE_BYTES;
     const uint8_t *weights = t->weights + row * BLOCK_LANES * LANE_BYTES;
@@ -311,7 +310,7 @@ ALWAYS_INLINE void mix_tile(int m, int vecs, const Batch *t, const Int8Block *b,
     }
 }
 
-ALWAYS_INLINE void mix_rows(int m, const Batch *t, const Int8Block *b, int row, float *sums) {
+ALWAYS_INLINE void mix_rows(int m, const RowBatch *t, const Int8Block *b, int row, float *sums) {
     int64_t column = 0;
     float *own = sums + (t->first + row) * t->width;
     for (; column + TILE_VECS * LANES <= t->width; column += TILE_VECS * LANES)
@@ -319,7 +318,7 @@ ALWAYS_INLINE void mix_rows(int m, const Batch *t, const Int8Block *b, int row, 
     for (; column < t->width; column += LANES) mix_tile(m, 1, t, b, row, column, own);
 }
 
-static void meet_block(Batch *t, const Int8Block *b, float *sums) {
+static void meet_block(RowBatch *t, const Int8Block *b, float *sums) {
     int whole = t->n / TILE_ROWS * TILE_ROWS;
     for (int row = 0; row < whole; row += TILE_ROWS) score_tile(TILE_ROWS, t, b, row);
     for (int row = whole; row < t->n; row++) score_tile(1, t, b, row);
@@ -329,10 +328,10 @@ static void meet_block(Batch *t, const Int8Block *b, float *sums) {
     for (int row = whole; row < t->n; row++) mix_rows(1, t, b, row, sums);
 }
 
-void int8_rows_attend(const Int8Rows *rows, int64_t n, const KvCache *cache,
+void int8_attend(const Int8Queries *rows, int64_t n, const KvCache *cache,
                       const Int8Block *blocks, int n_blocks, float *maxima, float *totals,
                       float *sums) {
-    Batch t;
+    RowBatch t;
     t.rows = rows;
     t.lanes = lanes_of(cache->head_dim);
     t.width = cache->value_width;

@@ -41,19 +41,19 @@ typedef struct {
     float *scales;     // (rows)
     int32_t *starts;   // (rows) what sums of products begin with
     float *biases;     // (rows, MEANS) scores of the means
-} Int8Rows;
+} Int8Queries;
 
-Int8Rows int8_rows_lay_out(Arena *arena, int64_t rows, int64_t head_dim);
+Int8Queries int8_queries_lay_out(Arena *arena, int64_t rows, int64_t head_dim);
 
 // Rounds n rows of queries (n, head_dim), which are times the scale of scores.
-void int8_rows_write(const Int8Rows *rows, int64_t n, const float *q, int64_t head_dim);
+void int8_queries_write(const Int8Queries *rows, int64_t n, const float *q, int64_t head_dim);
 
-// The scores of the means of a block and those beside it. int8_rows_attend needs them for these.
-void int8_rows_meet_means(const Int8Rows *rows, int64_t n, const float *q, int64_t head_dim,
+// The scores of the means of a block and those beside it. int8_attend needs them for these.
+void int8_queries_meet_means(const Int8Queries *rows, int64_t n, const float *q, int64_t head_dim,
                           const Int8Block *block);
 
 // Online softmax of n rows that meet n_blocks blocks, of which they see all: their maxima (n),
 // totals (n) and sums (n, value_width).
-void int8_rows_attend(const Int8Rows *rows, int64_t n, const KvCache *cache,
+void int8_attend(const Int8Queries *rows, int64_t n, const KvCache *cache,
                       const Int8Block *blocks, int n_blocks, float *maxima, float *totals,
                       float *sums);
