@@ -136,7 +136,7 @@ static bool read_number(const Setting *setting, const char *text, double *x, Err
     char hint[100] = "";
     if (!is_whole && strchr(text, ','))
         snprintf(hint, sizeof hint, ", with a point before its decimals");
-    const bool is_factor = setting->key && strcmp(setting->key, "factor") == 0;
+    const bool is_factor = setting == &rope_settings[SET_FACTOR];
     if (is_factor && good && !*end && *x > 0 && *x < 1)
         snprintf(hint, sizeof hint,
                  ", times longer than trained (1 / %.6g is %.6g: did you mean this?)", *x, 1 / *x);
@@ -214,7 +214,7 @@ MethodName settings_method_name(const RopeConfig *c) {
 
 bool settings_is_flag(const char *key) {
     for (const Setting *f = rope_settings; f < rope_settings + N_ROPE_SETTINGS; f++)
-        if (f->option && strcmp(key, f->option + 2) == 0) return !f->argument;
+        if (f->option && strcmp(key, f->option + 2) == 0) return f->type == FLAG;
     return false;
 }
 
@@ -314,45 +314,14 @@ bool settings_changes_list(const RopeConfig *c, int before, int now) {
 
 static bool positive(double x) { return x > 0 && isfinite(x); }
 
-static bool check_lists(const RopeConfig *c, Error *err) {
-    if (!c->short_factors || !c->long_factors)
-        return fail(
-            err, "longrope needs the model's short and long factor lists, which it does not have");
-    if (c->train_ctx < 2) return fail(err, "longrope needs a train_ctx of at least 2");
-    for (int i = 0; i < c->rotary_dim / 2; i++)
-        if (!positive(c->short_factors[i]) || !positive(c->long_factors[i]))
-            return fail(err, "longrope's factors must be numbers above 0");
-    if (!c->unscaled_positions) return true;
-    if (c->map) return fail(err, "unscaled_positions and a distance map cannot be combined");
-    return settings_has_one_list(c) || fail(err, "unscaled_positions need one list of factors for "
-                                                 "all lengths, short and long the same");
-}
-
-static bool check_map(const RopeConfig *c, Error *err) {
-    unsigned flags = c->map ? c->map->flags : 0;
-    bool has_chunk = flags & ROPE_MAP_CHUNK;
-    int found = has_chunk ? c->chunk : c->near, most = c->train_ctx - 1;
-    if (flags & (ROPE_MAP_NEAR | ROPE_MAP_CHUNK) && (found < 1 || found > most))
-        return fail(err, "%s is %d (expected 1 to %d, below the trained context of %d)",
-                    has_chunk ? "chunk" : "near", found, most, c->train_ctx);
-    if (flags & ROPE_MAP_LOCAL && c->local > c->near)
-        return fail(err, "local is %d (expected 1 to %d, the distance near)", c->local, c->near);
-    if (flags & ROPE_MAP_WINDOW && c->window < 1)
-        return fail(err,
-                    "%d sinks leave no window within the trained context of %d (expected at most "
-                    "%d)",
-                    c->sinks, c->train_ctx, c->train_ctx - 1);
-    if (c->sinks > 0 && c->window == 0)
-        return fail(
-            err,
-            "%d sinks without a window (--window says how many of the last positions are seen)",
-            c->sinks);
-    return !c->logn || c->train_ctx >= 2 || fail(err, "logn needs a train_ctx of at least 2");
-}
-
-// What every configuration has.
-static bool check_numbers(const RopeConfig *c, Error *err) {
-    if (c->dynamic && !(rope_methods[c->method].flags & ROPE_CAN_BE_DYNAMIC))
+bool settings_check(const RopeConfig *config, int context, Error *err) {
+    RopeConfig filled = *config;
+    const RopeConfig *c = &filled;
+    const unsigned flags = rope_methods[c->method].flags, map = c->map ? c->map->flags : 0;
+    const int n_pairs = c->rotary_dim / 2;
+    settings_fill_defaults(&filled, context);
+    // What every configuration has.
+    if (c->dynamic && !(flags & ROPE_CAN_BE_DYNAMIC))
         return fail(err, "this rope method has no dynamic form");
     if (c->rotary_dim < 2 || c->rotary_dim > ROPE_MAX_HEAD_DIM || c->rotary_dim % 2)
         return fail(err, "head_dim must be even, from 2 to 1024");
@@ -367,40 +336,46 @@ static bool check_numbers(const RopeConfig *c, Error *err) {
     if (!positive(c->low_freq_factor) || !positive(c->high_freq_factor) ||
         c->low_freq_factor > c->high_freq_factor)
         return fail(err, "high_freq_factor must not be below low_freq_factor, and both above 0");
-    return true;
-}
-
-static bool check_method(const RopeConfig *c, Error *err) {
-    unsigned flags = rope_methods[c->method].flags;
     if (c->attention_factor != 0 && !positive(c->attention_factor))
         return fail(err, "attention_factor must be a number above 0");
-    if (flags & ROPE_USES_TURNING && (c->turning < 1 || c->turning > c->rotary_dim / 2))
+    // What some methods have.
+    if (flags & ROPE_USES_TURNING && (c->turning < 1 || c->turning > n_pairs))
         return fail(err, "turning is %d (expected 1 to %d, the pairs of a head)", c->turning,
-                    c->rotary_dim / 2);
-    if (flags & ROPE_USES_CLIP && (c->clip < 1 || c->clip > c->rotary_dim / 2))
-        return fail(err, "clip is %d (expected 1 to %d, the pairs of a head)", c->clip,
-                    c->rotary_dim / 2);
-    return !(flags & ROPE_USES_LISTS) || check_lists(c, err);
-}
-
-bool settings_check(const RopeConfig *config, int context, Error *err) {
-    RopeConfig filled = *config, *c = &filled;
-    settings_fill_defaults(c, context);
-    return check_numbers(c, err) && check_method(c, err) && check_map(c, err);
-}
-
-// streaming and lm-infinite have a default window and sinks. But a model trained with a window
-// never sees more than it.
-static void resolve_window(const RopeSettings *s, int window, RopeConfig *c) {
-    unsigned map = c->map ? c->map->flags : 0;
-    if (s->is_window) window = c->train_ctx;
-    if (map & ROPE_MAP_WINDOW) {
-        if (!is_said(s, SET_SINKS)) c->sinks = c->map->sinks;
-        int own = map & ROPE_MAP_SINKS_INSIDE ? c->train_ctx - c->sinks : c->train_ctx;
-        if (window == 0 || window > own) window = own;
+                    n_pairs);
+    if (flags & ROPE_USES_CLIP && (c->clip < 1 || c->clip > n_pairs))
+        return fail(err, "clip is %d (expected 1 to %d, the pairs of a head)", c->clip, n_pairs);
+    if (flags & ROPE_USES_LISTS) {
+        if (!c->short_factors || !c->long_factors)
+            return fail(err, "longrope needs the model's short and long factor lists, which it "
+                             "does not have");
+        if (c->train_ctx < 2) return fail(err, "longrope needs a train_ctx of at least 2");
+        for (int i = 0; i < n_pairs; i++)
+            if (!positive(c->short_factors[i]) || !positive(c->long_factors[i]))
+                return fail(err, "longrope's factors must be numbers above 0");
+        if (c->unscaled_positions && c->map)
+            return fail(err, "unscaled_positions and a distance map cannot be combined");
+        if (c->unscaled_positions && !settings_has_one_list(c))
+            return fail(err, "unscaled_positions need one list of factors for all lengths, short "
+                             "and long the same");
     }
-    if (!is_said(s, SET_WINDOW)) c->window = window;
-    c->all_slide = s->is_window || is_said(s, SET_WINDOW) || map & ROPE_MAP_WINDOW;
+    // Distance maps, windows and what follows L.
+    const int far = map & ROPE_MAP_CHUNK ? c->chunk : c->near;
+    if (map & (ROPE_MAP_NEAR | ROPE_MAP_CHUNK) && (far < 1 || far > c->train_ctx - 1))
+        return fail(err, "%s is %d (expected 1 to %d, below the trained context of %d)",
+                    map & ROPE_MAP_CHUNK ? "chunk" : "near", far, c->train_ctx - 1, c->train_ctx);
+    if (map & ROPE_MAP_LOCAL && c->local > c->near)
+        return fail(err, "local is %d (expected 1 to %d, the distance near)", c->local, c->near);
+    if (map & ROPE_MAP_WINDOW && c->window < 1)
+        return fail(err,
+                    "%d sinks leave no window within the trained context of %d (expected at most "
+                    "%d)",
+                    c->sinks, c->train_ctx, c->train_ctx - 1);
+    if (c->sinks > 0 && c->window == 0)
+        return fail(
+            err,
+            "%d sinks without a window (--window says how many of the last positions are seen)",
+            c->sinks);
+    return !c->logn || c->train_ctx >= 2 || fail(err, "logn needs a train_ctx of at least 2");
 }
 
 // Puts the fields that are given in place of the model's.
@@ -427,7 +402,17 @@ bool settings_resolve(const RopeSettings *s, const RopeConfig *start, int window
     bool has_beta = r->temperature_beta != 0 || is_said(s, SET_TEMPERATURE_BETA);
     if (r->temperature_floor > 0 && !has_beta) r->temperature_beta = 0.1;
     settings_fill_defaults(r, context);
-    resolve_window(s, window, r);
+    // streaming and lm-infinite have a default window and sinks. But a model trained with a window
+    // never sees more than it.
+    const unsigned map = r->map ? r->map->flags : 0;
+    if (s->is_window) window = r->train_ctx;
+    if (map & ROPE_MAP_WINDOW) {
+        if (!is_said(s, SET_SINKS)) r->sinks = r->map->sinks;
+        const int most = r->train_ctx - (map & ROPE_MAP_SINKS_INSIDE ? r->sinks : 0);
+        if (window == 0 || window > most) window = most;
+    }
+    if (!is_said(s, SET_WINDOW)) r->window = window;
+    r->all_slide = s->is_window || is_said(s, SET_WINDOW) || map & ROPE_MAP_WINDOW;
     snprintf(plan->name, sizeof plan->name, "%s",
              s->name[0] ? s->name : settings_method_name(r).text);
     return settings_check(r, context, err) || fail(err, "rope %s: %s", plan->name, err->text);

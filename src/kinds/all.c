@@ -12,6 +12,7 @@ extern const Kind mamba_kind, altup_kind, per_layer_kind, encodings_kind;
 
 // Of two kinds that replace the same step of a layer, the later one does.
 static const Kind *const rows[] = {
+    &old_files_kind,
     &layers_kind,  &rope_layers_kind,   &attention_kind, &residual_kind, &feed_forward_kind,
     &experts_kind, &gaussian_topk_kind, &latent_kind,    &states_kind,   &mamba_kind,
     &altup_kind,   &per_layer_kind,     &encodings_kind, &halves_kind,

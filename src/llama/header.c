@@ -10,7 +10,7 @@
 // docs/header.tsv says what each means.
 static const Field fields_of_llama[] = {
     {"magic", 0, U32, MAGIC, MAGIC, IN_MODEL(config.magic)},
-    {"version", 4, U32, 1, 6, IN_MODEL(config.version)},
+    {"version", 4, U32, 3, 6, IN_MODEL(config.version)},
     {"weight_type", 8, U32, 0, N_WEIGHT_TYPES - 1, IN_MODEL(config.weight_type)},
     {"group_size", 12, U32, 0, MAX_WIDTH, IN_MODEL(config.group_size)},
     {"dim", 16, U32, 1, MAX_WIDTH, IN_MODEL(config.dim)},
@@ -89,7 +89,6 @@ static bool check_fields(Model *m, Error *err) {
         return fail(err, "%d heads cannot share %d kv heads", c->n_heads, c->n_kv_heads);
     if (c->head_dim % 2)
         return fail(err, "head_dim is %d (expected an even number)", (int)c->head_dim);
-    if (!old_header_holds(m, err)) return false;
     EACH_KIND_THAT (check, k, m)
         if (!(*k)->check(m, err)) return false;
 
@@ -104,31 +103,34 @@ static bool check_fields(Model *m, Error *err) {
            fail(err, "longrope lists of %d factors (expected %d)", c->n_longrope, n_pairs);
 }
 
-bool header_read(Model *m, uint64_t *bytes, Error *err) {
-    const uint8_t *file = m->file.data;
-    size_t size = m->file.size;
+bool header_take(Model *m, const uint8_t header[HEADER_BYTES], int version, Error *err) {
     FieldTable tables[MAX_TABLES];
-    int n = model_fields(m, tables);
-    uint8_t header[HEADER_BYTES] = {0};  // with zeros for what the file's version does not have
-    int32_t start[2];
-    if (size < LEAST_BYTES)
-        return fail(err, "not a model file (%zu bytes, a header has at least %d)", size,
-                    LEAST_BYTES);
-    memcpy(start, file, sizeof start);
-    int version = start[1];
-    *bytes = version == 6 ? HEADER_BYTES : version == 5 ? V5_BYTES : V4_BYTES;
-    const char *as_old = old_header(m, &version, bytes);
-    if (!as_old && start[0] != MAGIC) return fail(err, "not a model file: no ak42 magic");
-    if (size < *bytes)
-        return fail(err, "truncated (%zu bytes, the header alone has %llu)", size,
-                    (unsigned long long)*bytes);
-    if (as_old) fields_write(tables, n, header);
-    else memcpy(header, file, *bytes);
-
-    int end = version == 3 ? V3_FIELDS : HEADER_BYTES;
+    const int n = model_fields(m, tables);
+    const int end = version == 3 ? V3_FIELDS : HEADER_BYTES;
     bool good = fields_read(tables, n, header, version, err) &&
                 fields_cover(tables, n, header, HEADER_BYTES, end, err);
     m->config.version = version;
     good = good && check_fields(m, err);
-    return good || fail(err, "%simpossible header: %s", as_old ? as_old : "", err->text);
+    return good || fail(err, "impossible header: %s", err->text);
+}
+
+bool header_read(Model *m, uint64_t *bytes, Error *err) {
+    const uint8_t *file = m->file.data;
+    const size_t size = m->file.size;
+    uint8_t header[HEADER_BYTES] = {0};
+    int32_t start[2];
+    if (size < LEAST_BYTES)
+        return fail(err, "not a model file (%zu bytes, a header has at least %d)", size,
+                    LEAST_BYTES);
+    EACH_KIND_THAT (is_other_form, k, m)
+        if ((*k)->is_other_form(m)) return (*k)->read_header(m, bytes, err);
+    memcpy(start, file, sizeof start);
+    if (start[0] != MAGIC) return fail(err, "not a model file: no ak42 magic (model_export.py makes one)");
+    const int version = start[1];
+    *bytes = version == 6 ? HEADER_BYTES : version == 5 ? V5_BYTES : V4_BYTES;
+    if (size < *bytes)
+        return fail(err, "truncated (%zu bytes, the header alone has %llu)", size,
+                    (unsigned long long)*bytes);
+    memcpy(header, file, *bytes);
+    return header_take(m, header, version, err);
 }

@@ -27,6 +27,14 @@ typedef struct {
     KindPart parts[N_WHOLES];  // its own of a ModelConfig, of a Layer and of a Plain
 
     // ---- its file: any function may be NULL ----
+    // Whether it is of another form, with another header, which is read in the place of ours: see
+    // header_read.
+    bool (*is_other_form)(const Model *model);
+    bool (*read_header)(Model *model, uint64_t *bytes, Error *err);
+    // Calls `visit` for the tensors of such a file in its order. False: it has ours.
+    bool (*visit)(Model *model, TensorVisitor *visit, void *whose);
+    // Whether what follows the tensors, from `offset` on, is nothing that has to be read.
+    bool (*may_end)(const Model *model, uint64_t offset);
     const Field *fields;  // of the header, with places in its part of the model
     int n_fields;
     // Whether the fields of the header go together.
@@ -58,6 +66,9 @@ typedef struct {
     // Changes x (dim) after both halves of a layer.
     void (*end_layer)(Plain *plain, float *x);
 } Kind;
+
+// Files of llama2.c (old_files.c).
+extern const Kind old_files_kind;
 
 // All kinds that a program knows. `extra` is common to them: the fields that any decoder may add to a
 // Llama. Rows without a part of the model have their fields there.

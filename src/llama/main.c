@@ -1,4 +1,5 @@
 // main of ./llama: a Llama, and nothing else.
+#include "hooks.h"
 #include "tiny.h"
 
 // Settings of RoPE by layer, which a header may have, are others' (src/decoder/rope_layers.c).
@@ -13,8 +14,11 @@ static bool plan_llama(Plain *p, const RopeSettings *given, RopePlan *plan, Erro
 }
 
 int main(int argc, char **argv) {
+    static const Kind *const forms[] = {&old_files_kind};
+    static const Kinds files = {.rows = forms, .n = 1};
     const Definition llama = {
         .name = "llama",
+        .known = &files,
         .plan = plan_llama,
         .lay_out = plain_lay_out,
         .forward = plain_forward,

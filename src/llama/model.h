@@ -100,17 +100,6 @@ int model_fields(const Model *model, FieldTable tables[MAX_TABLES]);
 // becomes where it ends. False with the reason when a field is out of range, or fields contradict
 // one another. The caller checks the settings of RoPE and the rest of the file.
 bool header_read(Model *model, uint64_t *bytes, Error *err);
-
-// ---- old_files.c: llama2.c's versions 0, 1 and 2 ----
-
-// NULL, or of such a file: the beginning of errors in its header, its version, where the header
-// ends, and, if the file is that long, the model's config and RoPE.
-const char *old_header(Model *model, int *version, uint64_t *bytes);
-// Whether the fields of its header go together. Any other file's do.
-bool old_header_holds(const Model *model, Error *err);
-// The places (tensors.c) of such a file's tensors in their order, then a 0. NULL: the file is not
-// of version 0, 1 or 2.
-const int *old_order(const Model *model);
-// Whether the rest of the file, from `offset` on, is a note that older versions of this program
-// wrote.
-bool old_note_follows(const Model *model, uint64_t offset);
+// The same of a header's bytes, which are our form of a file of that version. `header` has zeros for
+// what the version does not have.
+bool header_take(Model *model, const uint8_t header[HEADER_BYTES], int version, Error *err);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model.h"
+#include "hooks.h"
 
 enum { V0_BYTES = 28, V2_BYTES = 256 };  // of a header: of version 0, and of 1 and 2
 
@@ -18,7 +18,7 @@ static void take_header(Model *m, const uint8_t *p, int version) {
     int vocab_size = version == 0 && n[5] >= -MAX_VOCAB ? abs(n[5]) : n[5];
     ModelConfig *c = &m->config;
     c->magic = MAGIC;
-    c->version = 1;  // which has no fields of later versions
+    c->version = 3;  // as which it is checked
     c->dim = n[0];
     c->hidden_dim = n[1];
     c->n_layers = n[2];
@@ -37,20 +37,36 @@ static void take_header(Model *m, const uint8_t *p, int version) {
     m->rope = (RopeConfig){.theta = 10000, .train_ctx = n[6], .truncate = true};
 }
 
-const char *old_header(Model *m, int *version, uint64_t *bytes) {
+static bool is_old(const Model *m) {
+    int32_t start[2];
+    memcpy(start, m->file.data, sizeof start);
+    return start[0] != MAGIC || start[1] == 1 || start[1] == 2;  // version 0 has no magic
+}
+
+// Its values are checked as those of a header of ours are.
+static bool read_old_header(Model *m, uint64_t *bytes, Error *err) {
     const uint8_t *file = m->file.data;
+    FieldTable tables[MAX_TABLES];
+    const int n = model_fields(m, tables);
+    uint8_t header[HEADER_BYTES] = {0};
     int32_t start[2];
     memcpy(start, file, sizeof start);
-    bool has_magic = start[0] == MAGIC;  // version 0 has none
-    if (has_magic && start[1] != 1 && start[1] != 2) return NULL;
-    *version = has_magic ? start[1] : 0;
+    const bool has_magic = start[0] == MAGIC;
+    const int version = has_magic ? start[1] : 0;
     *bytes = has_magic ? V2_BYTES : V0_BYTES;
-    if (m->file.size >= *bytes) take_header(m, has_magic ? file + 8 : file, *version);
-    return has_magic ? "" : "not a model file: no ak42 magic, and as llama2.c's version 0 an ";
+    if (m->file.size < *bytes)
+        return fail(err, "truncated (%zu bytes, the header alone has %llu)", m->file.size,
+                    (unsigned long long)*bytes);
+    take_header(m, has_magic ? file + 8 : file, version);
+    fields_write(tables, n, header);
+    if (header_take(m, header, version, err)) return true;
+    return fail(err, "%s%s",
+                has_magic ? "" : "not a model file: no ak42 magic, and as llama2.c's version 0 an ",
+                err->text);
 }
 
 // Heads fill the model, and version 2's groups every tensor exactly, as in what llama2.c exports.
-bool old_header_holds(const Model *m, Error *err) {
+static bool check_old(Model *m, Error *err) {
     const ModelConfig *c = &m->config;
     int64_t d = c->dim;
     int64_t kv_rows = c->n_kv_heads * c->head_dim;
@@ -65,21 +81,41 @@ bool old_header_holds(const Model *m, Error *err) {
 
 // ---- tensors ----
 
-// Tensors in the order of version 0, and of versions 1 and 2, by their places in later ones
-// (tensors.c).
-enum { N_PLACES = 14 };
-static const int orders[2][N_PLACES] = {
-    {10, 100, 130, 160, 170, 200, 300, 310, 350, 330, 900, 910, 920, 0},
-    {100, 300, 900, 10, 130, 160, 170, 200, 310, 350, 330, 920, 0},
-};
-
-const int *old_order(const Model *m) {
-    int version = m->config.version;
-    return version < 3 ? orders[version > 0] : NULL;
+// Version 0 has a table of RoPE's angles, which nothing reads.
+static void add_angles(Model *m, Layer *w, Tensors *t) {
+    (void)w;
+    if (m->config.version > 0) return;
+    t->rows[t->n++] = (Tensor){910, &m->angles, FLOATS, .rows = m->config.seq_len,
+                               .cols = m->config.head_dim};
 }
 
-// 32 bytes, which nothing reads.
-bool old_note_follows(const Model *m, uint64_t offset) {
+// One tensor of all layers, then the next: version 0's by their places in later versions
+// (tensors.c), and those of versions 1 and 2.
+static bool visit_old(Model *m, TensorVisitor *visit, void *whose) {
+    static const int orders[2][14] = {
+        {10, 100, 130, 160, 170, 200, 300, 310, 350, 330, 900, 910, 920, 0},
+        {100, 300, 900, 10, 130, 160, 170, 200, 310, 350, 330, 920, 0},
+    };
+    if (m->config.version >= 3) return false;
+    for (const int *place = orders[m->config.version > 0]; *place; place++) {
+        const bool is_of_layers = *place >= OF_LAYERS && *place < AFTER_LAYERS;
+        for (int l = 0; l < (is_of_layers ? m->config.n_layers : 1); l++)
+            visit_places(m, &m->layers[l], *place, *place + 1, visit, whose);
+    }
+    return true;
+}
+
+// A note of 32 bytes that older versions of this program wrote after the tensors.
+static bool ends_with_note(const Model *m, uint64_t offset) {
     return m->config.version >= 3 && m->file.size == offset + 32 &&
            memcmp(m->file.data + offset, "ANCR", 4) == 0;
 }
+
+const Kind old_files_kind = {
+    .is_other_form = is_old,
+    .read_header = read_old_header,
+    .check = check_old,
+    .add_tensors = add_angles,
+    .visit = visit_old,
+    .may_end = ends_with_note,
+};

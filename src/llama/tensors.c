@@ -30,7 +30,6 @@ static void add_llama_tensors(Model *m, Layer *w, Tensors *t) {
         {330, &w->w3, FEED_FORWARD, .rows = hidden, .cols = dim},
         {350, &w->w2, FEED_FORWARD, .rows = dim, .cols = hidden},
         {900, &m->final_norm, FLOATS, .rows = 1, .cols = dim},
-        {910, &m->angles, FLOATS, .rows = c->version == 0 ? c->seq_len : 0, .cols = c->head_dim},
         {920, &m->classifier, CLASSIFIER, .rows = own, .cols = dim},
     };
     memcpy(t->rows, rows, sizeof rows);
@@ -46,13 +45,8 @@ void visit_places(Model *m, Layer *w, int first, int end, TensorVisitor *visit, 
 }
 
 void model_visit(Model *m, TensorVisitor *visit, void *whose) {
-    const int *order = old_order(m);  // one tensor of all layers, then the next
-    for (; order && *order; order++) {
-        int n = *order >= OF_LAYERS && *order < AFTER_LAYERS ? m->config.n_layers : 1;
-        for (int l = 0; l < n; l++)
-            visit_places(m, &m->layers[l], *order, *order + 1, visit, whose);
-    }
-    if (order) return;
+    EACH_KIND_THAT (visit, k, m)
+        if ((*k)->visit(m, visit, whose)) return;
     visit_places(m, m->layers, 0, OF_LAYERS, visit, whose);
     for (int l = 0; l < m->config.n_layers; l++)
         visit_places(m, &m->layers[l], OF_LAYERS, AFTER_LAYERS, visit, whose);
@@ -117,7 +111,8 @@ static bool take_tensors(Mapping *r, Error *err) {
     if (r->at.offset > INT64_MAX)
         return fail(err, "impossible header: the tensors' sizes overflow");
     if (!r->is_good) return false;
-    if (old_note_follows(m, r->at.offset)) return true;
+    EACH_KIND_THAT (may_end, k, m)
+        if ((*k)->may_end(m, r->at.offset)) return true;
     return r->at.offset == size || fail(err, "%s (%zu bytes found, %llu expected from the header)",
                                         r->at.offset > size ? "truncated" : "too long", size,
                                         (unsigned long long)r->at.offset);

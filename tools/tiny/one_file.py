@@ -12,6 +12,7 @@ A prototype goes, too; what its header says of a function comes before the funct
 import os
 import re
 import sys
+import textwrap
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 NARROW = 'tools/tiny/narrow.inc'
@@ -23,8 +24,7 @@ SECTIONS = [
     ('settings of RoPE', ['src/rope_settings.h', 'src/rope_settings.c']),
     ('weights: float32, float16 and q8', ['src/weights/matrix.h', 'src/weights/block_bits.h', 'src/weights/weights.c']),
     ('a model: its sizes and its tensors', [
-        'src/llama/model.h', 'src/llama/old_files.c', 'src/llama/header.c',
-        'src/llama/hooks.h', 'src/llama/tensors.c']),
+        'src/llama/model.h', 'src/llama/header.c', 'src/llama/hooks.h', 'src/llama/tensors.c']),
     ('arithmetic', ['src/llama/arithmetic.h', 'src/llama/arithmetic.c']),
     ('one forward pass', ['src/llama/forward.h', 'src/llama/forward.c']),
     ('text to tokens and back', ['src/tokens/unicode.h', 'src/tokens/unicode.c', 'src/tokens/tokenizer.h',
@@ -202,6 +202,7 @@ def whole_file():
                 taken.add(item)
     items = [item for _, of_section in sections for item in of_section]
     kept = set(reached(items))
+    without_unread([item for item in items if item in kept])
     lost = [name for item in narrow for name in item.names if item not in kept]
     if lost:
         sys.exit('one_file.py: nothing needs %s of %s' % (', '.join(lost), NARROW))
@@ -210,7 +211,7 @@ def whole_file():
 
 def written(item, contracts):
     """An item as the file has it. Functions and tables are its own; a header's comment comes first."""
-    code, comment = item.code, list(item.comment)
+    code, comment = wrapped(item.code), list(item.comment)
     if item.kind == 'function' and not code.startswith('static') and item.names[0] != 'main':
         head, body = code[:code.index('{')], code[code.index('{'):]
         code = 'static ' + head.replace('\n', '\n       ') + body  # what goes on in a line more stays below its bracket
@@ -221,6 +222,58 @@ def written(item, contracts):
         said = [line for line in contracts.get(item.names[0], ()) if not line.startswith('// ----')]
         comment = said + comment
     return ''.join(comment) + code
+
+
+# ---- tables without what nothing reads ----
+
+def parts_of(text):
+    """What lies between the commas at the top level of a list."""
+    parts, depth, last = [], 0, 0
+    for at, code in enumerate(re.sub(r'"(?:\\.|[^"\\])*"', lambda m: '"' * len(m[0]), text)):
+        depth += (code in '({[') - (code in ')}]')
+        if code == ',' and depth == 0:
+            parts.append(text[last:at])
+            last = at + 1
+    return [' '.join(part.split()) for part in parts + [text[last:]] if part.strip()]
+
+
+def without_unread(items):
+    """Settings without the members that nothing in the file reads, such as the help of ./run, and each in a line."""
+    struct = next(item for item in items if 'Setting' in item.names)
+    functions = ''.join(bare(item.code) for item in items if item.kind == 'function')
+    members = re.findall(r'(\w+)[,;]', re.sub(r'//[^\n]*', '', struct.code.split('}')[0]))
+    read = [m for m in members if re.search(r'(?:->|(?<=[\w)\]])\.)%s\b' % m, functions)]
+
+    def lean(row):
+        values, at = {}, 0
+        for part in parts_of(row[2]):
+            named = re.match(r'\.(\w+) = (.*)', part) or (re.match(r'IN\w*\(', part) and ['', 'place', part])
+            at = members.index(named[1]) if named else at
+            values[members[at]] = named[2] if named else part
+            at += 1
+        out, expected = [], 0
+        for i, member in enumerate(read):
+            if member in values:
+                in_place = i == expected or member == 'place'
+                out.append(values[member] if in_place else '.%s = %s' % (member, values[member]))
+                expected = i + 1
+        return '    %s{%s},\n' % (row[1] or '', ', '.join(out))
+
+    rows = re.compile(r'^    (\[\w+\] =\s+)?\{(.*?)\},\n(?=    [\[{]|\})', re.M | re.S)
+    for item in items:
+        if item.kind == 'variable' and re.search(r'const Setting \w+\[', item.code):
+            item.code = rows.sub(lambda m: lean([None, m[1] and ' '.join(m[1].split()) + ' ', m[2]]), item.code)
+    for member in set(members) - set(read):
+        struct.code = re.sub(r'(?<![\w*])\*?%s(?:, |(?=;))' % member, '', struct.code)
+    struct.code = re.sub(r', ;', ';', struct.code)
+    struct.code = re.sub(r'^ +(?:const char |unsigned |double )[\s*]*;[^\n]*\n', '', struct.code, flags=re.M)
+
+
+def wrapped(code):
+    """An enum of many names in full lines."""
+    names = re.fullmatch(r'enum \{\n((?:    \w+,?\n)+)\};\n', code)
+    return 'enum {\n%s\n};\n' % textwrap.fill(' '.join(names[1].split()), 96, initial_indent=' ' * 4,
+                                              subsequent_indent=' ' * 4) if names else code
 
 
 def in_order(items):
