@@ -222,7 +222,7 @@ def test_llama2c():
     check(status == 2 and 'model_export.py' in err, 'the program names the exporter', err)
     check(export(path, path[:-4] + '-new.bin')[0] == 0, 'the exporter takes llama2.c\'s file')
     status, text, err = run(path[:-4] + '-new.bin', '-n', 40, '-s', 5, '-i', 'hello')
-    check(status == 0 and text.startswith('hello') and len(text) > 8, 'it writes', text, err)
+    check(status == 0 and 'hello' in text and len(text) > 12, 'it writes', text, err)
 
 
 # ---- model.bin ----
