@@ -54,6 +54,19 @@ def test_why():
 
 
 @takes_long
+def test_whole():
+    """Whole texts of 2,048 tokens name the heads that angles alone name, and the pair; they leave no more of the shares."""
+    def losers(found):
+        return {(row['layer'], row['head']): row['plain'] for row in found['rows'] if row['part'] == 'share' and
+                row['plain'] < row['control'] / 2}
+    by_angles, whole = why(MODEL, 2048), why(MODEL, 2048, '--whole')
+    check(losers(by_angles) and losers(by_angles).keys() == losers(whole).keys(), 'the heads', (by_angles['lost'], whole['lost']))
+    for head, left in losers(whole).items():
+        check(left <= losers(by_angles)[head], 'what is left of %d.%d' % head, (left, by_angles['lost']))
+        check(worst_pair(whole, head) == worst_pair(by_angles, head) == 22, 'the pair of %d.%d' % head, whole['hands'])
+
+
+@takes_long
 def test_control():
     """A model that says to be trained on more than it was loses the number at that length already: its heads are not said
     to lose it past it."""

@@ -60,7 +60,7 @@ from recipe import BOS, BYTES_END, CONFIG, EOS, STAGES, at_progress, batch, lear
 def train(args):
     """Trains on `--workers` processes of one thread each. Weights, gradients and optimizer state are shared: after
     its backward pass each worker sums everybody's gradients of the layers it owns, and updates those."""
-    stage, work = dict(STAGES[args.command]), Path(args.work)
+    stage, work = STAGES[args.command], Path(args.work)
     torch.manual_seed(args.seed)
     config = dict(CONFIG)
     if args.command == "small":
@@ -68,8 +68,6 @@ def train(args):
     if args.command == "drop":
         config = dict(SHAPE, encoding=args.encoding)
     if args.command == "extend":
-        stage.update(lengths=[(1.0, [args.window])] if args.window else stage["lengths"],
-                     tokens=args.tokens or stage["tokens"])
         config["rope_scaling"] = dict(rope_type=args.method, factor=16.0)
         if args.method == "yarn":
             config["rope_scaling"]["original_max_position_embeddings"] = config["max_position_embeddings"]
@@ -296,8 +294,6 @@ def main():
             p.add_argument("--encoding", choices=["none", "rope"], default="none", help="what is left")
         if name == "extend":
             p.add_argument("--method", choices=["yarn", "linear"], required=True)
-            p.add_argument("--window", type=int, help="length of all windows, instead of the recipe's")
-            p.add_argument("--tokens", type=int, help="tokens of a step, instead of the recipe's")
     p = commands.add_parser("import", parents=[common])
     p.add_argument("--folder", required=True, help="that model_export.py wrote")
     p.add_argument("--name", required=True)
