@@ -76,7 +76,7 @@ def write_readme(folder: str, config: Dict[str, Any]) -> None:
         table = [line.split('\t') for line in told.stdout.decode().splitlines() if not line.startswith('#')]
         for cells in table[1:]:
             row = dict(zip(table[0], cells))
-            if row['verdict'] not in ('same', 'not looked at'):
+            if row['verdict'] not in ('same', 'too long', 'not looked at'):
                 lines.setdefault(row['engine'], '%(engine)s (%(version)s), %(verdict)s: %(note)s\n' % row)
     if lines:
         with open(os.path.join(folder, 'rope.README'), 'w', encoding='utf-8') as file:

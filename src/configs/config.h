@@ -157,6 +157,8 @@ typedef struct {
     struct EngineReader *as;  // in src/engines/reading.h; NULL: this program
     const char *why_plain;    // why its settings are not read; NULL: no reason
     bool stopped;             // it refuses the config, or nobody has looked
+    // Keys whose values are no numbers and count as absent, and whose texts are read as numbers.
+    bool passes[N_KEYS], texts[N_KEYS];
     char note[400];           // the reason, or what is worth a note
 
     StrictReader *strict;  // NULL: an engine

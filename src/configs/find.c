@@ -364,8 +364,8 @@ static void find_field(Config *c, KeyId key, const Setting *field) {
         bool is_bad = v && !strchr("tfn", v->kind);
         if (is_bad && config_is_strict(c))
             config_reject_key(c, config_where(c, key), key, "true or false");
-        value = c->flags & ROUNDS_RAMP || !v || v->kind == 't';  // as in the library, null is false
-    } else if (type == KEY_IS_NUMBER || config_is_strict(c)) {   // whole ones are our own
+        value = c->flags & ROUNDS_RAMP || !v || config_is_something(v);  // as in Python
+    } else if (type == KEY_IS_NUMBER || config_is_strict(c)) {           // whole ones are our own
         value = config_block_number(c, key, 0);
     }
     setting_put(c->rope, field, value);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../base/names.h"
@@ -183,11 +184,21 @@ static bool is_allowed(const ConfigKey *row, const Slot *slot, double low) {
     return (x > low && x <= row->high) || (x == 0 && row->zero);
 }
 
+// The number that a text is, as Python's float() reads it.
+static bool text_number(const Json *v, double *x) {
+    char *end;
+    if (!v->string || !v->string[0]) return false;
+    *x = strtod(v->string, &end);
+    return !*end;
+}
+
 // What an engine takes for a number.
-static double lenient_number(Config *c, const Slot *slot, double missing) {
+static double lenient_number(Config *c, KeyId key, const Slot *slot, double missing) {
+    double x;
     if (slot->state <= SLOT_NULL) return missing;
+    if (c->texts[key] && text_number(slot->member, &x) && fabs(x) <= CONFIG_LIMIT) return x;
     if (slot->state == SLOT_NUMBER && fabs(slot->number) <= CONFIG_LIMIT) return slot->number;
-    config_refuse(c, true, "TypeError: a setting is not a number that can be used");
+    config_refuse(c, !c->passes[key], "TypeError: a setting is not a number that can be used");
     return missing;
 }
 
@@ -197,7 +208,7 @@ static double number_from(Config *c, KeyPlace at, KeyId key, double missing, dou
     const double otherwise = isnan(missing) ? 0 : missing;
     Slot slot = *config_ask(c, at, key);
     if (slot.other && is_unverified(c)) slot = slot_of(slot.other);
-    if (!config_is_strict(c)) return lenient_number(c, &slot, otherwise);
+    if (!config_is_strict(c)) return lenient_number(c, key, &slot, otherwise);
     const bool may_lack = !isnan(missing) && !(row->needed & type);
     const bool may_be_null = !isnan(missing) && row->null & type;
     if (slot.state == SLOT_ABSENT && may_lack) return missing;

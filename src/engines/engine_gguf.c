@@ -56,14 +56,25 @@ static void load_told_yarn(Config *c) {
     config_find_growth(c);
 }
 
+// A rope_type that is null or a list has no lower(), which some classes ask for.
+static void refuse_strange_type(Config *c) {
+    const Json *name = c->rope_type_member ? c->rope_type_member : c->type_member;
+    const bool asks = c->family->flags & FAMILY_GGUF_DIVISORS || c->longrope_alone;
+    const bool is_null = name && name->kind == 'n' && asks && c->type == TYPE_UNKNOWN;
+    config_refuse(c, is_null || (name && name->kind == '['),
+                  "AttributeError: rope_type has no 'lower'");
+}
+
 // What is not written to the GGUF file, or not read back from it, is lost.
 static void lose_block(Config *c) {
     bool by_type = reading_does(c, DOES_YARN_BY_TYPE) && c->type_member;
     reading_switch_off(c, c->type == TYPE_UNKNOWN, "the rope_type is not known");
     reading_switch_off(c, c->type == TYPE_PROPORTIONAL && !reading_does(c, DOES_PROPORTIONAL),
                        "the rope_type is not known");
-    reading_switch_off(c, c->type == TYPE_LINEAR && !config_member(c, KEY_FACTOR),
+    const Json *factor = config_member(c, KEY_FACTOR);
+    reading_switch_off(c, c->type == TYPE_LINEAR && (!factor || factor->kind == 'n'),
                        "there is no factor");
+    if (c->type == TYPE_LLAMA3 && !factor) c->rope->factor = 8;
     reading_lose_block(c);
     reading_switch_off(c,
                        c->longrope_alone && reading_has_rule(c, RULE_PHI3_BY_SCALING) &&
@@ -104,8 +115,17 @@ static bool has_null_block(const Config *c) {
     return full && full->kind == 'n';
 }
 
+// Each slot of its server ends where the file does, whatever its context is (without YaRN by flags).
+static void limit_slot(Config *c) {
+    Reading *out = c->as->out;
+    if (out->served > 0 && out->served < out->max_len)
+        reading_end_at(c, out->served, "the server's context");
+    else reading_end_at(c, out->max_len, "a slot of llama-server ends at the file's length");
+}
+
 // llama.cpp by way of its converter.
 void engine_llama_cpp(Config *c) {
+    limit_slot(c);
     if (!(c->family->flags & FAMILY_PARTIAL)) c->partial = 1;
     else c->partial = reading_block_number(c, KEY_PARTIAL_ROTARY_FACTOR, c->partial);
     c->as->why_share = "that of rope_parameters";
@@ -120,7 +140,9 @@ void engine_llama_cpp(Config *c) {
         config_refuse(c, has_null_block(c),
                       "AttributeError: 'NoneType' object has no attribute 'get'");
     config_refuse(c, reading_flat_block(c), "KeyError: full_attention");
+    refuse_strange_type(c);
     lose_block(c);
+    if (c->as->has_no_theta) c->rope->theta = 1e4;
     config_refuse(c,
                   c->type == TYPE_YARN && !config_member(c, KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS) &&
                       !c->top && !stands_on_5(c),

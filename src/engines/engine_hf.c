@@ -38,6 +38,10 @@ void hf_refuse_by_classes(Config *c) {
     const FamilyEngine *below = of_transformers(c);
     double known = !below ? 0 : below->known > 0 ? below->known : below->since;
     if (below) config_refuse(c, below->before && c->as->transformers < known, below->before);
+    const Json *head = json_member(c->config, "head_dim");
+    const bool is_lost = below && below->does & DOES_NO_HEAD && (!head || head->kind == 'n');
+    config_refuse(c, is_lost && c->type == TYPE_LONGROPE && reading_has_rule(c, RULE_FIELDS),
+                  "StrictDataclassClassValidationError: head_dim is null");
     config_refuse(c, by_type && is_flat && reading_has_rule(c, RULE_FLAT_BLOCK),
                   "KeyError: full_attention");
     config_refuse(c, by_type && is_flat && reading_is_on(json_member(c->config, "rope_scaling")),
@@ -83,6 +87,16 @@ static void note_silence(Config *c) {
     if (c->layout == BY_TYPE) note_silence_by_type(c);
 }
 
+// Types that are computed with head_dim have none where the class keeps what is not written.
+static void refuse_no_head(Config *c) {
+    const Json *head = json_member(c->config, "head_dim");
+    const bool is_lost = reading_does(c, DOES_NO_HEAD) && reading_has_rule(c, RULE_HEAD_AS_WRITTEN) &&
+                         (!head || head->kind == 'n');
+    const bool computes =
+        c->type == TYPE_YARN || c->type == TYPE_DYNAMIC || c->type == TYPE_LONGROPE;
+    config_refuse(c, is_lost && computes, "TypeError: head_dim is null");
+}
+
 bool hf_loses_share(const Config *c) {
     return c->partial != 1 && !(c->family->flags & FAMILY_PARTIAL) && c->type != TYPE_PROPORTIONAL;
 }
@@ -94,6 +108,7 @@ void engine_hf5(Config *c) {
     bool no_beta = !config_member(c, KEY_LLAMA_4_SCALING_BETA) ||
                    (!config_type_has(c, TYPE_HAS_ORIGINAL) && !c->inside);
     hf_refuse_by_classes(c);
+    refuse_no_head(c);
     config_refuse(c, no_scaling && is_pasted,
                   "KeyError: sliding_attention, since rope_scaling replaces rope_parameters");
     config_refuse(c, grows && no_beta, "TypeError: no llama_4_scaling_beta");
@@ -141,8 +156,22 @@ static void refuse_by_hf4(Config *c) {
     bool is_newer = c->type == TYPE_UNKNOWN || c->type == TYPE_PROPORTIONAL;
     const Json *scaling = json_member(c->config, "rope_scaling");
     bool has_type = json_member(scaling, "rope_type") || json_member(scaling, "type");
-    config_refuse(c, json_members(scaling) && !has_type, "KeyError: rope_type");
-    config_refuse(c, c->family->flags & FAMILY_NEW, "ValueError: the model_type is not known");
+    const Json *name = c->type_member ? c->type_member : c->rope_type_member;
+    const bool is_inside = c->config != c->whole && reading_does(c, DOES_KNOWN_OUTSIDE);
+    config_refuse(c, c->family->flags & FAMILY_NEW,
+                  is_inside ? "KeyError: the model_type of text_config is not known"
+                            : "ValueError: the model_type is not known");
+    const bool is_null = json_member(c->config, "head_dim") &&
+                         json_member(c->config, "head_dim")->kind == 'n' && c->family->head_dim;
+    const bool is_strange = scaling && scaling->kind != 'n' && !json_is_object(scaling);
+    const bool has_get = is_strange && (scaling->kind == '[' || scaling->kind == '"');
+    config_refuse(c, is_null, "TypeError: head_dim is null");
+    config_refuse(c, is_strange, has_get ? "AttributeError: rope_scaling has no 'get'"
+                                         : "TypeError: rope_scaling is not iterable");
+    config_refuse(c, c->longrope_alone && c->type == TYPE_UNKNOWN,
+                  "ValueError: its class knows longrope alone");
+    config_refuse(c, json_is_object(scaling) && !has_type, "KeyError: rope_type");
+    config_refuse(c, name && name->kind == '[', "TypeError: unhashable type: 'list'");
     config_refuse(c, is_newer || is_strange_su, "KeyError: the rope_type is not known");
     hf4_refuse_three_keys(c, c->block && reading_does(c, DOES_THREE_KEYS));
     config_refuse(c, c->block && reading_does(c, DOES_TWO_KEYS) && !has_two_keys(c),
@@ -168,7 +197,9 @@ static void hf4_longrope(Config *c) {
     const bool is_long = reading_has_rule(c, RULE_LONG_LIST);
     if (c->top || c->longrope_alone) c->rope->factor = 0;
     else c->rope->train_ctx = c->trained;
-    config_refuse(c, !c->longrope_alone && !c->top && !config_member(c, KEY_FACTOR),
+    config_refuse(c,
+                  !c->longrope_alone && !c->top && !config_member(c, KEY_FACTOR) &&
+                      !reading_is_on(config_member(c, KEY_ATTENTION_FACTOR)),
                   "TypeError: factor is None");
     if (!c->longrope_alone && (is_long || reading_has_rule(c, RULE_SHORT_LIST)))
         reading_choose_list(c, is_long, "at any length");
@@ -176,6 +207,7 @@ static void hf4_longrope(Config *c) {
 
 void engine_hf4(Config *c) {
     refuse_by_hf4(c);
+    refuse_no_head(c);
     if (c->type == TYPE_YARN) hf4_yarn(c);
     if (reading_has_rule(c, RULE_WHOLE_RAMP)) c->rope->truncate = true;
     if (c->type == TYPE_LONGROPE) hf4_longrope(c);

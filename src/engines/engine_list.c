@@ -171,6 +171,18 @@ static void judge_type(Config *c) {
                   "KeyError: rope_type");
 }
 
+// A length of a server changes nothing in a library that starts none, and in ExLlamaV3 the list of
+// Phi-3's longrope alone.
+static void note_unused_length(Config *c) {
+    const Reading *out = c->as->out;
+    const bool is_list = c->longrope_alone && c->type == TYPE_LONGROPE;
+    const bool is_used = out->max_len > 0 || (out->row == ENGINE_EXLLAMAV3 && is_list);
+    if (!out->served || is_used || c->stopped) return;
+    config_note(c, ":max_len has no effect: %s",
+                out->row == ENGINE_EXLLAMAV3 ? "Phi-3's longrope alone goes by it"
+                                             : "texts of any length are taken");
+}
+
 // One kind of layers as one engine reads it. False with the reason when the config has no family or
 // no head.
 static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *err) {
@@ -180,6 +192,9 @@ static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *
     c->as->transformers = out->transformers;
     if (rules->prepares) rules->prepares(c);
     if (reading_does(c, DOES_NO_DEFAULT)) c->flags |= OWN_DEFAULTS;
+    if (c->flags & THROUGH_HF5) reading_refuse_fields(c);
+    reading_find_type(c);
+    if (!config_is_strict(c)) reading_refuse_forms(c);
     if (!reading_begin(c, err)) return false;
     const bool has_class = !rules->classes || reading_is_class(c, rules->classes);
     reading_unseen(c, !has_class && (!rules->refuses || reading_is_class(c, rules->unverified)));
@@ -187,7 +202,10 @@ static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *
     judge_type(c);
     rules->reads(c);
     if (c->as->own) config_refuse(c, c->as->own->refuses, c->as->own->refuses);
-    if (out->served && out->max_len) out->max_len = out->served;
+    const bool is_llama_cpp = out->row == ENGINE_LLAMA_CPP || out->row == ENGINE_IK_LLAMA_CPP;
+    if (out->served && out->max_len && !is_llama_cpp)
+        reading_end_at(c, out->served, "the server's length");
+    note_unused_length(c);
     // Full layers do not turn in some families, where others slide to the engine; to transformers also
     // where none does, and that was looked at in no other.
     const bool is_full = out->kind == KIND_FULL && layers_bare_full(c->family, &out->layers);

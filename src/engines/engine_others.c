@@ -83,6 +83,9 @@ void engine_mlx_lm(Config *c) {
     int n_sections = 0;
     const Json *section = json_items(config_member(c, KEY_MROPE_SECTION));
     for (; section; section = section->next) n_sections++;
+    const Json *scaling = json_member(c->config, "rope_scaling");
+    config_refuse(c, scaling && scaling->kind != 'n' && !json_is_object(scaling),
+                  "AttributeError: rope_scaling has no 'get'");
     mlx_lm_by_family(c);
     config_refuse(c, c->is_mrope && n_sections != 3,
                   "AssertionError: mrope_section has no three sections");
@@ -136,8 +139,8 @@ void engine_prepare_exllamav3(Config *c) {
 static void exllamav3_yarn(Config *c) {
     const bool grows = c->family->flags & FAMILY_GROWS &&
                        reading_block_number(c, KEY_LLAMA_4_SCALING_BETA, 0) != 0;
-    if (c->inside) c->rope->factor = (double)c->as->served / c->inside;
-    else c->rope->train_ctx = c->as->served;
+    if (c->inside) c->rope->factor = (double)c->trained / c->inside;
+    else c->rope->train_ctx = c->trained;
     if (c->rope->attention_factor == 0 && !reading_does(c, DOES_READS_PAIR))
         reading_multiply_by(c, grows);
 }
@@ -182,16 +185,26 @@ void engine_exllamav3(Config *c) {
                   "TypeError: factor is not a number");
     config_refuse(c, c->type == TYPE_LONGROPE && !c->inside && !c->top,
                   "TypeError: original_max_position_embeddings");
+    if (c->type == TYPE_LLAMA3 && !config_member(c, KEY_FACTOR)) c->rope->factor = 8;
     if (c->type == TYPE_YARN) exllamav3_yarn(c);
     config_find_growth(c);
     if (c->type != TYPE_LONGROPE) return;
     c->rope->train_ctx = c->inside ? c->inside : c->top;
-    reading_choose_list(c, c->as->served > c->rope->train_ctx, "by max_position_embeddings");
+    // Phi-3's class alone takes the length that a server is started with.
+    const int most = c->longrope_alone ? c->as->served : c->trained;
+    reading_choose_list(c, most > c->rope->train_ctx, "by max_position_embeddings");
 }
 
 // ExLlamaV2. yarn and longrope go by the length that it was started with, max_position_embeddings
 // at first.
 void engine_exllamav2(Config *c) {
+    static const char *const keys[] = {"max_sequence_length", "model_max_length",
+                                       "max_position_embeddings", NULL};
+    const char *key = "max_position_embeddings";
+    const int told = reading_length_of(c, keys, &key);
+    reading_end_at(c, told ? told : c->trained, key);
+    if (c->as->out->served) reading_end_at(c, c->as->out->served, "max_seq_len");
+    c->as->served = c->as->out->max_len;
     config_refuse(c, c->type_member && c->rope_type_member,
                   "AssertionError: type and rope_type are both there");
     reading_switch_off(c, c->type == TYPE_UNKNOWN || c->type == TYPE_DYNAMIC,

@@ -48,7 +48,8 @@ void server_limit_by_factor(Config *c, int length) {
 static bool take_quotient(Config *c, double grows, double *a) {
     static const KeyId one = KEY_MSCALE, all = KEY_MSCALE_ALL_DIM;
     const double m = reading_block_number(c, one, 0), m_all = reading_block_number(c, all, 0);
-    const bool are_there = config_member(c, one) && config_member(c, all);
+    const Json *first = config_member(c, one), *last = config_member(c, all);
+    const bool are_there = first && last && first->kind != 'n' && last->kind != 'n';
     const bool are_on = (m != 0 && m_all != 0) || reading_has_rule(c, RULE_PAIR_OF_ZEROS);
     if (!reading_has_rule(c, RULE_PAIR) || !are_there || !are_on) return false;
     *a = (grows * m + 1) / (grows * m_all + 1);

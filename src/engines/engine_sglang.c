@@ -1,5 +1,6 @@
 // What SGLang does otherwise than Hugging Face 5. tests/engines/README.md has the sources.
 #include <math.h>
+#include <stdio.h>
 
 #include "../configs/json.h"
 #include "../rope_settings.h"
@@ -40,20 +41,32 @@ static void sglang_layers(Config *c) {
     if (c->type == TYPE_PROPORTIONAL) c->rope->factor = 1;
 }
 
-// max_position_embeddings, times the factor of a block for all layers that has no original length.
+// The first of five keys, times the factor of a block for all layers that has no original length.
 static void limit_sglang(Config *c) {
+    static const char *const keys[] = {"max_sequence_length", "seq_length", "max_seq_len",
+                                       "model_max_length", NULL};
+    const char *key = "max_position_embeddings";
+    const int told = reading_length_of(c, keys, &key), most = told ? told : c->trained;
     const Json *parameters = json_member(c->config, "rope_parameters");
     const bool by_kind = c->family->flags & FAMILY_BY_TYPE;
+    reading_end_at(c, most, key);
     const Json *flat = json_is_object(parameters) && !reading_is_typed(c) ? parameters : NULL;
     const bool is_multiplied =
         config_type_has(c, TYPE_EXTENDS_MOST) || c->type == TYPE_PROPORTIONAL;
     const bool is_own = reading_does(c, DOES_SCALING_ALONE);  // a class of SGLang's own
     if (by_kind && flat && !is_own && !json_member(flat, "original_max_position_embeddings")) {
         const double factor = reading_number(c, AT_PARAMETERS, KEY_FACTOR, 1);
-        c->as->out->max_len = (int)fmin(fmax(c->trained * factor, 1), MOST);
+        c->as->out->max_len = (int)fmin(fmax(most * factor, 1), MOST);
     } else if ((!by_kind || is_own) && is_multiplied && !c->inside) {
-        server_limit_by_factor(c, c->trained);
+        server_limit_by_factor(c, most);
     }
+    const Reading *out = c->as->out;
+    char words[200];
+    snprintf(words, sizeof words,
+             "ValueError: User-specified context_length (%d) is greater than the derived "
+             "context_length (%d: %s)",
+             out->served, out->max_len, key);
+    config_refuse(c, out->served > out->max_len, words);
 }
 
 // How much of a head turns goes by the class: some read the key beside the block, some none.
@@ -61,10 +74,21 @@ static void share_sglang(Config *c) {
     static const KeyId share = KEY_PARTIAL_ROTARY_FACTOR;
     const Json *beside = config_beside(c, share), *inside = config_member(c, share);
     reading_unseen(c, beside && inside && c->family->flags & FAMILY_AXES);
-    if (c->family->flags & FAMILY_PARTIAL || c->layout == BY_TYPE) return;
     const bool is_read = reading_does(c, DOES_SHARE_BESIDE);
+    const bool is_partial = c->family->flags & FAMILY_PARTIAL && !(is_read && !beside);
+    if (is_partial || c->layout == BY_TYPE) return;
     c->partial = is_read ? reading_number(c, AT_BESIDE, share, 1) : 1;
     if (is_read) c->as->why_share = "that beside the block";
+}
+
+// Most classes take L from the block, where transformers put the longest text before it knew of a
+// length beside it, unless its own class has a field for that.
+static void original_sglang(Config *c) {
+    const bool is_read = reading_does(c, DOES_ORIGINAL_BESIDE) || c->layout == BY_TYPE ||
+                         reading_has_field(c, "original_max_position_embeddings");
+    if (!c->top || is_read || !config_type_has(c, TYPE_HAS_ORIGINAL)) return;
+    c->rope->train_ctx = c->inside ? c->inside : c->trained;
+    c->as->why_length = "a length beside the block is not read";
 }
 
 // Queries grow each time a text is as long again as the top level's L, or 16,384 positions.
@@ -99,6 +123,7 @@ void engine_sglang(Config *c) {
     }
     sglang_layers(c);
     if (c->layout != ONE_BLOCK || !server_flat_block(c)) share_sglang(c);
+    original_sglang(c);
     grow_sglang(c);
     if (reading_does(c, DOES_THETA_FIXED)) {
         c->rope->theta = c->as->own->theta;

@@ -57,7 +57,8 @@ static void vllm_on_4(Config *c) {
 
 // Whether vLLM finds two different types in `type` and `rope_type`.
 static bool types_disagree(const Config *c) {
-    if (!c->type_member || !c->rope_type_member || !c->type_member->string) return false;
+    if (!c->type_member || !c->rope_type_member) return false;
+    if (!c->type_member->string) return true;
     return !json_is(c->rope_type_member, c->type_member->string) &&
            !(json_is(c->type_member, "su") && json_is(c->rope_type_member, "longrope")) &&
            !(json_is(c->type_member, "mrope") && json_is(c->rope_type_member, "default"));
@@ -138,18 +139,59 @@ static double factor_of_kinds(Config *c) {
     return factor;
 }
 
-// max_position_embeddings, times the factor of some types; Gemma 3's is never multiplied.
+// The smallest of what nine keys say, unless model_max_length says something: where texts end before
+// a factor counts.
+static int length_of_vllm(const Config *c, const char **key) {
+    static const char *const keys[] = {"n_positions",         "max_seq_len",    "seq_length",
+                                       "max_target_positions", "max_sequence_length",
+                                       "max_seq_length",      "seq_len"};
+    static const char *const own[] = {"model_max_length", NULL};
+    const int told = reading_length_of(c, own, key);
+    int least = c->trained;
+    if (told) return told;
+    *key = "max_position_embeddings";
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const char *const one[] = {keys[i], NULL}, *found = NULL;
+        const int length = reading_length_of(c, one, &found);
+        if (!found || length >= least) continue;
+        least = length;
+        *key = found;
+    }
+    return least;
+}
+
+// That length, times the factor of some types; Gemma 3's is never multiplied.
 static void limit_vllm(Config *c) {
     const bool lengthens = c->type == TYPE_YARN && reading_has_rule(c, RULE_YARN_LENGTHENS);
     const bool is_multiplied =
         config_type_has(c, TYPE_EXTENDS_MOST) || c->type == TYPE_PROPORTIONAL;
+    const char *key;
+    const int most = length_of_vllm(c, &key);
+    reading_end_at(c, most, key);
+    // Since 0.22 the table of dynamic is as long as the model was trained.
+    const bool is_fixed = c->type == TYPE_DYNAMIC && c->alpha <= 0;
+    if (is_fixed && !reading_has_rule(c, RULE_ONE_BASE)) c->as->out->n_rows = c->trained;
     if (reading_does(c, DOES_KEEPS_LENGTH)) return;
     if (lengthens)
-        server_limit_by_factor(c, c->as->other == OTHER_NONE ? c->rope->train_ctx : c->trained);
+        server_limit_by_factor(c, c->as->other == OTHER_NONE ? c->rope->train_ctx : most);
     else if (c->layout == BY_TYPE && json_members(json_member(c->config, "rope_parameters")))
-        c->as->out->max_len = (int)fmin(fmax(c->trained * factor_of_kinds(c), 1), MOST);
+        c->as->out->max_len = (int)fmin(fmax(most * factor_of_kinds(c), 1), MOST);
     else if (is_multiplied && !(c->kind == KIND_SLIDING && c->layout == BY_TYPE))
-        server_limit_by_factor(c, c->trained);
+        server_limit_by_factor(c, most);
+}
+
+// Refuses a server's length above the config's, but for one that model_max_length covers.
+static void refuse_server_length(Config *c) {
+    static const char *const own[] = {"model_max_length", NULL};
+    const Reading *out = c->as->out;
+    const char *key;
+    char words[240];
+    snprintf(words, sizeof words,
+             "ValueError: User-specified max_model_len (%d) is greater than the derived "
+             "max_model_len (%s=%d)",
+             out->served, out->ends, out->max_len);
+    config_refuse(c, out->served > out->max_len && out->served > reading_length_of(c, own, &key),
+                  words);
 }
 
 // ---- methods ----
@@ -168,7 +210,7 @@ static void vllm_longrope(Config *c) {
     const int most = c->as->out->served ? c->as->out->served : top;
     const bool by_server = reading_has_rule(c, RULE_LIST_BY_SERVER);
     const bool is_long = (by_server ? most : c->as->length) > c->rope->train_ctx;
-    if (by_server) c->as->out->max_len = most;
+    if (by_server) reading_end_at(c, most, "longrope's original_max_position_embeddings by default");
     if (by_server) reading_choose_list(c, is_long, "by max_model_len");
     server_mscale(c, is_long);
 }
@@ -215,12 +257,7 @@ void engine_vllm(Config *c) {
     refuse_by_vllm(c);
     refuse_some_that_slide(c);
     limit_vllm(c);
-    char words[160];
-    snprintf(words, sizeof words,
-             "ValueError: User-specified max_model_len (%d) is greater than the derived "
-             "max_model_len (max_position_embeddings=%d)",
-             c->as->out->served, c->as->out->max_len);
-    config_refuse(c, c->as->out->served > c->as->out->max_len, words);
+    refuse_server_length(c);
     const double width =
         reading_has_rule(c, RULE_ROPE_DIM) ? reading_own_number(c, "rope_dim", 0) : 0;
     if (width > 0) c->own_rotary_dim = (int)width;

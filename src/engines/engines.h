@@ -13,7 +13,8 @@ typedef enum {
     VERDICT_SAME,  // to 1e-5
     VERDICT_DIFFERS,
     VERDICT_IGNORED,  // plain RoPE where a method was asked for
-    VERDICT_TAKEN,    // as the reference, which this program refuses
+    VERDICT_TAKEN,     // as the reference, which this program refuses
+    VERDICT_TOO_LONG,  // as the reference, but the engine takes no text of this length
     VERDICT_REFUSED,  // the engine stops with an error; the note says why
     VERDICT_UNSEEN,   // how the engine reads this config is unverified
     N_VERDICTS
@@ -38,11 +39,14 @@ typedef struct {
     // note.
     ReadingVerdict verdict;
     bool is_odd;    // it takes a factor of 0 or below, and has no frequencies that are worth a name
+    bool is_tried;  // what is no value here was tried on it
     bool is_blind;  // it does not read a key of this config that others turn by
     bool has_rope;  // false: layers of this kind have no RoPE, and `rope` is empty
     RopeConfig rope;      // complete
     ConfigLayers layers;  // which layers are of which kind, and the window of the sliding ones
     int max_len;     // positions that the engine allows or takes by default; 0: all, -1: not known
+    int n_rows;      // of its table of cosines, where it is shorter than that; 0: it is not
+    char ends[80];   // why texts end at max_len: a key, as a rule
     char note[400];  // how it differs from the reference; empty: not at all
     int worst_pair;  // whose frequency is furthest off; -1: none
     double worst_ratio;  // its frequency divided by the reference's
@@ -74,13 +78,18 @@ Readings *engines_read(const char *list, const char *config, int length, const R
 // How the facts of a reading were found, and when: "run 2026-11-28" by the engine's own code, or
 // "read 2026-08-15" from its source.
 const char *reading_looked(const Reading *reading);
+// Marks the readings by engines that take no text of `length` positions, and notes where they end.
+// Returns how many engines that are.
+int readings_end_texts(Readings *readings, int length);
 // What a larger max_position_embeddings is good for.
 typedef struct {
-    int most;                   // as far as the block reaches: s L
-    int engines, engines_then;  // that read the config as the reference and take the text
+    int most;          // as far as the block reaches: s L
+    int original;      // L, which must be written into the block with it; 0: it is there, or no matter
+    int n, n_behind;   // engines of the list that serve the text then, and that do not
+    char behind[240];  // the names of the latter
 } Raised;
-// Finds it for a text of `length` positions of a config that has been read. False where it is good
-// for nothing, or has no use.
+// Finds it for a text of `length` positions of a config that has been read, with which frequencies
+// stay what they are now. False where it is good for nothing, or changes them.
 bool engines_raise(const char *list, const char *config, int length, const Readings *now,
                    Raised *out);
 // The number of one engine's readings, which are next to each other, from `reading` on: one for

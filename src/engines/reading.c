@@ -29,6 +29,23 @@ double reading_own_number(Config *c, const char *name, double missing) {
     return is_number ? x : missing;
 }
 
+int reading_length_of(const Config *c, const char *const *keys, const char **found) {
+    for (; *keys; keys++) {
+        double x;
+        const Json *v = json_member(c->config, *keys);
+        if (!json_number(v, &x) || x < 0 || x > MOST) continue;
+        *found = *keys;
+        return (int)x;
+    }
+    return 0;
+}
+
+void reading_end_at(Config *c, int most, const char *key) {
+    Reading *out = c->as->out;
+    out->max_len = most;
+    snprintf(out->ends, sizeof out->ends, "%s", key);
+}
+
 void reading_switch_off(Config *c, bool is_off, const char *why) {
     if (!is_off || c->type == TYPE_PLAIN) return;
     c->type = TYPE_PLAIN;
@@ -168,12 +185,46 @@ static void find_other_type(Config *c) {
     }
 }
 
-static void find_values(Config *c) {
+// A name of the type that is null, or no text, counts for none where an engine asks for the other, or
+// takes the block for one that scales nothing.
+static void find_null_type(Config *c) {
+    const int row = c->as->out->row;
+    const Json *type = c->type_member, *newer = c->rope_type_member;
+    const Json *first = newer ? newer : type;
+    // With a null in rope_scaling the converter's own copy of it counts, which scales nothing.
+    const bool is_copy = type && type->kind == 'n' && c->block == AT_SCALING;
+    const bool is_gguf = row == ENGINE_LLAMA_CPP && type && !type->string && newer && !is_copy;
+    const bool is_mlx = row == ENGINE_MLX_LM && type && type->kind == 'n';
+    if (row == ENGINE_EXLLAMAV3 && first && first->kind == 'n') c->type = TYPE_PLAIN;
+    if (!is_mlx && !is_gguf) return;
+    c->type_member = NULL;
+    c->type = config_type_named(c, newer);
+}
+
+// llama.cpp's converter on transformers 4 takes rope_parameters wherever there is such a key, and reads
+// rope_scaling where there is none.
+static void find_gguf_block(Config *c) {
+    const int row = c->as->out->row;
+    const bool is_gguf = row == ENGINE_LLAMA_CPP || row == ENGINE_IK_LLAMA_CPP;
+    const Json *parameters = json_member(c->config, "rope_parameters");
+    if (!is_gguf || !(c->flags & PARAMETERS_FIRST) || !parameters || c->block != AT_SCALING) return;
+    c->block = c->under = AT_NOWHERE;
+    c->why_plain = "rope_parameters is there, and rope_scaling is not read";
+    config_refuse(c, config_is_something(parameters) && !json_is_object(parameters),
+                  "TypeError: rope_parameters is no object");
+}
+
+void reading_find_type(Config *c) {
     config_find_block(c);
     if (config_is_still(c)) c->block = c->under = AT_NOWHERE;
-    config_find_most(c);
+    find_gguf_block(c);
     config_find_type(c);
+    find_null_type(c);
     find_other_type(c);
+}
+
+static void find_values(Config *c) {
+    config_find_most(c);
     config_find_original(c);
     config_find_share(c);
     config_find_head(c);
@@ -191,19 +242,62 @@ static void refuse_by_validation(Config *c) {
     const Json *strange = config_is_something(first) && first->kind != '{' ? first : NULL;
     const Json *original = config_member(c, KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS);
     bool divides = c->type == TYPE_YARN && !c->top && original;
-    bool is_null = original && original->kind == 'n' && !c->top;
     double x;
+    const bool is_field = reading_has_rule(c, RULE_FIELDS);
+    config_refuse(c, strange && is_field,
+                  "StrictDataclassFieldValidationError: 'rope_parameters' expected dict or None");
     if (strange)
         config_refuse(c, true,
                       strange->kind == '['   ? "AttributeError: list has no setdefault"
                       : strange->kind == '"' ? "AttributeError: str has no setdefault"
                       : strange->kind == 't' ? "AttributeError: bool has no setdefault"
                                              : "AttributeError: a number has no setdefault");
-    config_refuse(c, divides && is_null, "TypeError: max_position_embeddings / None");
     config_refuse(c, divides && json_number(original, &x) && x == 0,
                   "ZeroDivisionError: original_max_position_embeddings is 0");
-    config_refuse(c, c->type == TYPE_LLAMA3 && is_null,
-                  "TypeError: original_max_position_embeddings is None");
+}
+
+// A block of a kind of layers must be an object, and theta a number, also where a class has a key of its
+// own for it.
+static void refuse_kinds(Config *c) {
+    const Json *parameters = json_member(c->config, "rope_parameters");
+    const KeyId of_theta = c->family->theta_keys[c->kind];
+    const Json *theta = of_theta != KEY_NONE ? config_beside(c, of_theta) : NULL;
+    const Json *beside = config_beside(c, KEY_ROPE_THETA);
+    for (int kind = 0; c->layout == BY_TYPE && kind < N_KINDS; kind++) {
+        const Json *block = json_member(parameters, family_block_name(c->family, kind));
+        config_refuse(c, block && (block->kind == '[' || block->kind == '"'),
+                      "AttributeError: a layer type's block has no setdefault");
+    }
+    const bool is_null = (theta && theta->kind == 'n') ||
+                         (c->kind == KIND_FULL && beside && beside->kind == 'n');
+    config_refuse(c, c->layout == BY_TYPE && is_null && !config_member(c, KEY_ROPE_THETA),
+                  "TypeError: rope_theta is null");
+}
+
+// A block beside text_config, which is not used, is checked with the wrapper's own keys all the same.
+static void refuse_outside(Config *c) {
+    static const char *const keys[] = {"rope_scaling", "rope_parameters"};
+    const bool is_inside = c->config != c->whole && !(c->flags & SERVES && c->family == NULL);
+    for (int i = 0; is_inside && reading_has_rule(c, RULE_BLOCK_OUTSIDE) && i < 2; i++) {
+        const Json *block = json_member(c->whole, keys[i]);
+        const Json *newer = json_member(block, "rope_type");
+        const RopeType type = type_named(newer ? newer : json_member(block, "type"));
+        const bool has_original = json_member(block, "original_max_position_embeddings");
+        const bool has_most = json_member(c->whole, "max_position_embeddings") &&
+                              !json_member(c->whole, "rope_theta");
+        const bool is_strange = config_is_something(block) && !json_is_object(block);
+        config_refuse(c, is_strange, "AttributeError: the block beside text_config has no 'get'");
+        if (!json_members(block) || !json_is_object(block)) continue;
+        config_refuse(c, type == TYPE_YARN && !has_original && !has_most,
+                      "KeyError: no original_max_position_embeddings in the block beside "
+                      "text_config");
+        config_refuse(c, type == TYPE_YARN && !has_most,
+                      "AttributeError: no max_position_embeddings beside the block beside "
+                      "text_config");
+        config_refuse(c, type == TYPE_LLAMA3, "KeyError: the block beside text_config lacks a key");
+        config_refuse(c, type == TYPE_LONGROPE,
+                      "AttributeError: no num_attention_heads beside the block beside text_config");
+    }
 }
 
 // What transformers 5 refuses before an engine sees it.
@@ -214,7 +308,14 @@ static void refuse_through_hf5(Config *c) {
     snprintf(words, sizeof words,
              "ValueError: num_hidden_layers must be equal to the number of layer_types (%d)",
              n_named);
+    refuse_kinds(c);
+    refuse_outside(c);
     config_refuse(c, n_named >= 0, words);
+    const Json *name = c->rope_type_member ? c->rope_type_member : c->type_member;
+    config_refuse(c, c->type == TYPE_UNKNOWN && c->longrope_alone,
+                  "ValueError: its class knows longrope alone");
+    config_refuse(c, name && name->kind == '[' && !(c->flags & SERVES),
+                  "TypeError: unhashable type: 'list'");
     config_refuse(c, c->type == TYPE_UNKNOWN,
                   c->flags & SERVES ? "ValueError: Unknown RoPE scaling type"
                                     : "KeyError: the rope_type is not known");
@@ -319,7 +420,7 @@ bool reading_begin(Config *c, Error *err) {
     lose_by_flags(c);
     refuse_by_flags(c);
     settle_shares(c);
-    if (c->flags & HAS_LIMIT) c->as->out->max_len = c->trained;
+    if (c->flags & HAS_LIMIT) reading_end_at(c, c->trained, "max_position_embeddings");
     config_find_alpha(c);
     config_find_chunks(c);
     bool is_mrope_lost = c->is_mrope && !(c->flags & READS_MROPE);
@@ -344,6 +445,27 @@ static RopeConfig plain_rope(const Config *c) {
                         .temperature_beta = r->temperature_beta};
 }
 
+// Lists of another length than the pairs that turn are an error of torch's, in engines that use it.
+static void refuse_other_lengths(Config *c, int n_pairs) {
+    static const KeyId keys[] = {KEY_SHORT_FACTOR, KEY_LONG_FACTOR};
+    const int row = c->as->out->row;
+    const bool is_torch = row == ENGINE_HF5 || row == ENGINE_HF4 || row == ENGINE_VLLM ||
+                          row == ENGINE_SGLANG || row == ENGINE_EXLLAMAV3;
+    // Phi-3's config class checks them first, by its own share of a head; SGLang's class may take another.
+    const bool is_other = row == ENGINE_SGLANG && config_member(c, KEY_PARTIAL_ROTARY_FACTOR);
+    const bool is_checked = c->longrope_alone && row != ENGINE_EXLLAMAV3 && !is_other;
+    for (int i = 0; is_torch && i < 2; i++) {
+        const Json *list = config_member(c, keys[i]);
+        char words[120];
+        int n = 0;
+        for (const Json *v = json_items(list); v; v = v->next) n++;
+        snprintf(words, sizeof words, "%s: %s has %d numbers, and %d pairs turn",
+                 is_checked ? "ValueError" : "RuntimeError",
+                 config_key_rows[keys[i]].name, n, n_pairs);
+        config_refuse(c, n > 0 && n != n_pairs && !c->passes[keys[i]], words);
+    }
+}
+
 static void take_lists(Config *c) {
     RopeConfig *r = c->rope;
     Reading *out = c->as->out;
@@ -352,8 +474,13 @@ static void take_lists(Config *c) {
         r->short_factors = r->long_factors = out->long_factors;
         return;
     }
-    bool good = config_find_list(c, KEY_SHORT_FACTOR, n, out->short_factors) &&
-                config_find_list(c, KEY_LONG_FACTOR, n, out->long_factors);
+    const bool has_long = config_find_list(c, KEY_LONG_FACTOR, n, out->long_factors);
+    bool good = config_find_list(c, KEY_SHORT_FACTOR, n, out->short_factors) && has_long;
+    if (!good && has_long && c->passes[KEY_SHORT_FACTOR]) {  // which is not read
+        memcpy(out->short_factors, out->long_factors, sizeof out->short_factors);
+        good = true;
+    }
+    refuse_other_lengths(c, n);
     config_refuse(
         c, !good,
         "ValueError: short_factor and long_factor are not lists of a number above 0 for each pair");

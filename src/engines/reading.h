@@ -15,6 +15,7 @@ typedef struct EngineReader {
     OtherType other;          // what its block's type is, read as yarn or as a list of divisors
     double spread;            // of yarn's ramp: extrapolation_factor; 0: 1
     int length, served;       // of the text; that it was started with, else `trained`
+    bool has_no_theta;        // the file has none, and 10,000 counts
     bool has_divisors;        // out->long_factors are made, not read from the block
     const double *one_list;   // longrope's for texts of any length; NULL: there are two
     const char *why_attention, *why_list;  // why something differs; NULL: no reason
@@ -48,6 +49,8 @@ bool reading_is_new(const Config *c);
 // Begins to read a text, with its family and its layers. False with the reason when a value makes no
 // sense of layers.
 bool reading_open(Config *c, const Json *whole, const ConfigText *text, Error *err);
+// Finds the block and its type.
+void reading_find_type(Config *c);
 // Reads what Hugging Face 5 reads, but for the flags and the layout. False with the reason when
 // there is no head.
 bool reading_begin(Config *c, Error *err);
@@ -63,6 +66,11 @@ double reading_block_number(Config *c, KeyId key, double missing);
 double reading_own_number(Config *c, const char *name, double missing);
 // Whether the config itself has a key, in its block or beside it: notes name no others.
 bool reading_has(const Config *c, KeyId key);
+// The whole number of the first of these keys, up to NULL, that the config has beside the block and
+// is not null; 0: it has none. `*found` becomes the key.
+int reading_length_of(const Config *c, const char *const *keys, const char **found);
+// Notes where texts end, if max_len is known: at max_position_embeddings, or by another key.
+void reading_end_at(Config *c, int most, const char *key);
 // Sets the attention factor, also when the block has one. 0: the method's own.
 void reading_multiply_by(Config *c, double a);
 // Nothing is scaled, for a reason, if `is_off`.
@@ -85,6 +93,19 @@ bool reading_is_on(const Json *value);
 bool reading_is_typed(const Config *c);
 // Whether llama3's block has both bounds of its ramp.
 bool reading_has_bounds(const Config *c);
+
+// ---- forms.c ----
+
+// Refuses what an engine does not take of theta, and of a key whose value is null, a text or a list; c->passes
+// becomes the keys of which it takes them, and reads nothing.
+void reading_refuse_forms(Config *c);
+
+// ---- field_types.c ----
+
+// Refuses what transformers refuses since 5.4: a field of another type than its config class declares.
+void reading_refuse_fields(Config *c);
+// Whether the config class declares a field of this name.
+bool reading_has_field(const Config *c, const char *key);
 
 // ---- verdict.c ----
 

@@ -43,6 +43,9 @@ static const struct {
     ReleaseRule rule;
 } rule_rows[] = {
     {"hf5", FIRST, 5.01, RULE_FLAT_BLOCK},
+    {"hf5", 5.04, NEWEST, RULE_FIELDS},
+    {"hf5", 5.0801, NEWEST, RULE_BLOCK_OUTSIDE},
+    {"hf5", FIRST, NEWEST, RULE_HEAD_AS_WRITTEN},
     {"hf5", FIRST, 5.09, RULE_YARN_BY_KIND},
     {"hf5", FIRST, 5.18, RULE_ROTARY_UNREAD},
     {"hf5", 5.17, NEWEST, RULE_SHARE_INSIDE},
@@ -53,6 +56,7 @@ static const struct {
     {"hf4", FIRST, 4.51, RULE_YARN_BY_MAX},
     {"hf4", 4.51, 4.56, RULE_FACTOR_BY_LENGTHS},
     {"hf4", FIRST, 4.55, RULE_WHOLE_RAMP},
+    {"hf4", 4.52, NEWEST, RULE_HEAD_AS_WRITTEN},
 
     {"vllm", FIRST, 0.12, RULE_SCALING_ONLY},
     {"vllm", FIRST, 0.12, RULE_WHOLE_RAMP},

@@ -68,6 +68,9 @@ typedef enum {
     RULE_SECTIONS,          // a block with sections places yarn's ramp by 4 L
     RULE_SECTIONS_AT_ALL,   // also in the classes that now say how far positions reach
     RULE_SECTIONS_IN_TEXT,  // also in these classes by themselves, outside a wrapper
+    RULE_FIELDS,            // the types of fields are checked, and errors of checks have another name
+    RULE_HEAD_AS_WRITTEN,   // head_dim is kept as it is written, null too
+    RULE_BLOCK_OUTSIDE,     // a block beside text_config is checked as the wrapper's
     // families
     RULE_SHIFTED,         // Ministral 3's class passes its arguments one place off
     RULE_ONE_HEAD,        // heads that differ by layer, Gemma 4's, are an error

@@ -8,7 +8,8 @@
 #include "reading.h"
 
 const char *const verdict_names[N_VERDICTS] = {"same",  "differs", "ignored",
-                                               "taken", "refused", "not looked at"};
+                                               "taken", "too long", "refused",
+                                               "not looked at"};
 
 // Says which of one or two keys (KEY_NONE: none) is there and not read; where neither is, the class's
 // own value is not.

@@ -207,7 +207,7 @@ static void refuse_readings(Reading *readings, int n, const char *not_json) {
 // by chance.
 static void doubt_readings(Reading *readings, int n) {
     for (Reading *r = readings; r < readings + n; r++) {
-        if (r->verdict >= VERDICT_REFUSED) continue;
+        if (r->verdict >= VERDICT_REFUSED || r->is_tried) continue;
         r->verdict = VERDICT_UNSEEN;
         snprintf(r->note, sizeof r->note, "no value that was tried: it is refused here");
     }

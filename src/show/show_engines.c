@@ -79,8 +79,19 @@ static void note_raised(Table *t, const ReadByEngines *what, const char *list, i
     if (!what->as_it_stands || said->refused[0] ||
         !engines_raise(list, said->whole, length, readings, &raised))
         return;
-    table_note(t, "raise", "max_position_embeddings %d: %d engines serve %d then, now %d",
-               raised.most, raised.engines_then, length, raised.engines);
+    char words[600], original[100] = "";
+    if (raised.original)
+        snprintf(original, sizeof original,
+                 ", with original_max_position_embeddings %d in its block", raised.original);
+    snprintf(words, sizeof words, "max_position_embeddings %d%s: all%s%s serve %d then", raised.most,
+             original, raised.n_behind ? " but " : "", raised.behind, length);
+    if (!t->eyes) {
+        table_note(t, "raise", "%s", words);
+        return;
+    }
+    char line[sizeof words + 10];
+    snprintf(line, sizeof line, "raise %s", words);
+    table_remark(t, line);
 }
 
 static void name_columns(Table *t, bool by_layer) {
@@ -107,27 +118,38 @@ bool show_engines(Job *job, Error *err) {
     Readings *readings = readings_of(&what, list, length, err);
     if (!readings) return false;
     Table t = table_open(job->form);
+    t.name_above = true;
+    const int alike = readings_alike(readings, &known);
     print_notes_of_all(&t, job->said, readings->reference, length);
     if (is_refused && !t.eyes) table_note(&t, "refused_here", "%s", job->said->refused);
     note_raised(&t, &what, list, length, readings);
+    const int n_short = readings_end_texts(readings, length);
     name_columns(&t, readings->of[0].by_layer);
     for (int i = 0; i < readings->n; i++) {
         const Reading *r = &readings->of[i];
         if (r->has_rope) print_reading(&t, r, length);
     }
     table_end(&t);
-    int alike = readings_alike(readings, &known);
-    bool differ = alike < known;
+    const bool differ = alike < known, is_long = !differ && n_short > 0;
     bool is_unsure = known == 0;
     for (int i = 0; is_named && i < readings->n; i++)
         is_unsure = is_unsure || readings->of[i].verdict == VERDICT_UNSEEN;
-    if (differ || is_unsure) job->answer = differ ? NO : UNDECIDED;
+    if (differ || is_long || is_unsure) job->answer = differ || is_long ? NO : UNDECIDED;
     snprintf(words, sizeof words, "%d of %d engines read it alike", alike, known);
-    if (!differ && is_unsure)
+    if (is_long)
+        snprintf(words, sizeof words, "%d of %d engines take no text of %d positions", n_short,
+                 known, length);
+    else if (!differ && is_unsure)
         snprintf(words, sizeof words, "%s was not looked at", known ? "an engine" : "every engine");
     if (is_refused) job->answer = NO;
     if (is_refused) table_reason(&t, "refused", "it is refused here");
-    else table_reason(&t, differ ? "differ" : is_unsure ? "not-looked-at" : "same", words);
+    else
+        table_reason(&t,
+                     differ      ? "differ"
+                     : is_long   ? "too-long"
+                     : is_unsure ? "not-looked-at"
+                                 : "same",
+                     words);
     free(readings);
     return true;
 }

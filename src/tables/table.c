@@ -173,8 +173,9 @@ static void put_line(Table *t, const Cells *row, int line) {
             snprintf(shown, sizeof shown, format, cell->number, t->color ? "" : style.sign);
         }
         put_cell(t, line < 2 ? t->names[i][line] : shown, width, line < 2 ? BOLD : style);
-        if (is_list || i > 0 || line < 2 || strlen(cell->text) <= NAME_WIDTH) continue;
-        end_line(t);  // below a long name of a matrix, its cells are in their columns
+        const bool is_in_line = is_list && !t->name_above;
+        if (is_in_line || i > 0 || line < 2 || strlen(cell->text) <= NAME_WIDTH) continue;
+        end_line(t);  // below a long name, its cells are in their columns
         put_cell(t, "", -NAME_WIDTH, PLAIN);
     }
     end_line(t);
@@ -331,6 +332,7 @@ void table_end_row(Table *t) {
 void table_remark(Table *t, const char *words) {
     char word[MAX_CELL];
     if (!t->eyes) return;
+    end_line(t);
     t->at = printf("  ");  // as where a line goes on
     while (next_cell(&words, " ", word, sizeof word)) put_cell(t, word, 1, DIM);
     end_line(t);

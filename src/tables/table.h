@@ -40,6 +40,7 @@ typedef struct {
     bool bar;       // is shown
     double start, shown;  // seconds: when the table was opened, and when the bar changed
     bool exact;           // numbers are drawn with all of their digits
+    bool name_above;      // a name that its column has no room for is on a line of its own
     char names[MAX_CELLS][2][MAX_COLUMN_NAME];  // of the columns, in two lines
     int n_names;
     bool headed;  // they are above the line at hand

@@ -209,7 +209,7 @@ def engines():
     for y, row in enumerate(told['rows']):
         y = top + 30 * y
         served = min(row['max_len'] or LENGTH, LENGTH)
-        reads = row['verdict'] == 'same'
+        reads = row['verdict'] in ('same', 'too long')
         picture.text(left - 10, y + 15, row['engine'], 13.5, INK, 'end')
         picture.box(left, y, right - left, 20, '#f1f1f1')
         picture.box(left, y, (right - left) * served / LENGTH, 20, BLUE if reads and served == LENGTH else

@@ -134,6 +134,9 @@ DOES_WORDS = {
     'own_class': 'some releases have a class of their own for OLMo 3, and some transformers\'',
     'class_below': "transformers' own class is used",
     'reads_factor': "yarn's attention_factor counts",
+    'no_head': 'without a head_dim yarn, dynamic and longrope are an error',
+    'original_beside': 'an original length beside the block counts',
+    'known_outside': 'it knows the wrapper, though not the text model inside',
     'shifted': 'a release passes its arguments one place off'}
 # The rules of layers that turn alike, by which some or all slide.
 SLIDES = {'all_slide': 'ALL', 'all_by_flag': 'ALL_BY_FLAG', 'by_flag': 'SOME_BY_FLAG', 'odd_by_flag': 'ODD_BY_FLAG',

@@ -32,6 +32,7 @@ ELSEWHERE = {
     'tools/figures/layer_costs.py': ['gemma3', 'gemma3_text', 'gpt-oss', 'gpt_oss', 'laguna', 'ministral3', 'olmo3',
                                      'qwen3_5_text', 'smollm3']}
 MADE = [*('src/configs/made/%s.h' % name for name in ('family_words', 'family_table', 'key_ids', 'key_table')),
+        'src/engines/made/field_types.h',
         'tools/lint/family_names.py']
 OWN_TOOLS = 'SmallForCausalLM', 'rope.c'  # no other program's names
 

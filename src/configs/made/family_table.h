@@ -3,12 +3,13 @@
 #pragma once
 
 static const FamilyEngine engines_of_llama[] = {
-    {.name = "sglang", .does = DOES_SHARE_BESIDE},
+    {.name = "sglang", .does = DOES_SHARE_BESIDE | DOES_ORIGINAL_BESIDE},
     {0},
 };
 
 static const FamilyEngine engines_of_mistral[] = {
-    {.name = "sglang", .does = DOES_SHARE_BESIDE},
+    {.name = "hf4", .does = DOES_NO_HEAD},
+    {.name = "sglang", .does = DOES_SHARE_BESIDE | DOES_ORIGINAL_BESIDE},
     {0},
 };
 
@@ -79,7 +80,7 @@ static const FamilyEngine engines_of_olmo3[] = {
 };
 
 static const FamilyEngine engines_of_ministral3[] = {
-    {.name = "hf4", .since = 4.57},
+    {.name = "hf4", .since = 4.57, .does = DOES_KNOWN_OUTSIDE},
     {.name = "vllm", .since = 0.24},
     {.name = "sglang", .does = DOES_SHIFTED | DOES_SHARE_BESIDE},
     {.name = "llama.cpp", .since = 2026.08, .does = DOES_YARN_TOLD},
@@ -99,7 +100,8 @@ static const FamilyEngine engines_of_exaone4[] = {
 };
 
 static const FamilyEngine engines_of_mixtral[] = {
-    {.name = "hf4", .since = 4.57},
+    {.name = "hf5", .does = DOES_NO_HEAD},
+    {.name = "hf4", .since = 4.57, .does = DOES_NO_HEAD},
     {.name = "vllm", .since = 0.24},
     {.name = "sglang", .block = "rope_scaling is not read"},
     {.name = "llama.cpp", .since = 2026.08},
