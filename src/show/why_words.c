@@ -344,14 +344,21 @@ static void tell_short(Why *w) {
     const int told = count_heads(w, is_told);
     char prose[900] = "", by_method[1000] = "", lost[90] = "", again[60] = "";
     double e, times = 1;
+    const int held = count_heads(w, holds), from = w->control ? w->control : w->length;
+    if (n > trained && losers == 0 && held > 0 && w->n_blocks > 0 && !prose_is_lost(w)) {
+        tell(w, "short",
+             "In short: nothing that is measured here fails at %d. No head that finds the number at %d loses "
+             "it (%d do), and prose is read no worse than there.",
+             n, from, held);
+        return;
+    }
     if (n / 4 * 3 <= trained || told == 0) return;  // the number is no farther than in training
     const int band = worst_band(w, is_told);
     const double method = mean_over_heads(w, is_told, METHOD, band, &e);
     for (int i = 0; i < w->n_heads; i++)
         if (is_told(&w->heads[i])) times = times_slower(w, &w->heads[i], band);
     if (losers)
-        snprintf(lost, sizeof lost, ", and %d of the %d that find it at %d lose it", losers,
-                 count_heads(w, holds), w->control ? w->control : w->length);
+        snprintf(lost, sizeof lost, ", and %d of the %d that find it at %d lose it", losers, held, from);
     if (losers)
         snprintf(again, sizeof again, ": %d of the %d find it again", count_heads(w, finds_again), losers);
     if (!isnan(method) && times > 1.01)
