@@ -20,20 +20,15 @@ static bool was_asked(const Config *c, KeyPlace at, const Json *v) {
     return was;
 }
 
-// The row of a key. NULL: it is no key.
-static const ConfigKey *row_or_null(const char *name) {
-    const KeyId key = config_key(name);
-    return key ? &config_key_rows[key] : NULL;
-}
-
 void config_check_keys(Config *c, KeyPlace at) {
     const Json *object = config_at(c, at);
     for (const Json *v = json_members(object); v; v = v->next) {
         if (was_asked(c, at, v)) continue;
         const Word key = config_key_word(v);
-        const ConfigKey *row = row_or_null(key.text);
-        const char *meant = row ? NULL : config_key_meant(key.text, KEY_AT_BLOCK);
-        bool is_known = row && row->at & KEY_AT_BLOCK;
+        const KeyId id = config_key(key.text);
+        const ConfigKey *row = &config_key_rows[id];
+        const char *meant = id ? NULL : config_key_meant(key.text, KEY_AT_BLOCK);
+        bool is_known = row->at & KEY_AT_BLOCK;
         if (meant)
             config_reject(c, object, v->key, "a key that some rope_type has; did you mean %s?",
                           meant);
@@ -56,19 +51,20 @@ static bool speaks_of_rope(const char *name) {
 }
 
 // The key that a name beside the blocks is written like, if it speaks of RoPE. NULL: none.
-static const char *key_meant(const char *name, const ConfigKey *row) {
-    return !row && speaks_of_rope(name) ? config_key_meant(name, KEY_AT_TOP) : NULL;
+static const char *key_meant(const char *name, KeyId key) {
+    return !key && speaks_of_rope(name) ? config_key_meant(name, KEY_AT_TOP) : NULL;
 }
 
 // Warns of what is beside the blocks and is written like a key, or belongs in a block.
 void config_remark_lost(Config *c) {
     for (const Json *v = json_members(c->config); v; v = v->next) {
         const Word key = config_key_word(v);
-        const ConfigKey *row = row_or_null(key.text);
-        if (row && !(row->at & KEY_AT_TOP) && row->misplaced)
+        const KeyId id = config_key(key.text);
+        const ConfigKey *row = &config_key_rows[id];
+        if (row->misplaced && !(row->at & KEY_AT_TOP))
             config_unread(c, "%s beside the blocks is not used: its place is in rope_scaling",
                           key.text);
-        const char *meant = key_meant(key.text, row);
+        const char *meant = key_meant(key.text, id);
         if (meant)
             config_unread(c, "%s means nothing, and is not used: did you mean %s?", key.text,
                           meant);
@@ -197,7 +193,7 @@ static bool speaks_of_layers(const char *name) {
 static bool is_usual(const Json *v, const ConfigKey *row) {
     double x;
     const bool is_switch = strncmp(v->key, "use_rope", 8) == 0 || strstr(v->key, "use_rotary");
-    if (row && row->turns)
+    if (row->turns)
         return has_word(row->turns, config_word(v).text) ||
                strncmp(config_word(v).text, "rope", 4) == 0;
     return (v->kind == 't' && is_switch) || (json_number(v, &x) && x == 1);
@@ -227,15 +223,15 @@ static bool is_other_length(const Config *c, const Json *v) {
 // Whether a member of the config speaks of positions and says something, and its family does not
 // read it. Of an unverified family, no row may read it.
 static bool is_unread(const Config *c, const Json *v) {
-    const ConfigKey *row = row_or_null(v->key);
+    const KeyId key = config_key(v->key);
+    const ConfigKey *row = &config_key_rows[key];
     // A switch says something where it is off, too.
-    const bool is_switch = row && row->turns && !c->strict->is_any && !strchr("n[{", v->kind);
+    const bool is_switch = row->turns && !c->strict->is_any && !strchr("n[{", v->kind);
     const bool is_silent = !is_switch && !config_is_by_layer(v);
-    if (was_asked(c, AT_BESIDE, v) || is_silent || key_meant(v->key, row)) return false;
-    const bool speaks = row ? row->of_some : speaks_of_turning(v->key) || is_other_length(c, v);
+    if (was_asked(c, AT_BESIDE, v) || is_silent || key_meant(v->key, key)) return false;
+    const bool speaks = key ? row->of_some : speaks_of_turning(v->key) || is_other_length(c, v);
     if (!c->strict->is_any) return speaks && !is_usual(v, row) && !is_own_key(c->family, v->key);
-    const bool has_row =
-        row && (row->types || row->turns || row->saved || row->type == KEY_IS_OBJECT);
+    const bool has_row = row->types || row->turns || row->saved || row->type == KEY_IS_OBJECT;
     return (speaks_of_turning(v->key) || speaks_of_layers(v->key)) && !has_row;
 }
 
@@ -317,14 +313,14 @@ void config_remark_no_theta(Config *c) {
 }
 
 void config_remark_still(Config *c) {
-    static const char *const blocks[] = {"rope_scaling", "rope_parameters"};
-    for (int i = 0; i < 2; i++) {
-        const Json *block = json_member(c->config, blocks[i]);
-        const Json *newer = json_member(block, "rope_type");
-        const Json *type = newer ? newer : json_member(block, "type");
+    static const KeyPlace blocks[] = {AT_SCALING, AT_PARAMETERS};
+    for (int i = 0; i < 2 && c->config; i++) {
+        const Slot *newer = config_slot(c, blocks[i], KEY_ROPE_TYPE);
+        const Slot *type = newer->member ? newer : config_slot(c, blocks[i], KEY_TYPE);
+        const Json *block = config_at(c, blocks[i]);
         const bool is_odd = config_is_something(block) && block->kind != '{';
-        if (is_odd || (type && type->kind == '"' && !json_is(type, "default")))
-            config_unread(c, "%s is not used, since no layer turns", blocks[i]);
+        if (is_odd || (type->state == SLOT_WORD && !json_is(type->member, "default")))
+            config_unread(c, "%s is not used, since no layer turns", block->key);
     }
 }
 
