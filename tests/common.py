@@ -501,14 +501,14 @@ F32, F16, BF16, Q8, Q4 = range(5)
 Q4_GROUP, PACK = 32, 64
 PACKED_TYPE = 128  # more than the type of a matrix whose rows lie side by side
 
-def methods():
-    """The names of rope.c's methods, in the order of its table: a header stores the place."""
+def rows_of_rope(table_name):
+    """The names of rope.c's methods or maps, in the order of its table: a header stores a method's place."""
     with open(os.path.join(ROOT, 'rope.c'), encoding='utf-8') as file:
-        rows = re.search(r'rope_methods\[\] = \{\n(.*?)\n\};', file.read(), re.S)[1]
+        rows = re.search(r'%s\[\] = \{\n(.*?)\n\};' % table_name, file.read(), re.S)[1]
     return re.findall(r'^    \{"([^"]+)"', rows, re.M)
 
 
-METHODS = methods()
+METHODS, MAPS = rows_of_rope('rope_methods'), rows_of_rope('rope_maps')
 
 # The header of versions 3 to 5, field by field: name, offset, type, value unless said.
 FIELDS = [

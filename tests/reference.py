@@ -101,9 +101,6 @@ def slow_pairs(c):
 
 # ---- distance maps ----
 
-MAPS = ['rerope', 'leaky-rerope', 'self-extend', 'dca', 'streaming', 'lm-infinite', 'string']
-
-
 def distance_map(name, L, length, **said):
     """A map with its settings, those said and the others as they follow from L and the length asked for."""
     m = dict(name=name, L=L, near=L // 2, chunk=3 * L // 4, sinks=4 if name == 'streaming' else 10)

@@ -7,9 +7,8 @@ import math
 
 import kept
 import reference
-from common import (ENGINES, METHODS, add_counts, check, close, compiled, config, good, in_work, main, one_line,
+from common import (ENGINES, MAPS, METHODS, add_counts, check, close, compiled, config, good, in_work, main, one_line,
                     perplexity, random_ids, random_weights, refused, run, skip, table, takes_long, tiny_model, write_model)
-from reference import MAPS
 
 L = 24
 # theta 50 puts all pairs of 8 elements into play; borders fall inside blocks of 64 and between them.

@@ -11,6 +11,7 @@ import re
 import shlex
 
 import blocks
+import common
 from common import (BF16, ENCODINGS, F16, Q4, Q8, RUN, add_counts, block_weights, check, compiled, config, good,
                     in_work, main, random_ids, random_weights, run, skip, table, takes_long, write, write_model,
                     write_tokenizer)
@@ -61,6 +62,8 @@ MAPS = ['rerope:near=9', 'leaky-rerope', 'self-extend:group=5', 'dca:chunk=17', 
         'string:local=3']
 BEHIND = ['%s+%s' % pair for pair in zip(DYNAMIC + ['longrope', 'cope:clip=2'], MAPS)]
 BEHIND = [re.sub(r'(:[^+]*)\+([a-z-]+)(.*)', r'+\2\1\3', name) for name in BEHIND]  # settings go last
+assert {name.split(':')[0] for name in METHODS} == set(common.METHODS), 'a method of rope.c is not in the list'
+assert {name.split(':')[0] for name in MAPS} == set(common.MAPS), 'a map of rope.c is not in the list'
 OTHERS = ['none:logn=1', 'yarn:logn=1', 'none:window=20:sinks=2', 'window', 'dca:logn=1', 'rerope:window=40:sinks=1',
           'none:temperature-floor=9', 'yarn:factor=4:temperature-beta=0.4:temperature-floor=20']
 

@@ -162,10 +162,11 @@ Publication publication_of(const Job *job, const RopePlan *plan) {
     return publication;
 }
 
-// Prints the keys of RoPE in a config of the family that --rope-json names.
-static bool print_keys_of(const Job *job, const char *model_type, Error *err) {
+bool print_block(Job *job, Error *err) {
+    const char *model_type = job->options->family;
     Publication publication = publication_of(job, job->plans);
-    RopeFile said = *job->said;
+    if (!model_type) return publish_print(&publication, err);
+    // The keys of RoPE in a config of the family that --rope-json names.
     const RopeFamily *family = family_named(model_type);
     if (!family)
         return fail_unknown(err, "--rope-json: there is no family", model_type,
@@ -173,6 +174,7 @@ static bool print_keys_of(const Job *job, const char *model_type, Error *err) {
                             "expected a model_type of docs/checkpoints.md");
     if (!(family->flags & FAMILY_RUNS))
         return fail(err, "--rope-json: models of '%.60s' do not run here", model_type);
+    RopeFile said = *job->said;
     said.model_type = family->model_type;
     publication.said = &said;
     char *keys = publish_keys(&publication, err);
@@ -181,36 +183,12 @@ static bool print_keys_of(const Job *job, const char *model_type, Error *err) {
     return keys;
 }
 
-bool print_block(Job *job, Error *err) {
-    if (job->options->family) return print_keys_of(job, job->options->family, err);
-    const Publication publication = publication_of(job, job->plans);
-    return publish_print(&publication, err);
-}
-
 ReadByEngines read_by_engines(const Job *job) {
     return (ReadByEngines){
         .job = job,
         .plan = job->plans,
         .as_it_stands = job->said->whole && !options_say_block(job->options),
     };
-}
-
-// Every engine reads config.json by a strict parser of JSON.
-static void refuse_readings(Reading *readings, int n, const char *not_json) {
-    for (Reading *r = readings; r < readings + n; r++) {
-        r->verdict = VERDICT_REFUSED;
-        snprintf(r->note, sizeof r->note, "JSONDecodeError: %s", not_json);
-    }
-}
-
-// What nobody can mean was tried on no engine, and an engine that seems to take it has the same only
-// by chance.
-static void doubt_readings(Reading *readings, int n) {
-    for (Reading *r = readings; r < readings + n; r++) {
-        if (r->verdict >= VERDICT_REFUSED || r->is_tried) continue;
-        r->verdict = VERDICT_UNSEEN;
-        snprintf(r->note, sizeof r->note, "no value that was tried: it is refused here");
-    }
 }
 
 Readings *readings_of(const ReadByEngines *what, const char *list, int length, Error *err) {
@@ -223,20 +201,28 @@ Readings *readings_of(const ReadByEngines *what, const char *list, int length, E
         config = published;
     }
     Readings *readings = config ? engines_read(list, config, length, NULL, err) : NULL;
-    bool is_refused = what->as_it_stands && said->refused[0];
-    if (!readings && is_refused) fail(err, "%s", said->refused);
-    // Nothing is the same as what is refused here, though engines may read it alike.
-    for (int i = 0; readings && is_refused && i < readings->n; i++)
-        if (readings->of[i].verdict == VERDICT_SAME) readings->of[i].verdict = VERDICT_TAKEN;
-    if (readings && is_refused && said->is_malformed) {
-        doubt_readings(readings->of, readings->n);
-        doubt_readings(readings->reference, N_KINDS);
-    }
-    if (readings && what->as_it_stands && said->not_json[0]) {
-        refuse_readings(readings->of, readings->n, said->not_json);
-        refuse_readings(readings->reference, N_KINDS, said->not_json);
-    }
     free(published);
+    const bool is_refused = what->as_it_stands && said->refused[0];
+    const bool is_json = !what->as_it_stands || !said->not_json[0];
+    if (!readings && is_refused) fail(err, "%s", said->refused);
+    if (!readings) return NULL;
+    for (int i = 0; i < readings->n + N_KINDS; i++) {
+        const bool is_reference = i >= readings->n;
+        Reading *r = is_reference ? &readings->reference[i - readings->n] : &readings->of[i];
+        // Nothing is the same as what is refused here, though engines may read it alike.
+        if (is_refused && !is_reference && r->verdict == VERDICT_SAME) r->verdict = VERDICT_TAKEN;
+        // What nobody can mean was tried on no engine, and an engine that seems to take it has the
+        // same only by chance.
+        const bool may_take = r->verdict < VERDICT_REFUSED && !r->is_tried;
+        if (is_refused && said->is_malformed && may_take) {
+            r->verdict = VERDICT_UNSEEN;
+            snprintf(r->note, sizeof r->note, "no value that was tried: it is refused here");
+        }
+        // Every engine reads config.json by a strict parser of JSON.
+        if (is_json) continue;
+        r->verdict = VERDICT_REFUSED;
+        snprintf(r->note, sizeof r->note, "JSONDecodeError: %s", said->not_json);
+    }
     return readings;
 }
 
@@ -251,30 +237,29 @@ int engines_alike(const ReadByEngines *what, int *n) {
     return alike;
 }
 
-static bool check_reading(const Job *job, const Reading *r, const Reading *full, Error *err) {
+// The plan of an engine's reading, named ENGINE:METHOD. Its kinds of layers are next to each other, from
+// `r` on. False with the reason, also where the engine refuses the config or it does not fit the
+// weights.
+static bool plan_of_reading(const Job *job, const RopeSettings *given, const Reading *r,
+                            RopePlan *plan, Error *err) {
+    static const RopeSettings unsaid = {.said = 0};
+    const Reading *full = r->has_rope ? r : r + 1;
+    const Reading *sliding = r + reading_kinds(r) - 1;
+    const bool has_weights = job->model->layers;
     const int own = job->said->rope.rotary_dim;
     if (r->verdict == VERDICT_UNSEEN)
         return fail(err, "--reading: how %s reads this config is not known", r->engine);
     if (r->is_odd) return fail(err, "--reading: %s has no frequencies: %s", r->engine, r->note);
     if (r->verdict == VERDICT_REFUSED)
         return fail(err, "--reading: %s refuses this config: %s", r->engine, r->note);
-    if (job->model->layers && r->by_layer && !layers_have(&r->layers, KIND_SLIDING))
+    if (has_weights && r->by_layer && !layers_have(&r->layers, KIND_SLIDING))
         return fail(err, "--reading: to %s all layers are full, and the model's slide: %s",
                     r->engine, r->note);
-    const bool has_weights = job->model->layers;
-    if (!own || !has_weights || full->rope.rotary_dim == own) return true;
-    return fail(
-        err, "--reading: %s turns %d elements of a head, and the model's weights are stored for %d",
-        r->engine, full->rope.rotary_dim, own);
-}
-
-// The plan of an engine's reading. Its kinds of layers are next to each other, from `r` on.
-static bool plan_of_reading(const Job *job, const RopeSettings *given, const Reading *r,
-                            RopePlan *plan, Error *err) {
-    static const RopeSettings unsaid = {.said = 0};
-    const Reading *full = r->has_rope ? r : r + 1;
-    const Reading *sliding = r + reading_kinds(r) - 1;
-    if (!check_reading(job, r, full, err)) return false;
+    if (has_weights && own && full->rope.rotary_dim != own)
+        return fail(err,
+                    "--reading: %s turns %d elements of a head, and the model's weights are stored "
+                    "for %d",
+                    r->engine, full->rope.rotary_dim, own);
     if (!plan_for_job(job, given, &full->rope, plan, err)) return false;
     const MethodName method = settings_method_name(&plan->rope);
     snprintf(plan->name, sizeof plan->name, "%s:%s", r->engine, method.text);
@@ -285,41 +270,35 @@ static bool plan_of_reading(const Job *job, const RopeSettings *given, const Rea
     return settings_resolve_sliding(given, &unsaid, &sliding->rope, window, job->length, plan, err);
 }
 
-// The given settings that apply beside an engine's reading: those that no block of JSON has.
-static RopeSettings beside_blocks(const RopeSettings *given) {
-    RopeSettings s = {.rope = given->rope, .said = given->said};
-    for (int i = 0; i < N_ROPE_SETTINGS; i++) {
-        const Setting *row = &rope_settings[i];
-        bool in_block = row->key || row->methods || row->maps;
-        if (in_block) s.said &= ~(1u << i);
-    }
-    return s;
-}
-
-// Replaces the job's plans by the reading of each engine of --reading, named ENGINE:METHOD, with
-// the window, sinks and logn that are given. False with the reason where an engine refuses it.
+// Replaces the job's plans by the reading of each engine of --reading, with the window, sinks and
+// logn that are given, and without a model its kinds of layers by those that the first engine sees.
+// False with the reason where an engine refuses it.
 static bool plan_as_read(Job *job, Error *err) {
-    const RopeSettings beside = beside_blocks(&job->options->rope);
+    const RopeSettings *given = &job->options->rope;
+    RopeSettings beside = {.rope = given->rope, .said = given->said};
+    for (int i = 0; i < N_ROPE_SETTINGS; i++) {  // which no block of JSON has
+        const Setting *row = &rope_settings[i];
+        if (row->key || row->methods || row->maps) beside.said &= ~(1u << i);
+    }
     const ReadByEngines what = read_by_engines(job);
     Readings *all = readings_of(&what, job->options->reading, positions_of(job), err);
-    const Reading *read = all ? all->of : NULL;
-    int n = all ? all->n : 0;
     free(job->readings);
     free(job->plans);
     job->readings = all;
     job->n_plans = 0;
-    job->plans = read ? alloc_array((uint64_t)n, sizeof *job->plans, "plans", err) : NULL;
+    job->plans = all ? alloc_array((uint64_t)all->n, sizeof *job->plans, "plans", err) : NULL;
     if (!job->plans) return false;
-    for (int i = 0; i < n; i += reading_kinds(&read[i])) {
+    for (const Reading *r = all->of; r < all->of + all->n; r += reading_kinds(r)) {
         RopePlan *plan = &job->plans[job->n_plans++];
-        if (!plan_of_reading(job, &beside, &read[i], plan, err)) return false;
+        if (!plan_of_reading(job, &beside, r, plan, err)) return false;
     }
-    if (job->model->layers || !read[0].by_layer) return true;
-    job->kinds = (LayerKinds){
-        .is_there = {read[0].kind == KIND_FULL, true},
-        .turns = {read[0].has_rope, true},
-        .own_sliding = true,
-    };
+    const Reading *first = all->of;
+    if (!job->model->layers && first->by_layer)
+        job->kinds = (LayerKinds){
+            .is_there = {first->kind == KIND_FULL, true},
+            .turns = {first->has_rope, true},
+            .own_sliding = true,
+        };
     return true;
 }
 

@@ -307,9 +307,9 @@ static void plot_pairs(const char *layers, const Job *job, const LayerKind *kind
 
 // The notes of all kinds. A kind that does not turn has one that says so.
 static void print_all_notes(Table *t, const LayerKind *kinds, int n) {
-    bool is_still = true;
-    for (int i = 0; i < n; i++) is_still = is_still && !kinds[i].turns;
-    if (is_still) {
+    bool any_turns = false;
+    for (int i = 0; i < n; i++) any_turns = any_turns || kinds[i].turns;
+    if (!any_turns) {
         table_note(t, "layers", "no RoPE: queries and keys do not turn");
         return;
     }
@@ -323,47 +323,40 @@ static void print_all_notes(Table *t, const LayerKind *kinds, int n) {
 
 // ---- layers without RoPE ----
 
-// Marks the layers of a model that do not turn, though others of their kind do. Returns whether
-// there are any.
-static bool find_still(const Job *job, ConfigLayers *out) {
+// Says which layers have no RoPE though others of their kind do, what chunks the others see, and of a
+// config without weights the temperature of the former; of a model the notes have that.
+static void note_layers_without_rope(Table *t, const Job *job) {
     const Model *m = job->model;
-    bool found = false;
-    out->n = m->layers ? m->config.n_layers : job->said->layers.n;
-    for (int i = 0; m->layers && i < out->n && i < MOST_LAYERS; i++) {
-        bool full = !(m->layers[i].extra->flags & LAYER_SLIDING);
-        bool is_still =
-            m->layers[i].extra->flags & LAYER_NOPE && full && job->kinds.turns[LAYERS_FULL];
-        out->kinds[i] = is_still ? KIND_FULL : KIND_OTHER;
-        found = found || is_still;
-    }
-    return found;
-}
-
-// Likewise of a config without weights.
-static bool find_said(const LayersAtRest *rest, ConfigLayers *out) {
-    for (int i = 0; i < MOST_LAYERS; i++) out->kinds[i] = KIND_OTHER;
-    for (int i = 0; i < rest->n; i++) out->kinds[rest->layers[i]] = KIND_FULL;
-    out->n = rest->n ? rest->layers[rest->n - 1] + 1 : 0;
-    return rest->n > 0;
-}
-
-// Says which layers do not turn, what chunks the others see, and of a config without weights the
-// temperature of the former; of a model the notes have that.
-static void note_still(Table *t, const Job *job) {
     const LayersAtRest *rest = &job->said->at_rest;
-    bool has_model = job->model->layers != NULL;
+    const bool has_model = m->layers != NULL;
     ConfigLayers layers = {.n = 0};
     char list[200];
-    if (has_model ? find_still(job, &layers) : find_said(rest, &layers)) {
+    bool any = false;
+    for (int i = 0; i < MOST_LAYERS; i++) layers.kinds[i] = KIND_OTHER;
+    if (has_model) {
+        layers.n = m->config.n_layers;
+        for (int i = 0; i < layers.n && i < MOST_LAYERS; i++) {
+            const unsigned flags = m->layers[i].extra->flags;
+            const bool is_full = !(flags & LAYER_SLIDING);
+            if (!(flags & LAYER_NOPE) || !is_full || !job->kinds.turns[LAYERS_FULL]) continue;
+            layers.kinds[i] = KIND_FULL;
+            any = true;
+        }
+    } else {
+        for (int i = 0; i < rest->n; i++) layers.kinds[rest->layers[i]] = KIND_FULL;
+        any = rest->n > 0;
+        layers.n = any ? rest->layers[rest->n - 1] + 1 : 0;
+    }
+    if (any) {
         list_layers(&layers, KIND_FULL, list, sizeof list);
         table_note(t, "layers_still", "%s", list);
     }
-    int chunk = has_model ? job->model->config.extra->attention.chunk : rest->chunk;
+    const int chunk = has_model ? m->config.extra->attention.chunk : rest->chunk;
     if (chunk > 0) table_note_number(t, "chunk", "%d", chunk);
     if (has_model || rest->beta == 0) return;
-    RopeConfig c = {.temperature_beta = rest->beta,
-                    .temperature_length = rest->length,
-                    .temperature_unturned = true};
+    const RopeConfig c = {.temperature_beta = rest->beta,
+                          .temperature_length = rest->length,
+                          .temperature_unturned = true};
     table_note_number(t, "temperature_beta", "%.6g", rest->beta);
     table_note_number(t, "temperature", "%.6g", query_temperature(&c, job->length - 1));
 }
@@ -386,7 +379,7 @@ bool explain(Job *job, Error *err) {
     print_all_notes(&t, kinds, n);
     note_layers(&t, &job->said->layers);
     if (job->said->directions[0]) table_note(&t, "directions", "%s", job->said->directions);
-    note_still(&t, job);
+    note_layers_without_rope(&t, job);
     note_model(&t, job);
     table_columns(&t, as_list, columns);
     const LayerKind *first = kinds, *end = kinds + n;
