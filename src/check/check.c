@@ -1,14 +1,15 @@
 // --check: does a model hold to -n positions as it is? Its settings are judged first. Then the same
-// tokens are read in two ways, so that nothing but positions differs: a short text in place by its own
-// settings and by those that are tried, and the end of a long text after all of it and after its last
-// words alone. docs/check.md has the rows, their limits and the reasons for them.
+// tokens are read in two ways, so that nothing but positions differs: a short text in place by its
+// own settings and by those that are tried, and the end of a long text after all of it and after
+// its last words alone. docs/check.md has the rows, their limits and the reasons for them.
 //
-// This file asks for rows in order and prints them. What a row needs, costs, reads and judges, and what
-// it found in words, is its type's own: check_settings.c judges settings, check_short.c has the rows
-// about short texts, check_conversion.c and check_like.c those that look for damage, check_ladder.c
-// those about longer and longer texts, check_keys.c those that ask for keys, check_saved.c the row about
-// readings in a file, check_cache.c the row about the cache; what they share is in check_rows.c.
-// check_start.c has what comes before the rows, and check_verdict.c says what came out.
+// This file asks for rows in order and prints them. What a row needs, costs, reads and judges, and
+// what it found in words, is its type's own: check_settings.c judges settings, check_short.c has
+// the rows about short texts, check_conversion.c and check_like.c those that look for damage,
+// check_ladder.c those about longer and longer texts, check_keys.c those that ask for keys,
+// check_saved.c the row about readings in a file, check_cache.c the row about the cache; what they
+// share is in check_rows.c. check_start.c has what comes before the rows, and check_verdict.c says
+// what came out.
 #include "check.h"
 
 #include <math.h>
@@ -22,8 +23,8 @@
 static const double BASE_STEP = 8;        // to the other thetas
 static const char *const verdicts[] = {"fail", "ok", "unknown", "undecided"};
 
-// The rows in the order in which they are read, and of which length each is. Where a short text is read
-// badly, a mistake of the converter is most likely why.
+// The rows in the order in which they are read, and of which length each is. Where a short text is
+// read badly, a mistake of the converter is most likely why.
 typedef enum { OF_SHORT_TEXTS, OF_EACH_RUNG, OF_THE_LENGTH } RowLengths;
 static const struct {
     const RowType *type;
@@ -90,8 +91,9 @@ static void print_row(Check *c, Row *row) {
 
 // ---- rows in order ----
 
-// Reads units for the row of the type at that length, if the check asks for it there, until it is decided,
-// or there is no more text, effort or time. False with the reason when something went wrong.
+// Reads units for the row of the type at that length, if the check asks for it there, until it is
+// decided, or there is no more text, effort or time. False with the reason when something went
+// wrong.
 static bool read_row(Check *c, const RowType *type, int length, Error *err) {
     if (c->late || find_row(c, type, length)) return true;
     if (type->is_wanted && !type->is_wanted(c, length)) return true;
@@ -118,8 +120,8 @@ static bool read_row(Check *c, const RowType *type, int length, Error *err) {
     return ok;
 }
 
-// The longest length that holds is looked for below -n, which fails: the last good rung, keys included, or
-// the one before it.
+// The longest length that holds is looked for below -n, which fails: the last good rung, keys
+// included, or the one before it.
 static bool find_held(Check *c, Error *err) {
     int tries = 2;
     for (int i = c->n_lengths - 2; i >= 0 && tries > 0; i--) {
@@ -133,8 +135,8 @@ static bool find_held(Check *c, Error *err) {
     return true;
 }
 
-// All rows about short texts are read, since the first that fails may be a symptom; but where the model
-// knows nothing of a short text, only what may be why. Longer texts are read until one fails.
+// All rows about short texts are read, since the first that fails may be a symptom; but where the
+// model knows nothing of a short text, only what may be why. Longer texts are read until one fails.
 static bool read_rows(Check *c, Error *err) {
     const int n = c->job->length;
     if (c->settings.at_any_length) return true;
@@ -149,8 +151,8 @@ static bool read_rows(Check *c, Error *err) {
         if (verdict_at(c, n) == FAIL) break;
         if (order[i].of == OF_THE_LENGTH && !read_row(c, type, n, err)) return false;
         if (order[i].of == OF_THE_LENGTH) continue;
-        const int first = type == &perplexity_row;  // the first rung has nothing to be compared with
-        for (int r = first; r < c->n_lengths; r++) {
+        // The first rung has no shorter one to be compared with.
+        for (int r = type == &perplexity_row; r < c->n_lengths; r++) {
             if (!read_row(c, type, c->lengths[r], err)) return false;
             if (verdict_at(c, c->lengths[r]) == FAIL) break;
         }
@@ -177,8 +179,8 @@ static void check_free(Check *c) {
 
 // ---- the check ----
 
-// How many engines read the settings alike: in numbers for programs, and in words above the last line
-// where not all do.
+// How many engines read the settings alike: in numbers for programs, and in words above the last
+// line where not all do.
 static void note_engines(Check *c, bool in_numbers) {
     const ReadByEngines what = read_by_engines(c->job);
     const char *how = what.as_it_stands ? "read alike by" : "as published, read alike by";
@@ -247,8 +249,8 @@ static void print_check_head(Check *c) {
     table_columns(&c->table, as_list, "check\tlength\tvalue\tse\tn\tlimit\tverdict\ttokens");
 }
 
-// Judges job->length, in a table that goes on from length to length. What short texts have shown is kept
-// from the length before. False with the reason.
+// Judges job->length, in a table that goes on from length to length. What short texts have shown is
+// kept from the length before. False with the reason.
 static bool check_length(Job *job, Check *c, FILE *save, int number, Error *err) {
     static const double times[N_REFERENCES] = {1, 1, 1 / BASE_STEP, BASE_STEP};
     static const char *const past[] = {[OK] = "beyond", [FAIL] = "fail", [OPEN] = "undecided"};
@@ -279,8 +281,8 @@ static bool check_length(Job *job, Check *c, FILE *save, int number, Error *err)
         judge_settings(job, &c->references[FILES_OWN], job->length, &c->table, &c->settings);
     ok = ok && (o->settings || read_rows(c, err));
     if (ok && c->settings.is_past_reach) {
-        // Settings alone take no weights: they are made for -n, or they are not. A reach that is not far
-        // enough fails otherwise only where reading does not show that the model holds.
+        // Settings alone take no weights: they are made for -n, or they are not. A reach that is
+        // not far enough fails otherwise only where reading does not show that the model holds.
         const Verdict verdict = o->settings ? FAIL : verdict_at(c, job->length);
         print_reach(&c->settings, job->length, past[verdict], &c->table);
     }

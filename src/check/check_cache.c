@@ -1,5 +1,5 @@
-// The row of --check about what the cache costs, which --max-cache asks for: what rounding of keys and
-// values changes.
+// The row of --check about what the cache costs, which --max-cache asks for: what rounding of keys
+// and values changes.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

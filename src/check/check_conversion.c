@@ -1,8 +1,8 @@
-// The row of --check that looks for mistakes of converters: does the model read better with one? Then
-// it was converted with its opposite. Most are about pairs: our files have the two elements of a pair
-// side by side, Hugging Face's have them half of the rotary dimensions apart. So a converter moves
-// rows of wq and wk. It may forget that, do it where it is done, do it to one of them alone, or within
-// too many rows.
+// The row of --check that looks for mistakes of converters: does the model read better with one?
+// Then it was converted with its opposite. Most are about pairs: our files have the two elements of
+// a pair side by side, Hugging Face's have them half of the rotary dimensions apart. So a converter
+// moves rows of wq and wk. It may forget that, do it where it is done, do it to one of them alone,
+// or within too many rows.
 #include "check_rows.h"
 
 #include <stdio.h>
@@ -257,8 +257,8 @@ static void change_plan(int mistake, int head_dim, RopePlan *plan) {
     plan->sliding.theta = theta;
 }
 
-// Makes the copy, which the model must outlive. Its room and its layers are freed in any case. False
-// with the reason when there is no memory.
+// Makes the copy, which the model must outlive. Its room and its layers are freed in any case.
+// False with the reason when there is no memory.
 static bool mistake_make(int mistake, const Model *model, const RopePlan *plan,
                          MistakenModel *mistaken, Error *err) {
     Arena *arena = &mistaken->room;

@@ -1,7 +1,7 @@
-// The rows of --check about hidden facts and passkeys: does the model find them in every part of a long
-// text? Wald's test judges each quarter of the text by itself. Many facts in one text cost one pass, and
-// a model that finds the facts of a quarter passes there. If it does not (many facts make that
-// harder), single passkeys decide, as --passkey asks for them.
+// The rows of --check about hidden facts and passkeys: does the model find them in every part of a
+// long text? Wald's test judges each quarter of the text by itself. Many facts in one text cost one
+// pass, and a model that finds the facts of a quarter passes there. If it does not (many facts make
+// that harder), single passkeys decide, as --passkey asks for them.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,8 +22,8 @@ enum {
     IN_SHORT = QUARTERS,     // the samples of short texts, and of the first tokens
     IN_FIRST,
 };
-// A quarter where 0.85 of the passkeys are found is called lost once in a hundred times at most, and one
-// where 0.2 are found passes as often. Four found ones decide, or three lost ones.
+// A quarter where 0.85 of the passkeys are found is called lost once in a hundred times at most,
+// and one where 0.2 are found passes as often. Four found ones decide, or three lost ones.
 static const ShareTest quarter_test = {.healthy = 0.85, .broken = 0.2, .wrong = 0.01};
 
 struct Keys {
@@ -144,7 +144,8 @@ static bool lay_out_facts(const Check *c, int length, FactText *t, Error *err) {
     bool ok = hide_facts(t, has_bos(c), first_tokens(length), FIRST_FACTS, err);
     for (int q = 0; ok && q < QUARTERS; q++)
         ok = hide_facts(t, quarter_from(length, q),
-                        q + 1 < QUARTERS ? quarter_from(length, q + 1) : length, FACTS_A_QUARTER, err);
+                        q + 1 < QUARTERS ? quarter_from(length, q + 1) : length,
+                        FACTS_A_QUARTER, err);
     return ok;
 }
 
@@ -223,8 +224,8 @@ static bool open_passkeys(Check *c, Row *row, int length, Error *err) {
     return true;
 }
 
-// One more key between two shares of the text: found or missed, or (the row ends as unknown) not to be
-// asked for in so short a text.
+// One more key between two shares of the text: found or missed, or (the row ends as unknown) not to
+// be asked for in so short a text.
 static bool ask_passkey(Check *c, Row *row, int length, double from, double to, Samples *found,
                         Error *err) {
     enum { PLACES = 8 };  // between the two, in turn
@@ -274,7 +275,8 @@ static void judge_passkeys(const Check *c, Row *row) {
     }
     const Verdict in_short = decide_share(&row->others[IN_SHORT], &quarter_test);
     row->verdict = OPEN;
-    if (is_asked && is_lost) row->verdict = in_short == OK ? FAIL : in_short == FAIL ? UNABLE : OPEN;
+    if (is_asked && is_lost)
+        row->verdict = in_short == OK ? FAIL : in_short == FAIL ? UNABLE : OPEN;
     else if (is_asked && !is_open) row->verdict = OK;
     else if (is_asked) row->needs = NEEDS_EFFORT;
     take_worst(row);
@@ -287,7 +289,8 @@ static int most_passkeys(const Check *c, const Row *row) {
 
 // From where to where keys are lost, and what was found.
 static void describe_passkeys(const Check *c, const Row *row, char *out, size_t size) {
-    static const char *const parts[] = {"first quarter", "first half", "first three quarters", "whole"};
+    static const char *const parts[] = {"first quarter", "first half", "first three quarters",
+                                        "whole"};
     const Samples *in_short = &row->others[IN_SHORT];
     bool is_lost[QUARTERS];
     int n_lost = 0;
@@ -305,7 +308,8 @@ static void describe_passkeys(const Check *c, const Row *row, char *out, size_t 
     snprintf(out, size, "passkeys of ");
     if (n_lost == n_oldest && n_lost > 0) add_words(out, size, "the %s", parts[n_lost - 1]);
     for (int q = 0; n_lost != n_oldest && q < QUARTERS; q++)
-        if (is_lost[q]) add_words(out, size, "%squarter %d", strlen(out) > begun ? ", " : "", q + 1);
+        if (is_lost[q])
+            add_words(out, size, "%squarter %d", strlen(out) > begun ? ", " : "", q + 1);
     add_words(out, size, " of %d tokens are not found (%d of %d; in texts of %d, %.0f of %d)",
               row->length, right, asked, short_tokens(c), n_right(in_short), in_short->n);
 }

@@ -1,8 +1,9 @@
-// The rows of --check about length: a ladder. Texts of 256, 512, ... -n tokens end in the same tokens,
-// which alone are scored, and each is read anew by the settings that are tried. More context does not
-// hurt a model that works: a rung on which the tokens are harder than on the best shorter one is where
-// it fails. A slow rise adds up, since a rung that is harder than the one before it is never the best.
-// What the settings cost is read off a rung within the model's own reach.
+// The rows of --check about length: a ladder. Texts of 256, 512, ... -n tokens end in the same
+// tokens, which alone are scored, and each is read anew by the settings that are tried. More
+// context does not hurt a model that works: a rung on which the tokens are harder than on the best
+// shorter one is where it fails. A slow rise adds up, since a rung that is harder than the one
+// before it is never the best. What the settings cost is read off a rung within the model's own
+// reach.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,8 @@ enum {
 };
 // A rise, and a cost, of so much is said.
 static const double WORTH_SAYING = 1.03;
-// Beyond the model's own reach a cost is the price of the length, but for one that ruins short texts.
+// Beyond the model's own reach a cost is the price of the length, but for one that ruins short
+// texts.
 static const double RUINOUS = 1.5;
 static const double NEAR_COST = 1.02;  // either may be said of a cost so near to its limit
 
@@ -70,8 +72,9 @@ static int rung_of(const Check *c, int length) {
     return i;
 }
 
-// The longest text ends where the given one does. The others end before it, apart by what is scored, and
-// as far back as they may without reaching into what comes before the given one, or within its last quarter.
+// The longest text ends where the given one does. The others end before it, apart by what is
+// scored, and as far back as they may without reaching into what comes before the given one, or
+// within its last quarter.
 static size_t spread_of_ends(const Check *c) {
     const size_t n = (size_t)c->job->length;
     const size_t quarter = c->n_given / 4;
@@ -314,7 +317,7 @@ const RowType cost_row = {
     .add_remark = add_cost,
 };
 
-// ---- attention: would the method's own attention factor read better than the one that is given? ----
+// ---- attention: would the method's own attention factor read better than the given one? ----
 
 // The factors of a text of that length: what is given, and what the method gives.
 static void attention_factors(const Check *c, int length, double *given, double *own) {
@@ -327,8 +330,8 @@ static void attention_factors(const Check *c, int length, double *given, double 
     *own = f.attention_factor;
 }
 
-// A factor that is lost harms texts of all lengths alike, which no rung shows. DeepSeek's scores have
-// theirs from mscale_all_dim, and are left alone.
+// A factor that is lost harms texts of all lengths alike, which no rung shows. DeepSeek's scores
+// have theirs from mscale_all_dim, and are left alone.
 static bool wants_attention(const Check *c, int length) {
     const RopeConfig *tried = &c->job->plans->rope;
     double given, own;
@@ -353,8 +356,8 @@ static void describe_factor_lost(const Check *c, const Row *row, char *out, size
     describe_ratio(row, ratio, sizeof ratio);
     attention_factors(c, row->length, &given, &own);
     snprintf(out, size,
-             "with an attention factor of %.4g, the method's own, it reads better: with %.4g the same "
-             "words are %s times as hard (at most %.2f)",
+             "with an attention factor of %.4g, the method's own, it reads better: with %.4g the "
+             "same words are %s times as hard (at most %.2f)",
              own, given, ratio, row->limit);
 }
 

@@ -1,8 +1,8 @@
-// The rows of --check --like: another model reads the same text. Models with one tokenizer read texts of
-// the ladder, of -n tokens, ours by the settings that are tried and the other by its own, and are compared
-// token by token: how hard the tokens are, whether the likeliest one is the same, and how far the two
-// distributions lie apart. With two tokenizers, what each model gives to the same bytes of a short text is
-// compared.
+// The rows of --check --like: another model reads the same text. Models with one tokenizer read
+// texts of the ladder, of -n tokens, ours by the settings that are tried and the other by its own,
+// and are compared token by token: how hard the tokens are, whether the likeliest one is the same,
+// and how far the two distributions lie apart. With two tokenizers, what each model gives to the
+// same bytes of a short text is compared.
 #include "check_rows.h"
 
 #include <math.h>
@@ -227,8 +227,8 @@ static int like_tokens(const Check *c, int length) {
     return wants_like(c, length) ? 2 * length : 0;
 }
 
-// What the logits of the two models after one token say of the next: -ln p of it by each, whether their
-// likeliest tokens differ, and the Kullback-Leibler divergence of ours from theirs, in nats.
+// What the logits of the two models after one token say of the next: -ln p of it by each, whether
+// their likeliest tokens differ, and the Kullback-Leibler divergence of ours from theirs, in nats.
 typedef struct {
     double ours, theirs, differs, divergence;
 } Beside;
@@ -252,8 +252,8 @@ static Beside compare_logits(const float *ours, const float *theirs, int n, int 
     return found;
 }
 
-// Both models read a text (n) up to its last `scored` tokens, and these in steps, so that the logits of
-// both are there at once.
+// Both models read a text (n) up to its last `scored` tokens, and these in steps, so that the
+// logits of both are there at once.
 static bool compare_text(Check *c, const int32_t *text, int n, int scored, Beside *found,
                          Error *err) {
     Session *sessions[] = {c->like->ours, c->like->session};

@@ -9,8 +9,8 @@
 #include <string.h>
 
 enum { PIECES = 8 };  // of a stretch that jumps
-// SURE where there are few samples, by their number: Student's t is as far out with n - 1 degrees of
-// freedom as a normal value of SURE, with 2.3e-4 of its cases beyond.
+// SURE where there are few samples, by their number: Student's t is as far out with n - 1 degrees
+// of freedom as a normal value of SURE, with 2.3e-4 of its cases beyond.
 static const double SURE_OF_FEW[LEAST_SAMPLES] = {INFINITY, INFINITY, 1368.31, 46.34, 16.73, 10.50,
                                                   8.10,     6.88,     6.15,    5.68,  5.35,  5.10};
 
@@ -74,8 +74,8 @@ void judge_ratio(Row *row, Limits limits) {
     else if (s->mean - away >= middle) row->verdict = FAIL;
 }
 
-// Judges the row by the one of n other readings that says most against the model: it fails, or it is
-// open where others pass, or its ratio is the highest one.
+// Judges the row by the one of n other readings that says most against the model: it fails, or it
+// is open where others pass, or its ratio is the highest one.
 static void judge_others(Row *row, int n, Limits limits) {
     static const int badness[] = {[OK] = 0, [OPEN] = 1, [FAIL] = 2};
     Row worst = *row;
@@ -138,7 +138,8 @@ bool follows_length(const Check *c) {
     return rope->dynamic || rope_methods[rope->method].flags & ROPE_USES_LISTS;
 }
 
-// A session asks this before each chunk. The end of the budget ends the reading, and so does Ctrl-C.
+// A session asks this before each chunk. The end of the budget ends the reading, and so does
+// Ctrl-C.
 static bool go_on(void *whose) {
     Check *c = whose;
     table_progress(&c->table, c->doing, c->planned > 0 ? fmin(c->tokens / c->planned, 1) : 0);

@@ -21,7 +21,8 @@ typedef struct {
     double reach;
     bool is_past_reach;
     char past_reach[FAILED_BYTES];  // the same in words
-    // The length is past the file's own context, and no angle would be new there: only reading tells.
+    // The length is past the file's own context, and no angle would be new there: only reading
+    // tells.
     bool says_nothing;
 } SettingsFound;
 
@@ -46,7 +47,8 @@ enum {
     MOST_OTHERS = 12,    // readings that a row tells apart
     LEAST_SAMPLES = 12,  // that decide at SURE; fewer ones are judged by Student's t
 };
-// What an open row needs to be decided: nothing but its turn, or more memory, another text, more effort.
+// What an open row needs to be decided: nothing but its turn, or more memory, another text, more
+// effort.
 typedef enum { NEEDS_NOTHING, NEEDS_MEMORY, NEEDS_TEXT, NEEDS_EFFORT } Needs;
 static const double SURE = 3.5;  // standard errors between a value and its limit that decide
 
@@ -59,8 +61,8 @@ typedef struct {
 // OPEN: not decided. UNABLE: it says nothing about the model.
 typedef enum { FAIL, OK, UNABLE, OPEN } Verdict;
 
-// A ratio of perplexities: up to the first a model is healthy, and from the second on it is broken. Between
-// them either may be said; the limit is the middle.
+// A ratio of perplexities: up to the first a model is healthy, and from the second on it is broken.
+// Between them either may be said; the limit is the middle.
 typedef struct {
     double healthy, broken;
 } Limits;
@@ -189,17 +191,18 @@ double standard_error(const Samples *samples);
 Verdict decide(double value, double error, double limit);
 // The standard errors that decide for so many samples.
 double sure_of(int samples);
-// Wald's test (1945): the share of units that a healthy model gets right, the most that a broken one does,
-// and how often the verdict may be wrong.
+// Wald's test (1945): the share of units that a healthy model gets right, the most that a broken
+// one does, and how often the verdict may be wrong.
 typedef struct {
     double healthy, broken, wrong;
 } ShareTest;
-// OK or FAIL once the samples (1: right, 0: wrong) are so much likelier by the one share than by the other.
+// OK or FAIL once the samples (1: right, 0: wrong) are so much likelier by the one share than by
+// the other.
 Verdict decide_share(const Samples *samples, const ShareTest *test);
 // How many samples are right.
 double n_right(const Samples *samples);
-// Judges a row by the ratio of two perplexities, whose logarithm its samples have. What is surely below
-// `broken` or above `healthy` is what it is nearer to.
+// Judges a row by the ratio of two perplexities, whose logarithm its samples have. What is surely
+// below `broken` or above `healthy` is what it is nearer to.
 void judge_ratio(Row *row, Limits limits);
 
 // Seconds since the check began.
@@ -211,8 +214,8 @@ void judge_row(const Check *check, Row *row);
 // Whether a text in place is read by the reference's own settings.
 bool is_reference(const Check *check);
 
-// The plan that is checked for a stretch, its pieces spread over the row's positions where these are
-// more.
+// The plan that is checked for a stretch, its pieces spread over the row's positions where these
+// are more.
 RopePlan spread_plan(const Check *check, const Row *row);
 // A session for a plan, which is given up when the budget ends. NULL with the reason.
 SessionConfig timed_config(Check *check, const RopePlan *plan, int context);
@@ -275,14 +278,15 @@ bool ladder_prepare(Check *check, Error *err);
 void ladder_free(Check *check);
 // Bytes of the session that reads a text of `length` tokens.
 double whole_bytes(const Check *check, int length);
-// The end of text number u of the ladder, as take_before takes it, and how many such texts there are.
+// The end of text number u of the ladder, as take_before takes it, and how many such texts there
+// are.
 size_t sample_end(const Check *check, int u);
 int n_samples(const Check *check);
 int all_samples(const Check *check, const Row *row);
 // The tokens of a text of that length that are scored: its last ones.
 int scored_of(int length);
-// The same as what is tried has read it, or NULL: not read. And having it read: NULL with the reason, or
-// where the row needs memory.
+// The same as what is tried has read it, or NULL: not read. And having it read: NULL with the
+// reason, or where the row needs memory.
 const double *ladder_scores(const Check *check, int length, int u);
 const double *ladder_read(Check *check, int length, int u, Row *row, Error *err);
 // Takes over nll (scored_of the length) of text number u, as what is tried has read it.
@@ -311,8 +315,8 @@ bool save_readings(const Check *check, FILE *file, bool is_first);
 
 // ---- check_junit.c: a report for build servers ----
 
-// Writes the conclusions (n) as a file of JUnit: a no is a failure, what is undecided is skipped. False
-// with the reason.
+// Writes the conclusions (n) as a file of JUnit: a no is a failure, what is undecided is skipped.
+// False with the reason.
 bool write_junit(const char *path, const char *model, const Check *check, const Conclusion *said,
                  const int *lengths, int n, Error *err);
 

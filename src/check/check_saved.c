@@ -1,6 +1,6 @@
-// Readings of --check in a file: --save FILE.json writes what the ladder has read of each text, and --like
-// FILE.json compares a later run with it, token by token as with a model. That takes the same text,
-// tokenizer, effort and length.
+// Readings of --check in a file: --save FILE.json writes what the ladder has read of each text, and
+// --like FILE.json compares a later run with it, token by token as with a model. That takes the
+// same text, tokenizer, effort and length.
 //
 //     {"rope.c readings": 1, "effort": 1, "text": "...", "tokenizer": "...", "lengths": [
 //     {"length": 4096, "texts": [[2.31, ...], ...]}, ...]}

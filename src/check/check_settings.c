@@ -192,8 +192,8 @@ static void judge_reach(Judge *j, const RopeFile *said, const RopeConfig *asked,
     found->reach = reach_of(asked, said, seq_len, j->length);
     found->is_past_reach = found->reach < j->length - 0.5;
     if (!found->is_past_reach) judge_setting(j, "reach", found->reach, j->length, true, IS_WANTED);
-    snprintf(found->past_reach, sizeof found->past_reach, IS_WANTED, "reach", value_cell(found->reach).text,
-             value_cell(j->length).text);
+    snprintf(found->past_reach, sizeof found->past_reach, IS_WANTED, "reach",
+             value_cell(found->reach).text, value_cell(j->length).text);
 }
 
 // How many positions every layer sees, window and sinks, where all of them slide; 0: one sees all.

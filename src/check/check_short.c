@@ -1,5 +1,6 @@
 // The rows of --check about short texts: does the model know the text at all, what do the settings
-// cost it, is its theta the one that it was trained with, and is a prompt read as generation reads it?
+// cost it, is its theta the one that it was trained with, and is a prompt read as generation reads
+// it?
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

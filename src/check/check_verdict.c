@@ -1,5 +1,5 @@
-// What a length needs to hold, and the last line of --check. All that is said of a length follows from
-// its rows, so that it is the same for -n and for the "holds to" of a longer -n.
+// What a length needs to hold, and the last line of --check. All that is said of a length follows
+// from its rows, so that it is the same for -n and for the "holds to" of a longer -n.
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -26,8 +26,8 @@ static Verdict verdict_of(const Check *c, const RowType *type, int length) {
     return row ? row->verdict : OPEN;
 }
 
-// What fails at a length fails at all longer ones. A length holds once its rows are ok, those of all
-// rungs below it, and those about short texts.
+// What fails at a length fails at all longer ones. A length holds once its rows are ok, those of
+// all rungs below it, and those about short texts.
 Verdict verdict_at(const Check *c, int length) {
     const SettingsFound settings = settings_at(c, length);
     bool is_read = false;

@@ -237,9 +237,9 @@ int engines_alike(const ReadByEngines *what, int *n) {
     return alike;
 }
 
-// The plan of an engine's reading, named ENGINE:METHOD. Its kinds of layers are next to each other, from
-// `r` on. False with the reason, also where the engine refuses the config or it does not fit the
-// weights.
+// The plan of an engine's reading, named ENGINE:METHOD. Its kinds of layers are next to each other,
+// from `r` on. False with the reason, also where the engine refuses the config or it does not fit
+// the weights.
 static bool plan_of_reading(const Job *job, const RopeSettings *given, const Reading *r,
                             RopePlan *plan, Error *err) {
     static const RopeSettings unsaid = {.said = 0};

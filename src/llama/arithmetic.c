@@ -22,7 +22,8 @@ float dot(const float *a, const float *b, int64_t n) {
     return sum + sums[0];
 }
 
-// Each sum is one thread's, so the threads change nothing. For a small matrix they are not worth it.
+// Each sum is one thread's, so the threads change nothing. For a small matrix they are not worth
+// it.
 void matmul(float *out, const Matrix *w, const float *x, float *row) {
     enum { WORTH_THREADS = 1 << 16 };
 #pragma omp parallel for if (w->rows * w->cols >= WORTH_THREADS)

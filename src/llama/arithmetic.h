@@ -8,8 +8,9 @@
 
 // The sum of a[i] * b[i], all (n).
 float dot(const float *a, const float *b, int64_t n);
-// out (rows) = w (rows, cols) @ x (cols), large ones by all threads. Weights of any type are widened
-// row by row, in `row` (MATMUL_PARTS, cols + Q4_PACK), which has room for a whole last pack of each.
+// out (rows) = w (rows, cols) @ x (cols), large ones by all threads. Weights of any type are
+// widened row by row, in `row` (MATMUL_PARTS, cols + Q4_PACK), which has room for a whole last pack
+// of each.
 enum { MATMUL_PARTS = 64 };  // of the rows, each read by one thread
 void matmul(float *out, const Matrix *w, const float *x, float *row);
 // out += scale * x, both (n).

@@ -1,7 +1,7 @@
 // The forward pass as its definition: a token goes straight down through a Llama, in the order of
 // llama2.c and in float32. src/decoder/forward.c has the same steps with those of other families
-// between them; --plain runs any job by that. src/fast/forward.c computes the same numbers fast, and
-// tests/test_plain.py compares them. In comments d is head_dim.
+// between them; --plain runs any job by that. src/fast/forward.c computes the same numbers fast,
+// and tests/test_plain.py compares them. In comments d is head_dim.
 #include "forward.h"
 
 #include <math.h>
@@ -14,7 +14,8 @@
 //     rope(q, m); rope(k, n)
 // A distance map has other distances than m - n, and with dynamic scaling or two lists f changes as
 // the text grows. Then keys are cached as they are, and the query is rotated for each key, by the
-// angle D(m, n) f. That is right for any method; tests/test_definitions.py holds that both ways agree.
+// angle D(m, n) f. That is right for any method; tests/test_definitions.py holds that both ways
+// agree.
 static bool rotates_once(const Plain *p) {
     bool has_lists = rope_methods[p->rope->method].flags & ROPE_USES_LISTS;
     return !p->rope->map && !p->rope->dynamic && !has_lists;
@@ -39,7 +40,8 @@ static void fill_angles(Plain *p, int length) {
     }
 }
 
-// q (d) . k (d) of head h and key j, where the query was rotated once, or is rotated to meet the key.
+// q (d) . k (d) of head h and key j, where the query was rotated once, or is rotated to meet the
+// key.
 static float product(Plain *p, int h, const float *k, int j) {
     int64_t d = p->model->config.head_dim;
     const float *q = p->q + h * d;

@@ -50,8 +50,8 @@ uint64_t plain_take_arrays(Plain *plain, Arena *arena);
 // Sets the widths, then takes the arrays.
 uint64_t plain_lay_out(Plain *plain, Arena *arena);
 
-// Processes token i, after tokens 0 to i - 1, in a text of `length` tokens so far. x (dim) becomes the
-// last layer's result. Returns the first layer whose result has NaN or infinity, -1 for the
+// Processes token i, after tokens 0 to i - 1, in a text of `length` tokens so far. x (dim) becomes
+// the last layer's result. Returns the first layer whose result has NaN or infinity, -1 for the
 // embedding, n_layers for none.
 int plain_forward(Plain *plain, int32_t token, int i, int length, float *x);
 

@@ -125,7 +125,8 @@ bool header_read(Model *m, uint64_t *bytes, Error *err) {
     EACH_KIND_THAT (is_other_form, k, m)
         if ((*k)->is_other_form(m)) return (*k)->read_header(m, bytes, err);
     memcpy(start, file, sizeof start);
-    if (start[0] != MAGIC) return fail(err, "not a model file: no ak42 magic (model_export.py makes one)");
+    if (start[0] != MAGIC)
+        return fail(err, "not a model file: no ak42 magic (model_export.py makes one)");
     const int version = start[1];
     *bytes = version == 6 ? HEADER_BYTES : version == 5 ? V5_BYTES : V4_BYTES;
     if (size < *bytes)

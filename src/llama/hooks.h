@@ -16,8 +16,8 @@ enum { OF_LAYERS = 100, AFTER_LAYERS = 900 };
 void visit_places(Model *model, Layer *layer, int first, int end, TensorVisitor *visit,
                   void *whose);
 
-// Memory that a kind adds to a model, layer or text: its size, and the offset of the pointer to it in
-// the struct of such pointers (ModelParts, LayerParts, PlainParts). Size 0: it adds none.
+// Memory that a kind adds to a model, layer or text: its size, and the offset of the pointer to it
+// in the struct of such pointers (ModelParts, LayerParts, PlainParts). Size 0: it adds none.
 typedef struct {
     size_t bytes, place;
 } KindPart;
@@ -70,8 +70,8 @@ typedef struct {
 // Files of llama2.c (old_files.c).
 extern const Kind old_files_kind;
 
-// All kinds that a program knows. `extra` is common to them: the fields that any decoder may add to a
-// Llama. Rows without a part of the model have their fields there.
+// All kinds that a program knows. `extra` is common to them: the fields that any decoder may add to
+// a Llama. Rows without a part of the model have their fields there.
 typedef struct Kinds {
     const Kind *const *rows;
     int n;

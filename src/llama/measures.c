@@ -162,8 +162,8 @@ static int sentences_that_fit(const TinyText *t, int length, Error *err) {
     return low;
 }
 
-// Reads a prompt (n ids), of which the first `kept` are in the cache. *found: whether what the model
-// says next begins with the key.
+// Reads a prompt (n ids), of which the first `kept` are in the cache. *found: whether what the
+// model says next begins with the key.
 static bool hear_passkey(TinyText *t, const int32_t *ids, int n, int kept, int key, bool *found,
                 Error *err) {
     char wanted[PASSKEY_DIGITS + 1], said[PASSKEY_DIGITS + 1] = "";
@@ -186,8 +186,8 @@ static bool hear_passkey(TinyText *t, const int32_t *ids, int n, int kept, int k
     return true;
 }
 
-// Prints the row of a length and depth. *n_before of t->tokens are the prompt before, whose keys and
-// values are kept as far as a prompt of the same length begins alike.
+// Prints the row of a length and depth. *n_before of t->tokens are the prompt before, whose keys
+// and values are kept as far as a prompt of the same length begins alike.
 static bool print_passkey_row(TinyText *t, int length, int sentences, int depth, int trials,
                               uint64_t seed, int *n_before, Error *err) {
     int correct = 0;

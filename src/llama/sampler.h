@@ -1,5 +1,5 @@
-// From logits to the next token: greedy, with a temperature, or only from the likeliest tokens (top-k,
-// top-p, min-p).
+// From logits to the next token: greedy, with a temperature, or only from the likeliest tokens
+// (top-k, top-p, min-p).
 #pragma once
 
 #include "../base/util.h"

@@ -1,6 +1,6 @@
-// The tiny program: a model continues a prompt, or its perplexity and its memory are measured, using
-// only the definition. Its output is that of ./run --plain. With only a Llama it is ./llama (make
-// llama), of this folder and rope.c; with all kinds of models it is ./core (make core).
+// The tiny program: a model continues a prompt, or its perplexity and its memory are measured,
+// using only the definition. Its output is that of ./run --plain. With only a Llama it is ./llama
+// (make llama), of this folder and rope.c; with all kinds of models it is ./core (make core).
 //
 //     ./llama model.bin -n 1024 --rope yarn -t 0.8 -i "It was a fine morning in the spring when"
 //     ./llama model.bin -n 2048 --rope yarn --ppl book.txt
@@ -78,8 +78,8 @@ static int context_of(const Model *m, const Asked *a) {
     return most && most < usual ? most : usual;
 }
 
-// Prints and reads the prompt (n_prompt ids), then samples until a token ends the text or the context
-// is full. The token that no longer fits is printed, but not read.
+// Prints and reads the prompt (n_prompt ids), then samples until a token ends the text or the
+// context is full. The token that no longer fits is printed, but not read.
 static bool write_text(TinyText *t, const int32_t *prompt, int n_prompt, Sampler *s, Error *err) {
     const ModelConfig *m = &t->model.config;
     TextOut out = {.tokenizer = t->tokenizer, .previous = -1};

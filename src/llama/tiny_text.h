@@ -33,13 +33,14 @@ typedef struct {
     int32_t *tokens;  // (context + 1)
 } TinyText;
 
-// Plans the RoPE of t->model, which is open, by the settings given and its own, takes memory for a text
-// of `context` positions, and finds the tokenizer. False with the reason; text_close may be called all
-// the same.
+// Plans the RoPE of t->model, which is open, by the settings given and its own, takes memory for a
+// text of `context` positions, and finds the tokenizer. False with the reason; text_close may be
+// called all the same.
 bool text_open(TinyText *t, const RopeSettings *given, int context, Error *err);
 // Also closes the model.
 void text_close(TinyText *t);
 
-// Adds token i to the text, and computes t->logits of the next one if these are wanted; `length` is that
-// of the text so far, for dynamic methods. False with the reason if the result has NaN or infinity.
+// Adds token i to the text, and computes t->logits of the next one if these are wanted; `length` is
+// that of the text so far, for dynamic methods. False with the reason if the result has NaN or
+// infinity.
 bool text_read(TinyText *t, int32_t token, int i, int length, bool wants_logits, Error *err);

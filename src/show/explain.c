@@ -323,8 +323,8 @@ static void print_all_notes(Table *t, const LayerKind *kinds, int n) {
 
 // ---- layers without RoPE ----
 
-// Says which layers have no RoPE though others of their kind do, what chunks the others see, and of a
-// config without weights the temperature of the former; of a model the notes have that.
+// Says which layers have no RoPE though others of their kind do, what chunks the others see, and of
+// a config without weights the temperature of the former; of a model the notes have that.
 static void note_layers_without_rope(Table *t, const Job *job) {
     const Model *m = job->model;
     const LayersAtRest *rest = &job->said->at_rest;

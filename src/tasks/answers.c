@@ -53,8 +53,8 @@ static unsigned long hexadecimal(const char *p) {
     return strtoul(four, NULL, 16);
 }
 
-// The text of a string of JSON, which the caller frees: json_parse's own copy is for messages and has
-// no character beyond ASCII that is escaped. NULL with the reason.
+// The text of a string of JSON, which the caller frees: json_parse's own copy is for messages and
+// has no character beyond ASCII that is escaped. NULL with the reason.
 static char *text_of(const Json *string, Error *err) {
     static const char letters[] = "nrtbf", meant[] = "\n\r\t\b\f";
     char *text = alloc_array(string->length, 1, "an answer", err);  // no escape is shorter
@@ -220,8 +220,8 @@ static void print_rows(AnswerFile *a, Table *table) {
     }
 }
 
-// Names each task and length with too few right answers, on standard error. Returns whether there are
-// any.
+// Names each task and length with too few right answers, on standard error. Returns whether there
+// are any.
 static bool name_shortfalls(const AnswerFile *a, double least) {
     bool any = false;
     for (size_t from = 0, to; from < a->n; from = to) {

@@ -1,5 +1,5 @@
-// AnswerFile that others heard, judged: lines of JSON with task, length, depth, answers and said, and with
-// `messages` if the question was a chat's.
+// AnswerFile that others heard, judged: lines of JSON with task, length, depth, answers and said,
+// and with `messages` if the question was a chat's.
 #pragma once
 
 #include "../base/util.h"

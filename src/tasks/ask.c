@@ -50,8 +50,9 @@ static bool read_prompt_to(Asker *a, const TextQuestion *q, int n, int n_logits,
     return session_read(s, q->ids + from, n - from, q->n, n_logits, err);
 }
 
-// The tokens (at most MOST_DRAFT) of the answer that is wanted, after the question: it is tried before
-// the model writes. 0: it does not begin with a token of its own, or there is more than one answer.
+// The tokens (at most MOST_DRAFT) of the answer that is wanted, after the question: it is tried
+// before the model writes. 0: it does not begin with a token of its own, or there is more than one
+// answer.
 static int draft_of(const Asker *a, const TextQuestion *q, int32_t *draft) {
     char text[2 * ANSWER_BYTES];
     size_t n_asked, n_both;
@@ -76,8 +77,8 @@ static int draft_of(const Asker *a, const TextQuestion *q, int32_t *draft) {
     return n;
 }
 
-// Reads the question and, of n tokens of the answer that is wanted, all but the last, in one go. The
-// model says it if each of the n is the likeliest there.
+// Reads the question and, of n tokens of the answer that is wanted, all but the last, in one go.
+// The model says it if each of the n is the likeliest there.
 static bool says_draft(Asker *a, const TextQuestion *q, const int32_t *draft, int n, bool *says,
                        Error *err) {
     Session *s = a->session;

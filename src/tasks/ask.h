@@ -1,5 +1,5 @@
-// Asks a model a question about a text, on a branch of the cache: what the next prompt shares with this one
-// is read once.
+// Asks a model a question about a text, on a branch of the cache: what the next prompt shares with
+// this one is read once.
 #pragma once
 
 #include "../job/job.h"

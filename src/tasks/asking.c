@@ -91,7 +91,8 @@ bool asking_ask(Asking *a, int number, int *correct, Error *err) {
 
 // ---- what a model must know beforehand ----
 
-// Whether the likeliest tokens after the text spell a name, of which the session has read nothing yet.
+// Whether the likeliest tokens after the text spell a name, of which the session has read nothing
+// yet.
 static bool goes_on_with(const Asking *a, Session *s, const char *text, const char *name,
                          bool *does, Error *err) {
     const Tokenizer *tokenizer = a->asker.job->tokenizer;

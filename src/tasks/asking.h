@@ -15,12 +15,12 @@ typedef struct {
 
 void asking_free(Asking *asking);
 
-// Asks trial number `number` of the task at its length and depth, and adds 1 to *correct when the answer
-// is right. False with the reason.
+// Asks trial number `number` of the task at its length and depth, and adds 1 to *correct when the
+// answer is right. False with the reason.
 bool asking_ask(Asking *asking, int number, int *correct, Error *err);
 
-// Finds which landmarks' cities the model knows, by its own settings in a short text: it is asked about
-// these alone. False with the reason.
+// Finds which landmarks' cities the model knows, by its own settings in a short text: it is asked
+// about these alone. False with the reason.
 bool asking_find_known(Asking *asking, Error *err);
 
 // ---- the keys that --check hides ----
@@ -30,6 +30,6 @@ Asking *passkeys_open(const Job *job, int length, Error *err);
 void passkeys_close(Asking *keys);
 // Whether a key and its question fit in the length at all. If not, no key may be asked for.
 bool passkeys_fit(const Asking *keys);
-// Hides key number `number` at that depth, a share of the text that the session then reads, and asks
-// for it. False with the reason.
+// Hides key number `number` at that depth, a share of the text that the session then reads, and
+// asks for it. False with the reason.
 bool passkeys_ask(Asking *keys, Session *s, int number, double depth, bool *found, Error *err);

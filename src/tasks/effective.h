@@ -1,5 +1,5 @@
-// Effective length: the longest text up to which a method keeps a share of its own score in short texts
-// (NoLiMa, arXiv 2502.05167, has 85 % of the score in texts of up to 1,000 tokens).
+// Effective length: the longest text up to which a method keeps a share of its own score in short
+// texts (NoLiMa, arXiv 2502.05167, has 85 % of the score in texts of up to 1,000 tokens).
 #pragma once
 
 #include <stdbool.h>
@@ -35,14 +35,14 @@ typedef struct {
     int longest;
 } Effective;
 
-// Of n scores whose lengths rise. Only lengths with all n_tasks tasks count. `trained` is the trained
-// context, 0: not known.
+// Of n scores whose lengths rise. Only lengths with all n_tasks tasks count. `trained` is the
+// trained context, 0: not known.
 Effective effective_length(const LengthScore *scores, int n, int n_tasks, int trained,
                            double share);
 
 // Writes it in words: "1024 (512 to 2048), keeps 85 % of 0.96 +- 0.03 in texts of 256 to 512".
 void describe_effective(const Effective *effective, double share, char *out, size_t size);
 
-// Prints it below a table: a line for a method (NULL: there is one alone), or with --json an item of
-// the array "effective", which the caller begins.
+// Prints it below a table: a line for a method (NULL: there is one alone), or with --json an item
+// of the array "effective", which the caller begins.
 void note_effective(Table *table, const char *method, const Effective *effective, double share);

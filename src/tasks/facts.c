@@ -89,7 +89,8 @@ bool hide_facts(FactText *t, int from, int to, int most, Error *err) {
     for (int k = 0; k < count; k++) {
         const int place = from + (int)((k + 0.3) * (to - from) / count);
         while (n < place) t->ids[n++] = t->filler[t->n_used++];
-        for (int i = 0; i < MOST_AFTER && n < end && !ends_sentence(t->tokenizer, t->ids[n - 1]); i++)
+        const int latest = n + MOST_AFTER < end ? n + MOST_AFTER : end;
+        while (n < latest && !ends_sentence(t->tokenizer, t->ids[n - 1]))
             t->ids[n++] = t->filler[t->n_used++];
         if (!hide_fact(t, n, end, &n, err)) return false;
     }

@@ -1,5 +1,5 @@
-// What a right answer is: one rule for what a model says here (--tasks, --passkey, --check) and for what
-// other programs heard (--answers).
+// What a right answer is: one rule for what a model says here (--tasks, --passkey, --check) and for
+// what other programs heard (--answers).
 #pragma once
 
 #include <stdbool.h>

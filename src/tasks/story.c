@@ -1,4 +1,5 @@
-// The story that is read where no text is given: book.txt, as tools/generate/prose.py writes it in C.
+// The story that is read where no text is given: book.txt, as tools/generate/prose.py writes it in
+// C.
 #include "trial.h"
 
 static const char prose[] =

@@ -11,8 +11,8 @@ enum {
     KEY_DIGITS = 5,
 };
 
-// In a template # is a value, @ a name, and < and > the names of the sentences before and after it; %
-// is a landmark and ~ its city, ^ an ordinal. A question takes those of the first.
+// In a template # is a value, @ a name, and < and > the names of the sentences before and after it;
+// % is a landmark and ~ its city, ^ an ordinal. A question takes those of the first.
 typedef struct {
     const char *name;
     // What is hidden, what of it is to be memorized, and what will be asked.

@@ -1,6 +1,6 @@
-// Accuracies of tasks by length and depth, after RULER (arXiv 2404.06654). The first task is the passkey
-// of Mohtashami and Jaggi (arXiv 2305.16300). A task hides sentences in a haystack, and asks for what
-// they said. Prompts are the same for every method.
+// Accuracies of tasks by length and depth, after RULER (arXiv 2404.06654). The first task is the
+// passkey of Mohtashami and Jaggi (arXiv 2305.16300). A task hides sentences in a haystack, and
+// asks for what they said. Prompts are the same for every method.
 #include "tasks.h"
 
 #include <math.h>
@@ -89,7 +89,8 @@ static void end_cell(Tasks *t, Method *method, int correct) {
     table_end_row(table);
 }
 
-// Adds what was found at length number i, all depths together, and remembers where that is too little.
+// Adds what was found at length number i, all depths together, and remembers where that is too
+// little.
 static bool judge_length(Tasks *t, const Method *method, int i, int found, Error *err) {
     const int asked = N_DEPTHS * t->o->trials;
     const double accuracy = (double)found / asked;
@@ -190,7 +191,8 @@ static bool ask_method(void *whose, Method *method, Error *err) {
     return true;
 }
 
-// The effective length of each method, below the table. Spread texts have none: they are never short.
+// The effective length of each method, below the table. Spread texts have none: they are never
+// short.
 static void note_effective_lengths(void *whose, Table *table) {
     const Tasks *t = whose;
     if (t->asking.asker.job->plans->spread) return;
@@ -230,8 +232,8 @@ static bool prepare(Tasks *t, Error *err) {
     size_t least = job->length;
     Session *s = open_session(job, job->plans, job->length, false, err);  // is there memory at all?
     session_free(s);
-    if (!s || !haystack_make(&t->asking.trial.haystack, job->options->prompt_file, job->length, err))
-        return false;
+    Haystack *haystack = &t->asking.trial.haystack;
+    if (!s || !haystack_make(haystack, job->options->prompt_file, job->length, err)) return false;
     unsigned asked = tasks_asked(o->list, err);  // which was found right at the start
     t->asking.trial.length = job->length;
     for (int k = 0; k < N_TASKS; k++) {
@@ -241,9 +243,9 @@ static bool prepare(Tasks *t, Error *err) {
     if (t->n_asked == 0) return fail(err, "--tasks %s: there is nothing left to ask", o->list);
     if (t->asked[t->n_asked - 1]->n_hidden > 0) return true;  // all but copy, the last one
     if (job->options->prompt_file)
-        t->asking.ids = tokenizer_encode(job->tokenizer, t->asking.trial.haystack.text,
-                                         t->asking.trial.haystack.starts[t->asking.trial.haystack.n_pieces],
-                                         false, &t->asking.n_ids, err);
+        t->asking.ids = tokenizer_encode(job->tokenizer, haystack->text,
+                                         haystack->starts[haystack->n_pieces], false,
+                                         &t->asking.n_ids, err);
     else
         t->asking.ids =
             plain_english(job->tokenizer, least, job->options->seed, &t->asking.n_ids, err);

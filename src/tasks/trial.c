@@ -135,9 +135,9 @@ static const char *sentence_of(const Task *task, int k) {
     return is_first || !task->others ? task->first : task->others;
 }
 
-// The place of the k-th sentence, in shares of the haystack. Those of a chain keep their order up to
-// the end of the text. Updates come before the last one, which is sentence number 0. Ordinals are
-// side by side. Others wrap around.
+// The place of the k-th sentence, in shares of the haystack. Those of a chain keep their order up
+// to the end of the text. Updates come before the last one, which is sentence number 0. Ordinals
+// are side by side. Others wrap around.
 static double share_before(const Trial *t, int k) {
     const double depth = trial_depth(t);
     const double step = (double)k / t->task->n_hidden;
@@ -158,8 +158,8 @@ static int sentence_at(const Trial *t, int j) {
     return j < t->ordinal ? j + 1 : 0;
 }
 
-// Number i of a list of words, of which every other one, on average, is the same. The others are the
-// same in all trials of a length.
+// Number i of a list of words, of which every other one, on average, is the same. The others are
+// the same in all trials of a length.
 static char *write_word(char *end, const Trial *t, int i) {
     const uint64_t bits = mix((t->seed + (uint64_t)t->length) * 0x9e3779b97f4a7c15u + (uint64_t)i);
     end = stpcpy(end, i > 0 ? ", " : " ");
@@ -173,7 +173,8 @@ static size_t piece_bytes(const Trial *t) {
     return t->task->names == WORDS ? n * LIST_WORD_BYTES : t->haystack.starts[n];
 }
 
-// Writes the sentences that are hidden before piece i of the haystack, and that piece, if there is one.
+// Writes the sentences that are hidden before piece i of the haystack, and that piece, if there is
+// one.
 static char *write_piece(char *end, const Trial *t, int i) {
     const Task *task = t->task;
     const size_t *starts = t->haystack.starts;
@@ -297,8 +298,8 @@ static void choose_usual(Trial *t) {
 }
 
 // The positions that the chosen trial takes, answer included, with t->pieces of the haystack. Keys
-// may differ by a few tokens, for which there is slack; of the words of a list the longest counts. 0
-// with the reason.
+// may differ by a few tokens, for which there is slack; of the words of a list the longest counts.
+// 0 with the reason.
 static int positions_taken(const Trial *t, Error *err) {
     const int n_words = t->task->names == WORDS ? N_REPEATED : 1;
     Trial one = *t;
@@ -318,7 +319,8 @@ static int positions_taken(const Trial *t, Error *err) {
 bool trial_find_pieces(Trial *t, Error *err) {
     const bool is_list = t->task->names == WORDS;  // which has as many words as fit
     int low = -1;
-    int high = is_list || t->length < t->haystack.n_pieces + 1 ? t->length : t->haystack.n_pieces + 1;
+    const int most = t->haystack.n_pieces + 1;
+    int high = is_list || t->length < most ? t->length : most;
     t->pieces = t->length < LEAST_COPY ? -1 : 0;
     if (t->task->n_hidden == 0) return true;  // copy has pages
     choose_usual(t);

@@ -7,15 +7,15 @@
 
 // ---- english.c ----
 
-// `least` ids (n), or some thousand more, of plain English that means nothing, always the same for a
-// seed. The caller frees them. NULL with the reason.
+// `least` ids (n), or some thousand more, of plain English that means nothing, always the same for
+// a seed. The caller frees them. NULL with the reason.
 int32_t *plain_english(const Tokenizer *tokenizer, size_t least, uint64_t seed, size_t *n,
                        Error *err);
 
 // ---- story.c ----
 
-// The ids (n) of the story that is compiled in, book.txt, without BOS. The caller frees them. NULL with
-// the reason.
+// The ids (n) of the story that is compiled in, book.txt, without BOS. The caller frees them. NULL
+// with the reason.
 int32_t *story_ids(const Tokenizer *tokenizer, size_t *n, Error *err);
 
 // ---- trial.c ----
@@ -66,14 +66,15 @@ bool trial_find_pieces(Trial *t, Error *err);
 // The same, and -1 is a failure, too: the reason says how many positions are enough.
 bool trial_fits(Trial *t, Error *err);
 
-// Whether one text serves all depths but the last, as of several keys each is asked for at its own. At the
-// last depth its first key stands at the end.
+// Whether one text serves all depths but the last, as of several keys each is asked for at its own.
+// At the last depth its first key stands at the end.
 bool trial_shares_text(const Trial *t);
 
 // Chooses what trial `number` at the length and depth hides.
 void trial_choose(Trial *t, int number);
 
-// A prompt as text. In a chat it is two messages of the user, of which the second one is the question.
+// A prompt as text. In a chat it is two messages of the user, of which the second one is the
+// question.
 typedef struct {
     char *text;  // n bytes and a NUL; the caller frees it
     size_t n, question;
@@ -92,8 +93,8 @@ int trial_answer_tokens(const Trial *t);
 // The k-th of the t->task->n_asked answers that are right.
 void trial_wanted(const Trial *t, int k, char wanted[MAX_WANTED]);
 
-// The lengths of a task's table, which rise, and how many: from `half` of the trained context (0: not
-// known, and all texts are of the longest) by doublings up to the longest, and before these, where
-// `with_short`, the short ones by which an effective length is judged.
+// The lengths of a task's table, which rise, and how many: from `half` of the trained context (0:
+// not known, and all texts are of the longest) by doublings up to the longest, and before these,
+// where `with_short`, the short ones by which an effective length is judged.
 enum { MOST_TASK_LENGTHS = 40 };
 int task_lengths(int half, int longest, bool with_short, int lengths[MOST_TASK_LENGTHS]);
