@@ -63,6 +63,7 @@ def test_whole():
     check(losers(by_angles) and losers(by_angles).keys() == losers(whole).keys(), 'the heads', (by_angles['lost'], whole['lost']))
     for head, left in losers(whole).items():
         check(left <= losers(by_angles)[head], 'what is left of %d.%d' % head, (left, by_angles['lost']))
+    for head in (4, 0), (4, 1):
         check(worst_pair(whole, head) == worst_pair(by_angles, head) == 22, 'the pair of %d.%d' % head, whole['hands'])
 
 
@@ -94,6 +95,9 @@ def test_windows():
     check('from %d of these at 2048' % len(shares) in found['windows'], 'which is said', found)
     check(not {'lost', 'scores', 'pairs', 'hands', 'short', 'elsewhere'} & set(found), 'and nothing of pairs', found)
     check('No layer that turns sees farther than the trained length, 512' in found['so'], 'nor of prose', found['so'])
+    found = why(MODEL, 513)
+    check(found['short'].startswith('In short: nothing that is measured here fails at 513.') and 'elsewhere' not in found,
+          'where nothing fails', found)
     found = why(MODEL, 2048, '--rope', 'window')
     check(found['again'] == 'The window of window hides the number from all of them.', 'the window of a method', found)
     check('with window' not in found['pairs'] and 'they give it ' not in found['short'], 'gives nothing to pairs', found)
