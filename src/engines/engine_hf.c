@@ -208,6 +208,7 @@ static void hf4_longrope(Config *c) {
 void engine_hf4(Config *c) {
     refuse_by_hf4(c);
     refuse_no_head(c);
+    reading_lose_block(c);
     if (c->type == TYPE_YARN) hf4_yarn(c);
     if (reading_has_rule(c, RULE_WHOLE_RAMP)) c->rope->truncate = true;
     if (c->type == TYPE_LONGROPE) hf4_longrope(c);

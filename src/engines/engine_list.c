@@ -191,7 +191,6 @@ static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *
     else if (!(c->flags & STRICT)) reading_find_own(c, engines[out->row].name);
     c->as->transformers = out->transformers;
     if (rules->prepares) rules->prepares(c);
-    if (reading_does(c, DOES_NO_DEFAULT)) c->flags |= OWN_DEFAULTS;
     if (c->flags & THROUGH_HF5) reading_refuse_fields(c);
     reading_find_type(c);
     if (!config_is_strict(c)) reading_refuse_forms(c);

@@ -72,15 +72,18 @@ def computed(python, name, folders, cases, script=None):
 
 
 def compare(name, found, cases, program=RUN):
-    """[(case, differences)] of one engine."""
-    out = []
+    """[(case, differences)] of one engine, and the names of cases that nobody has looked at: these are neither."""
+    out, unseen = [], set()
     asked = [one for one in cases if one['name'] in found]
     in_c = program == RUN and engine_cases.says_in_c([([name], one) for one in asked])
     for i, one in enumerate(asked):
         said = (in_c[i] if in_c else engine_cases.says([name], one, program))[engine_cases.told(name, one)]
+        if said['verdicts'] == {'not looked at'}:
+            unseen.add(one['name'])
+            continue
         words = engine_cases.differences(said, found[one['name']])
         out += [(one['name'], words)] if words else []
-    return out
+    return out, unseen
 
 
 def changed():
@@ -160,16 +163,17 @@ def run(planted, only=(), is_written=False):
             except Missing as reason:
                 skip('engines: ' + str(reason))
                 continue
-            wrong = compare(asked, found, cases)
-            print('%s: %d of %d configs alike, %s' % (own, len(found) - len(wrong), len(found),
-                                                      time.strftime('%Y-%m-%d')), flush=True)
+            wrong, unseen = compare(asked, found, cases)
+            found = {key: value for key, value in found.items() if key not in unseen}
+            print('%s: %d of %d configs alike, and %d not looked at, %s' % (
+                own, len(found) - len(wrong), len(found), len(unseen), time.strftime('%Y-%m-%d')), flush=True)
             for case_name, words in wrong:
                 if NEWEST:
                     print('  %s, %s: %s' % (asked, case_name, '; '.join(words)))
                 else:
                     check(False, '%s, %s' % (name, case_name), words)
             if planted:
-                noticed = [one for one in compare(asked, found, cases, other) if one not in wrong]
+                noticed = [one for one in compare(asked, found, cases, other)[0] if one not in wrong]
                 print('  planted %s: %d configs differ' % (PLANTED[name][1], len(noticed)), flush=True)
                 check(noticed, 'a rule that is changed is noticed', PLANTED[name])
             for key in {**truth, **found}:

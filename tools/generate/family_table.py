@@ -104,7 +104,6 @@ DOES_WORDS = {
     'needs_theta': 'at the top level',
     'needs_scaling': 'rope_scaling is there, if only null',
     'needs_rope_type': 'a block with `type` alone is an error',
-    'no_default': 'a config without a block is plain, whatever its class has',
     'takes_parameters': 'a theta and a block of rope_parameters count where there are none beside it',
     # Methods.
     'linear_alone': 'types but linear are unverified',

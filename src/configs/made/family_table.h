@@ -44,6 +44,19 @@ static const FamilyEngine engines_of_smollm3[] = {
     {0},
 };
 
+static const FamilyEngine engines_of_gemma[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57},
+    {.name = "vllm", .since = 0.33},
+    {.name = "sglang", .since = 0.0523, .block = "rope_scaling is not read"},
+    {.name = "mlx-lm", .since = 0.32, .block = "rope_scaling is not read"},
+    {.name = "exllamav3", .since = 1.06,
+        .refuses = "AssertionError: Unknown architecture GemmaForCausalLM"},
+    {.name = "llama.cpp", .since = 2026.09, .theta = 10000, .block = "the block is not converted",
+        .does = DOES_THETA_FIXED},
+    {0},
+};
+
 static const FamilyEngine engines_of_gemma3_text[] = {
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.24, .does = DOES_KEEPS_LENGTH},
@@ -129,6 +142,18 @@ static const FamilyEngine engines_of_gpt_oss[] = {
     {0},
 };
 
+static const FamilyEngine engines_of_glm4_moe[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57},
+    {.name = "vllm", .since = 0.33},
+    {.name = "sglang", .since = 0.0523},
+    {.name = "mlx-lm", .since = 0.32, .block = "rope_scaling is not read",
+        .does = DOES_NEEDS_THETA | DOES_NEEDS_SCALING},
+    {.name = "exllamav3", .since = 1.06},
+    {.name = "llama.cpp", .since = 2026.09},
+    {0},
+};
+
 static const FamilyEngine engines_of_minimax_m2[] = {
     {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57,
@@ -137,6 +162,76 @@ static const FamilyEngine engines_of_minimax_m2[] = {
     {.name = "llama.cpp", .since = 2026.09},
     {.name = "mlx-lm", .since = 0.32, .block = "rope_scaling is not read",
         .does = DOES_NEEDS_THETA},
+    {0},
+};
+
+static const FamilyEngine engines_of_flex_olmo[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57},
+    {.name = "vllm", .since = 0.33},
+    {.name = "mlx-lm", .since = 0.32, .refuses = "ValueError: Model type flex_olmo not supported."},
+    {.name = "exllamav3", .since = 1.06,
+        .refuses = "AssertionError: Unknown architecture FlexOlmoForCausalLM"},
+    {.name = "llama.cpp", .since = 2026.09,
+        .refuses = "NotImplementedError: Architecture 'FlexOlmoForCausalLM' not supported!"},
+    {0},
+};
+
+static const FamilyEngine engines_of_exaone_moe[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57,
+        .refuses = "ValueError: the model_type exaone_moe is not recognized"},
+    {.name = "vllm", .since = 0.33},
+    {.name = "exllamav3", .since = 1.06,
+        .refuses = "AssertionError: Unknown architecture ExaoneMoeForCausalLM"},
+    {0},
+};
+
+static const FamilyEngine engines_of_glm4_moe_lite[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57,
+        .refuses = "ValueError: the model_type glm4_moe_lite is not recognized"},
+    {.name = "vllm", .since = 0.33, .does = DOES_YARN_ALONE},
+    {.name = "sglang", .since = 0.0523, .does = DOES_YARN_ALONE},
+    {.name = "mlx-lm", .since = 0.32, .theta = 1000000, .does = DOES_SCALING_ALONE},
+    {.name = "exllamav3", .since = 1.06},
+    {.name = "llama.cpp", .since = 2026.09},
+    {0},
+};
+
+static const FamilyEngine engines_of_deepseek_v2[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57},
+    {.name = "vllm", .since = 0.33, .does = DOES_YARN_ALONE},
+    {.name = "sglang", .since = 0.0523, .does = DOES_YARN_ALONE},
+    {.name = "exllamav3", .since = 1.06,
+        .refuses = "AssertionError: Unknown architecture DeepseekV2ForCausalLM"},
+    {.name = "llama.cpp", .since = 2026.09},
+    {0},
+};
+
+static const FamilyEngine engines_of_deepseek_v3[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57},
+    {.name = "vllm", .since = 0.33, .does = DOES_YARN_ALONE},
+    {.name = "sglang", .since = 0.0523, .does = DOES_YARN_ALONE},
+    {.name = "mlx-lm", .since = 0.32},
+    {.name = "exllamav3", .since = 1.06, .does = DOES_READS_PAIR},
+    {.name = "llama.cpp", .since = 2026.09},
+    {0},
+};
+
+static const FamilyEngine engines_of_mistral4[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57,
+        .refuses = "ValueError: the model_type mistral4 is not recognized"},
+    {.name = "vllm", .since = 0.33},
+    {.name = "sglang", .since = 0.0523},
+    {.name = "mlx-lm", .since = 0.32},
+    {.name = "exllamav3", .since = 1.06,
+        .refuses = "AssertionError: Unknown architecture Mistral4ForCausalLM"},
+    {.name = "llama.cpp", .since = 2026.09,
+        .refuses = "NotImplementedError: Architecture 'Mistral4ForCausalLM' not supported!"},
     {0},
 };
 
@@ -162,6 +257,66 @@ static const FamilyEngine engines_of_laguna[] = {
     {0},
 };
 
+static const FamilyEngine engines_of_gemma2[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57},
+    {.name = "vllm", .since = 0.33},
+    {.name = "sglang", .since = 0.0523, .block = "rope_scaling is not read"},
+    {.name = "mlx-lm", .since = 0.32, .block = "rope_scaling is not read"},
+    {.name = "exllamav3", .since = 1.06},
+    {.name = "llama.cpp", .since = 2026.09, .theta = 10000, .block = "the block is not converted",
+        .does = DOES_THETA_FIXED},
+    {0},
+};
+
+static const FamilyEngine engines_of_seed_oss[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57},
+    {.name = "vllm", .since = 0.33},
+    {.name = "sglang", .since = 0.0523},
+    {.name = "mlx-lm", .since = 0.32},
+    {.name = "exllamav3", .since = 1.06},
+    {.name = "llama.cpp", .since = 2026.09},
+    {0},
+};
+
+static const FamilyEngine engines_of_ernie4_5[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57},
+    {.name = "vllm", .since = 0.33},
+    {.name = "sglang", .since = 0.0523},
+    {.name = "mlx-lm", .since = 0.32, .block = "rope_scaling is not read",
+        .does = DOES_NEEDS_THETA},
+    {.name = "exllamav3", .since = 1.06,
+        .refuses = "AssertionError: Unknown architecture Ernie4_5ForCausalLM"},
+    {.name = "llama.cpp", .since = 2026.09},
+    {0},
+};
+
+static const FamilyEngine engines_of_arcee[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57},
+    {.name = "vllm", .since = 0.33},
+    {.name = "sglang", .since = 0.0523},
+    {.name = "mlx-lm", .since = 0.32, .refuses = "ValueError: Model type arcee not supported."},
+    {.name = "exllamav3", .since = 1.06},
+    {.name = "llama.cpp", .since = 2026.09},
+    {0},
+};
+
+static const FamilyEngine engines_of_ministral[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57},
+    {.name = "vllm", .since = 0.33},
+    {.name = "sglang", .since = 0.0523},
+    {.name = "mlx-lm", .since = 0.32, .refuses = "ValueError: Model type ministral not supported."},
+    {.name = "exllamav3", .since = 1.06,
+        .refuses = "AssertionError: Unknown architecture MinistralForCausalLM"},
+    {.name = "llama.cpp", .since = 2026.09,
+        .refuses = "NotImplementedError: Architecture 'MinistralForCausalLM' not supported!"},
+    {0},
+};
+
 static const FamilyEngine engines_of_glm4[] = {
     {.name = "vllm", .since = 0.24},
     {.name = "sglang", .does = DOES_SHARE_INSIDE},
@@ -171,11 +326,81 @@ static const FamilyEngine engines_of_glm4[] = {
     {0},
 };
 
+static const FamilyEngine engines_of_granite[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57, .does = DOES_NEEDS_ROPE_TYPE},
+    {.name = "vllm", .since = 0.33},
+    {.name = "sglang", .since = 0.0523},
+    {.name = "exllamav3", .since = 1.06,
+        .refuses = "AssertionError: Unknown architecture GraniteForCausalLM"},
+    {.name = "llama.cpp", .since = 2026.09, .does = DOES_LLAMA3_REFUSED},
+    {0},
+};
+
+static const FamilyEngine engines_of_granitemoehybrid[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57},
+    {.name = "vllm", .since = 0.33},
+    {.name = "sglang", .since = 0.0523},
+    {.name = "mlx-lm", .since = 0.32, .block = "rope_scaling is not read",
+        .does = DOES_TAKES_PARAMETERS},
+    {.name = "exllamav3", .since = 1.06,
+        .refuses = "AssertionError: Unknown architecture GraniteMoeHybridForCausalLM"},
+    {.name = "llama.cpp", .since = 2026.09, .does = DOES_LLAMA3_REFUSED | DOES_MILLION},
+    {0},
+};
+
 static const FamilyEngine engines_of_cohere2[] = {
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.24},
     {.name = "llama.cpp", .since = 2026.08, .block = "the block is not converted"},
     {.name = "mlx-lm", .since = 0.32, .theta = 50000, .block = "rope_scaling is not read"},
+    {0},
+};
+
+static const FamilyEngine engines_of_apertus[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "vllm", .since = 0.33},
+    {.name = "sglang", .since = 0.0523},
+    {.name = "exllamav3", .since = 1.06},
+    {.name = "llama.cpp", .since = 2026.09},
+    {0},
+};
+
+static const FamilyEngine engines_of_hunyuan_v1_dense[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57},
+    {.name = "vllm", .since = 0.33},
+    {.name = "sglang", .since = 0.0523},
+    {.name = "exllamav3", .since = 1.06,
+        .refuses = "AssertionError: Unknown architecture HunYuanDenseV1ForCausalLM"},
+    {.name = "llama.cpp", .since = 2026.09},
+    {0},
+};
+
+static const FamilyEngine engines_of_llama4_text[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57, .does = DOES_LLAMA3_ALONE},
+    {.name = "vllm", .since = 0.33},
+    {.name = "sglang", .since = 0.0523},
+    {.name = "exllamav3", .since = 1.06,
+        .refuses = "AssertionError: Unknown architecture Llama4ForCausalLM"},
+    {.name = "llama.cpp", .since = 2026.09},
+    {0},
+};
+
+static const FamilyEngine engines_of_muse_glimmer_text[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57,
+        .refuses = "ValueError: the model_type muse_glimmer_text is not recognized"},
+    {.name = "vllm", .since = 0.33},
+    {.name = "sglang", .since = 0.0523},
+    {.name = "mlx-lm", .since = 0.32,
+        .refuses = "ValueError: Model type muse_glimmer_text not supported."},
+    {.name = "exllamav3", .since = 1.06,
+        .refuses = "AssertionError: Unknown architecture MuseGlimmerForCausalLM"},
+    {.name = "llama.cpp", .since = 2026.09,
+        .refuses = "NotImplementedError: Architecture 'MuseGlimmerForCausalLM' not supported!"},
     {0},
 };
 
@@ -191,6 +416,16 @@ static const FamilyEngine engines_of_qwen3_5_text[] = {
     {0},
 };
 
+static const FamilyEngine engines_of_qwen3_next[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57, .does = DOES_NEEDS_ROPE_TYPE},
+    {.name = "vllm", .since = 0.33},
+    {.name = "mlx-lm", .since = 0.32, .does = DOES_NEEDS_THETA},
+    {.name = "exllamav3", .since = 1.06},
+    {.name = "llama.cpp", .since = 2026.09},
+    {0},
+};
+
 static const FamilyEngine engines_of_qwen3_5_moe_text[] = {
     {.name = "hf5", .since = 5.05, .before = "ValueError: the model_type is not known"},
     {.name = "hf4", .since = 4.57},
@@ -203,8 +438,297 @@ static const FamilyEngine engines_of_qwen3_5_moe_text[] = {
     {0},
 };
 
+static const FamilyEngine engines_of_lfm2[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57},
+    {.name = "sglang", .since = 0.0523},
+    {.name = "mlx-lm", .since = 0.32, .block = "rope_scaling is not read",
+        .does = DOES_TAKES_PARAMETERS},
+    {.name = "exllamav3", .since = 1.06},
+    {.name = "llama.cpp", .since = 2026.09},
+    {0},
+};
+
+static const FamilyEngine engines_of_cohere[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57, .theta = 10000, .does = DOES_NEEDS_ROPE_TYPE},
+    {.name = "vllm", .since = 0.33},
+    {.name = "sglang", .since = 0.0523},
+    {.name = "mlx-lm", .since = 0.32, .theta = 8000000, .block = "rope_scaling is not read"},
+    {.name = "exllamav3", .since = 1.06},
+    {.name = "llama.cpp", .since = 2026.09, .block = "the block is not converted"},
+    {0},
+};
+
+static const FamilyEngine engines_of_glm[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57},
+    {.name = "vllm", .since = 0.33},
+    {.name = "exllamav3", .since = 1.06,
+        .refuses = "AssertionError: Unknown architecture GlmForCausalLM"},
+    {0},
+};
+
+static const FamilyEngine engines_of_granitemoe[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57, .does = DOES_NEEDS_ROPE_TYPE},
+    {.name = "vllm", .since = 0.33},
+    {.name = "sglang", .since = 0.0523, .block = "rope_scaling is not read"},
+    {.name = "mlx-lm", .since = 0.32, .does = DOES_NEEDS_THETA},
+    {.name = "exllamav3", .since = 1.06,
+        .refuses = "AssertionError: Unknown architecture GraniteMoeForCausalLM"},
+    {.name = "llama.cpp", .since = 2026.09, .does = DOES_LLAMA3_REFUSED},
+    {0},
+};
+
+static const FamilyEngine engines_of_hunyuan_v1_moe[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57},
+    {.name = "vllm", .since = 0.33},
+    {.name = "sglang", .since = 0.0523},
+    {.name = "mlx-lm", .since = 0.32,
+        .refuses = "ValueError: Model type hunyuan_v1_moe not supported."},
+    {.name = "exllamav3", .since = 1.06,
+        .refuses = "AssertionError: Unknown architecture HunYuanMoEV1ForCausalLM"},
+    {0},
+};
+
+static const FamilyEngine engines_of_ernie4_5_moe[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57},
+    {.name = "vllm", .since = 0.33},
+    {.name = "sglang", .since = 0.0523},
+    {.name = "mlx-lm", .since = 0.32, .block = "rope_scaling is not read",
+        .does = DOES_NEEDS_THETA},
+    {.name = "exllamav3", .since = 1.06},
+    {.name = "llama.cpp", .since = 2026.09},
+    {0},
+};
+
+static const FamilyEngine engines_of_gemma3n_text[] = {
+    {.name = "hf5", .since = 5.24, .does = DOES_TYPE_UNSEEN},
+    {.name = "hf4", .since = 4.57, .does = DOES_NEEDS_ROPE_TYPE},
+    {.name = "vllm", .since = 0.33, .does = DOES_TYPE_UNSEEN},
+    {.name = "sglang", .since = 0.0523, .does = DOES_TYPE_UNSEEN},
+    {.name = "mlx-lm", .since = 0.32,
+        .refuses = "ValueError: Model type gemma3n_text not supported."},
+    {.name = "exllamav3", .since = 1.06,
+        .refuses = "AssertionError: Unknown architecture Gemma3nForCausalLM"},
+    {.name = "llama.cpp", .since = 2026.09, .does = DOES_TYPE_UNSEEN},
+    {0},
+};
+
+static const FamilyEngine engines_of_kimi_k2[] = {
+    {.name = "hf5", .since = 5.24,
+        .refuses = "ValueError: the model_type kimi_k2 is not recognized"},
+    {.name = "hf4", .since = 4.57,
+        .refuses = "ValueError: the model_type kimi_k2 is not recognized"},
+    {.name = "vllm", .since = 0.33, .does = DOES_YARN_ALONE},
+    {.name = "sglang", .since = 0.0523, .does = DOES_YARN_ALONE},
+    {.name = "mlx-lm", .since = 0.32},
+    {.name = "exllamav3", .since = 1.06, .does = DOES_READS_PAIR},
+    {.name = "llama.cpp", .since = 2026.09},
+    {0},
+};
+
+static const FamilyEngine engines_of_deepseek_v32[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57,
+        .refuses = "ValueError: the model_type deepseek_v32 is not recognized"},
+    {.name = "vllm", .since = 0.33, .does = DOES_YARN_ALONE},
+    {.name = "sglang", .since = 0.0523, .does = DOES_YARN_ALONE},
+    {.name = "mlx-lm", .since = 0.32, .theta = 10000, .does = DOES_SCALING_ALONE},
+    {.name = "exllamav3", .since = 1.06,
+        .refuses = "AssertionError: Unknown architecture DeepseekV32ForCausalLM"},
+    {.name = "llama.cpp", .since = 2026.09},
+    {0},
+};
+
+static const FamilyEngine engines_of_qwen2_moe[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57},
+    {.name = "vllm", .since = 0.33},
+    {.name = "sglang", .since = 0.0523},
+    {.name = "mlx-lm", .since = 0.32, .theta = 1000000, .block = "rope_scaling is not read",
+        .does = DOES_LINEAR_ALONE},
+    {.name = "exllamav3", .since = 1.06,
+        .refuses = "AssertionError: Unknown architecture Qwen2MoeForCausalLM"},
+    {.name = "llama.cpp", .since = 2026.09},
+    {0},
+};
+
 static const FamilyEngine engines_of_qwen2_vl_text[] = {
     {.name = "vllm", .since = 0.24},
+    {0},
+};
+
+static const FamilyEngine engines_of_qwen3_vl_text[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57, .does = DOES_NEEDS_SCALING},
+    {.name = "vllm", .since = 0.33, .does = DOES_TELLS_POSITIONS},
+    {.name = "sglang", .since = 0.0523},
+    {.name = "mlx-lm", .since = 0.32},
+    {.name = "exllamav3", .since = 1.06},
+    {.name = "llama.cpp", .since = 2026.09},
+    {0},
+};
+
+static const FamilyEngine engines_of_lfm2_moe[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57,
+        .refuses = "ValueError: the model_type lfm2_moe is not recognized"},
+    {.name = "vllm", .since = 0.33},
+    {.name = "sglang", .since = 0.0523},
+    {.name = "mlx-lm", .since = 0.32, .block = "rope_scaling is not read",
+        .does = DOES_TAKES_PARAMETERS},
+    {.name = "exllamav3", .since = 1.06},
+    {.name = "llama.cpp", .since = 2026.09},
+    {0},
+};
+
+static const FamilyEngine engines_of_falcon_h1[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57, .theta = 100000},
+    {.name = "sglang", .since = 0.0523},
+    {.name = "mlx-lm", .since = 0.32, .theta = 100000000000},
+    {.name = "exllamav3", .since = 1.06,
+        .refuses = "AssertionError: Unknown architecture FalconH1ForCausalLM"},
+    {.name = "llama.cpp", .since = 2026.09, .block = "the block is not converted"},
+    {0},
+};
+
+static const FamilyEngine engines_of_minimax[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57},
+    {.name = "vllm", .since = 0.33},
+    {.name = "sglang", .since = 0.0523},
+    {.name = "exllamav3", .since = 1.06,
+        .refuses = "AssertionError: Unknown architecture MiniMaxForCausalLM"},
+    {.name = "llama.cpp", .since = 2026.09,
+        .refuses = "NotImplementedError: Architecture 'MiniMaxForCausalLM' not supported!"},
+    {0},
+};
+
+static const FamilyEngine engines_of_nemotron[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57, .block = "rope_scaling is not read"},
+    {.name = "vllm", .since = 0.33},
+    {.name = "sglang", .since = 0.0523},
+    {.name = "mlx-lm", .since = 0.32, .does = DOES_LINEAR_ALONE},
+    {.name = "exllamav3", .since = 1.06,
+        .refuses = "AssertionError: Unknown architecture NemotronForCausalLM"},
+    {0},
+};
+
+static const FamilyEngine engines_of_phi[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57},
+    {.name = "vllm", .since = 0.33},
+    {.name = "sglang", .since = 0.0523, .block = "rope_scaling is not read"},
+    {.name = "mlx-lm", .since = 0.32, .block = "rope_scaling is not read"},
+    {.name = "exllamav3", .since = 1.06,
+        .refuses = "AssertionError: Unknown architecture PhiForCausalLM"},
+    {.name = "llama.cpp", .since = 2026.09, .theta = 10000, .block = "the block is not converted",
+        .does = DOES_THETA_FIXED},
+    {0},
+};
+
+static const FamilyEngine engines_of_stablelm[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57},
+    {.name = "vllm", .since = 0.33},
+    {.name = "sglang", .since = 0.0523, .block = "rope_scaling is not read"},
+    {.name = "mlx-lm", .since = 0.32, .block = "rope_scaling is not read",
+        .does = DOES_NEEDS_THETA},
+    {.name = "exllamav3", .since = 1.06,
+        .refuses = "AssertionError: Unknown architecture StableLmForCausalLM"},
+    {.name = "llama.cpp", .since = 2026.09, .theta = 10000, .block = "the block is not converted",
+        .does = DOES_THETA_FIXED},
+    {0},
+};
+
+static const FamilyEngine engines_of_starcoder2[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57},
+    {.name = "vllm", .since = 0.33},
+    {.name = "sglang", .since = 0.0523, .block = "rope_scaling is not read"},
+    {.name = "mlx-lm", .since = 0.32, .theta = 100000, .block = "rope_scaling is not read"},
+    {.name = "exllamav3", .since = 1.06,
+        .refuses = "AssertionError: Unknown architecture Starcoder2ForCausalLM"},
+    {.name = "llama.cpp", .since = 2026.09},
+    {0},
+};
+
+static const FamilyEngine engines_of_olmo[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57, .does = DOES_TWO_KEYS},
+    {.name = "vllm", .since = 0.33},
+    {.name = "sglang", .since = 0.0523, .block = "rope_scaling is not read"},
+    {.name = "mlx-lm", .since = 0.32, .refuses = "SystemExit: it needs the package ai2-olmo"},
+    {.name = "exllamav3", .since = 1.06,
+        .refuses = "AssertionError: Unknown architecture OlmoForCausalLM"},
+    {.name = "llama.cpp", .since = 2026.09},
+    {0},
+};
+
+static const FamilyEngine engines_of_olmoe[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57},
+    {.name = "vllm", .since = 0.33},
+    {.name = "sglang", .since = 0.0523},
+    {.name = "mlx-lm", .since = 0.32},
+    {.name = "exllamav3", .since = 1.06,
+        .refuses = "AssertionError: Unknown architecture OlmoeForCausalLM"},
+    {.name = "llama.cpp", .since = 2026.09},
+    {0},
+};
+
+static const FamilyEngine engines_of_dots1[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57},
+    {.name = "vllm", .since = 0.33},
+    {.name = "sglang", .since = 0.0523},
+    {.name = "mlx-lm", .since = 0.32, .does = DOES_NEEDS_THETA},
+    {.name = "exllamav3", .since = 1.06},
+    {.name = "llama.cpp", .since = 2026.09},
+    {0},
+};
+
+static const FamilyEngine engines_of_helium[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57},
+    {.name = "vllm", .since = 0.33},
+    {.name = "sglang", .since = 0.0523},
+    {.name = "exllamav3", .since = 1.06,
+        .refuses = "AssertionError: Unknown architecture HeliumForCausalLM"},
+    {.name = "llama.cpp", .since = 2026.09,
+        .refuses = "NotImplementedError: Architecture 'HeliumForCausalLM' not supported!"},
+    {0},
+};
+
+static const FamilyEngine engines_of_bitnet[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57},
+    {.name = "vllm", .since = 0.33},
+    {.name = "sglang", .since = 0.0523},
+    {.name = "mlx-lm", .since = 0.32, .theta = 10000, .does = DOES_SCALING_ALONE},
+    {.name = "exllamav3", .since = 1.06,
+        .refuses = "AssertionError: Unknown architecture BitNetForCausalLM"},
+    {.name = "llama.cpp", .since = 2026.09, .block = "the block is not converted"},
+    {0},
+};
+
+static const FamilyEngine engines_of_internlm3[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57,
+        .refuses = "ValueError: the model_type internlm3 is not recognized"},
+    {.name = "vllm", .since = 0.33,
+        .refuses = "ValueError: the model_type internlm3 is not recognized"},
+    {.name = "sglang", .since = 0.0523,
+        .refuses = "ValueError: the model_type internlm3 is not recognized"},
+    {.name = "exllamav3", .since = 1.06,
+        .refuses = "AssertionError: Unknown architecture InternLM3ForCausalLM"},
+    {.name = "llama.cpp", .since = 2026.09},
     {0},
 };
 
@@ -244,7 +768,8 @@ static const RopeFamily families[] = {
         .engines = engines_of_smollm3},
     {"gemma", "GemmaForCausalLM", .max_positions = 8192, .hidden = 3072, .heads = 16,
         .head_dim = 256, .theta = 10000, .flags = FAMILY_RUNS | FAMILY_BOTH_WAYS,
-        .always = FEATURE_EMBEDDING_SCALE | FEATURE_GELU},
+        .always = FEATURE_EMBEDDING_SCALE | FEATURE_GELU,
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp", .engines = engines_of_gemma},
     {"gemma3_text", "Gemma3ForCausalLM", .max_positions = 131072, .head_dim = 256, .theta = 1000000,
         .local_theta = 10000, .window = 4096, .period = 6, .period_key = "sliding_window_pattern",
         .layer_keys = "rope_local_base_freq sliding_window_pattern layer_types",
@@ -302,35 +827,42 @@ static const RopeFamily families[] = {
         .engines = engines_of_gpt_oss},
     {"glm4_moe", "Glm4MoeForCausalLM", .max_positions = 131072, .theta = 10000, .partial = 0.5,
         .flags = FAMILY_RUNS | FAMILY_PARTIAL | FAMILY_SHARE_BESIDE, .always = FEATURE_EXPERTS,
-        .may = FEATURE_QKV_BIAS | FEATURE_HEAD_NORMS | FEATURE_PARTIAL},
+        .may = FEATURE_QKV_BIAS | FEATURE_HEAD_NORMS | FEATURE_PARTIAL,
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp", .engines = engines_of_glm4_moe},
     {"minimax_m2", "MiniMaxM2ForCausalLM", .max_positions = 196608, .head_dim = 128,
         .theta = 5000000, .rotary_key = KEY_ROTARY_DIM,
         .flags = FAMILY_RUNS | FAMILY_PARTIAL | FAMILY_SHARE_BESIDE,
         .always = FEATURE_WHOLE_NORMS | FEATURE_EXPERTS, .may = FEATURE_PARTIAL,
         .seen = "hf5 hf4 vllm sglang llama.cpp mlx-lm exllamav3", .engines = engines_of_minimax_m2},
     {"flex_olmo", "FlexOlmoForCausalLM", .max_positions = 4096, .theta = 500000,
-        .flags = FAMILY_RUNS,
-        .always = FEATURE_NORMS_AFTER | FEATURE_WHOLE_NORMS | FEATURE_EXPERTS},
+        .flags = FAMILY_RUNS, .always = FEATURE_NORMS_AFTER | FEATURE_WHOLE_NORMS | FEATURE_EXPERTS,
+        .seen = "hf5 hf4 vllm mlx-lm exllamav3 llama.cpp", .engines = engines_of_flex_olmo},
     {"exaone_moe", "ExaoneMoeForCausalLM", .max_positions = 2048, .theta = 10000, .window = 4096,
         .period = 4, .period_key = "sliding_window_pattern",
         .layer_keys = "sliding_window_pattern layer_types",
         .flags = FAMILY_RUNS | FAMILY_NEW | FAMILY_BARE_FULL | FAMILY_NEEDS_WINDOW | FAMILY_GGUF_DIVISORS,
-        .always = FEATURE_HEAD_NORMS | FEATURE_EXPERTS, .may = FEATURE_WINDOW},
+        .always = FEATURE_HEAD_NORMS | FEATURE_EXPERTS, .may = FEATURE_WINDOW,
+        .seen = "hf5 hf4 vllm exllamav3", .engines = engines_of_exaone_moe},
     {"glm4_moe_lite", "Glm4MoeLiteForCausalLM", .max_positions = 202752, .nope_dim = 192,
         .rope_dim = 64, .theta = 10000, .layer_keys = "rope_interleave",
-        .flags = FAMILY_RUNS | FAMILY_NEW | FAMILY_LATENT, .always = FEATURE_EXPERTS},
+        .flags = FAMILY_RUNS | FAMILY_NEW | FAMILY_LATENT, .always = FEATURE_EXPERTS,
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp",
+        .engines = engines_of_glm4_moe_lite},
     {"deepseek_v2", "DeepseekV2ForCausalLM", .max_positions = 2048, .nope_dim = 128, .rope_dim = 64,
-        .theta = 10000, .flags = FAMILY_RUNS | FAMILY_LATENT, .always = FEATURE_EXPERTS},
+        .theta = 10000, .flags = FAMILY_RUNS | FAMILY_LATENT, .always = FEATURE_EXPERTS,
+        .seen = "hf5 hf4 vllm sglang exllamav3 llama.cpp", .engines = engines_of_deepseek_v2},
     {"deepseek_v3", "DeepseekV3ForCausalLM", .max_positions = 4096, .nope_dim = 128, .rope_dim = 64,
         .theta = 10000, .layer_keys = "rope_interleave", .flags = FAMILY_RUNS | FAMILY_LATENT,
-        .always = FEATURE_EXPERTS},
+        .always = FEATURE_EXPERTS, .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp",
+        .engines = engines_of_deepseek_v3},
     {"mistral4", "Mistral4ForCausalLM", .max_positions = 1048576, .nope_dim = 64, .rope_dim = 64,
         .theta = 10000, .layer_keys = "rope_interleave",
         .block = "{\"rope_type\": \"yarn\", \"rope_theta\": 10000.0, \"factor\": 128.0, "
             "\"original_max_position_embeddings\": 8192, \"beta_fast\": 32.0, \"beta_slow\": 1.0, "
             "\"mscale\": 1.0, \"mscale_all_dim\": 1.0, \"llama_4_scaling_beta\": 0.1}",
         .flags = FAMILY_RUNS | FAMILY_NEW | FAMILY_LATENT | FAMILY_GROWS,
-        .always = FEATURE_EXPERTS | FEATURE_TEMPERATURE},
+        .always = FEATURE_EXPERTS | FEATURE_TEMPERATURE,
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp", .engines = engines_of_mistral4},
     {"gemma4_text", "Gemma4ForCausalLM", .max_positions = 131072, .head_dim = 256,
         .global_head_dim = 512, .theta = 1000000, .local_theta = 10000, .window = 512, .period = 6,
         .layer_keys = "layer_types", .aliases = "gemma4_unified_text",
@@ -361,28 +893,36 @@ static const RopeFamily families[] = {
         .head_dim = 256, .theta = 10000, .window = 4096, .period = 2, .layer_keys = "layer_types",
         .flags = FAMILY_RUNS | FAMILY_BOTH_WAYS | FAMILY_ONE_FOR_BOTH,
         .always = FEATURE_EMBEDDING_SCALE | FEATURE_GELU | FEATURE_NORMS_BOTH,
-        .may = FEATURE_WINDOW},
+        .may = FEATURE_WINDOW, .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp",
+        .engines = engines_of_gemma2},
     {"seed_oss", "SeedOssForCausalLM", .max_positions = 524288, .head_dim = 128, .theta = 10000,
-        .flags = FAMILY_RUNS | FAMILY_NULL_HEAD, .may = FEATURE_QKV_BIAS},
+        .flags = FAMILY_RUNS | FAMILY_NULL_HEAD, .may = FEATURE_QKV_BIAS,
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp", .engines = engines_of_seed_oss},
     {"ernie4_5", "Ernie4_5ForCausalLM", .max_positions = 131072, .head_dim = 128, .theta = 500000,
-        .flags = FAMILY_RUNS | FAMILY_NULL_HEAD},
+        .flags = FAMILY_RUNS | FAMILY_NULL_HEAD,
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp", .engines = engines_of_ernie4_5},
     {"arcee", "ArceeForCausalLM", .max_positions = 4096, .theta = 10000,
-        .flags = FAMILY_RUNS | FAMILY_GGUF_DIVISORS},
+        .flags = FAMILY_RUNS | FAMILY_GGUF_DIVISORS,
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp", .engines = engines_of_arcee},
     {"ministral", "MinistralForCausalLM", .max_positions = 131072, .theta = 10000,
         .slides = SLIDES_LISTED, .alike_window = 4096, .layer_keys = "layer_types",
-        .flags = FAMILY_RUNS, .may = FEATURE_WINDOW},
+        .flags = FAMILY_RUNS, .may = FEATURE_WINDOW,
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp", .engines = engines_of_ministral},
     {"glm4", "Glm4ForCausalLM", .max_positions = 131072, .head_dim = 128, .theta = 10000,
         .partial = 0.5, .flags = FAMILY_RUNS | FAMILY_PARTIAL | FAMILY_SHARE_BESIDE,
         .always = FEATURE_NORMS_BOTH, .may = FEATURE_QKV_BIAS | FEATURE_PARTIAL,
         .seen = "hf5 hf4 vllm sglang llama.cpp mlx-lm exllamav3", .engines = engines_of_glm4},
     {"granite", "GraniteForCausalLM", .max_positions = 2048, .theta = 10000,
         .flags = FAMILY_RUNS | FAMILY_GGUF_LONGROPE | FAMILY_GGUF_DIVISORS,
-        .sign = FEATURE_EMBEDDING_SCALE},
+        .sign = FEATURE_EMBEDDING_SCALE, .seen = "hf5 hf4 vllm sglang exllamav3 llama.cpp",
+        .engines = engines_of_granite},
     {"granitemoehybrid", "GraniteMoeHybridForCausalLM", .max_positions = 2048, .theta = 10000,
         .period = 1, .only_key = "position_embedding_type", .other_words = "mamba linear_attention",
         .full_words = "attention", .layer_keys = "layer_types",
         .flags = FAMILY_RUNS | FAMILY_LINEAR | FAMILY_GGUF_LONGROPE | FAMILY_GGUF_DIVISORS,
-        .sign = FEATURE_EMBEDDING_SCALE, .may = FEATURE_EXPERTS},
+        .sign = FEATURE_EMBEDDING_SCALE, .may = FEATURE_EXPERTS,
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp",
+        .engines = engines_of_granitemoehybrid},
     {"cohere2", "Cohere2ForCausalLM", .max_positions = 8192, .hidden = 8192, .heads = 64,
         .theta = 10000, .window = 4096, .period = 4, .period_key = "sliding_window_pattern",
         .layer_keys = "sliding_window_pattern layer_types",
@@ -394,20 +934,25 @@ static const RopeFamily families[] = {
             "\"original_max_position_embeddings\": 8192, \"low_freq_factor\": 1.0, "
             "\"high_freq_factor\": 4.0}",
         .flags = FAMILY_RUNS | FAMILY_GGUF_LONGROPE | FAMILY_GGUF_DIVISORS,
-        .always = FEATURE_HEAD_NORMS},
+        .always = FEATURE_HEAD_NORMS, .seen = "hf5 vllm sglang exllamav3 llama.cpp",
+        .engines = engines_of_apertus},
     {"hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM", .max_positions = 2048, .theta = 10000,
-        .flags = FAMILY_RUNS | FAMILY_ALPHA, .always = FEATURE_HEAD_NORMS},
+        .flags = FAMILY_RUNS | FAMILY_ALPHA, .always = FEATURE_HEAD_NORMS,
+        .seen = "hf5 hf4 vllm sglang exllamav3 llama.cpp", .engines = engines_of_hunyuan_v1_dense},
     {"llama4_text", "Llama4ForCausalLM", .max_positions = 131072, .head_dim = 128, .theta = 500000,
         .still_each = 4, .chunk = 8192,
         .layer_keys = "attn_temperature_tuning no_rope_layers no_rope_layer_interval layer_types",
         .unturned = {KEY_ATTN_TEMPERATURE_TUNING, KEY_ATTN_SCALE, KEY_FLOOR_SCALE},
         .unturned_beta = 0.1, .unturned_length = 8192,
         .flags = FAMILY_RUNS | FAMILY_NULL_HEAD | FAMILY_GGUF_DIVISORS,
-        .may = FEATURE_EXPERTS | FEATURE_TEMPERATURE},
+        .may = FEATURE_EXPERTS | FEATURE_TEMPERATURE,
+        .seen = "hf5 hf4 vllm sglang exllamav3 llama.cpp", .engines = engines_of_llama4_text},
     {"muse_glimmer_text", "MuseGlimmerForCausalLM", .max_positions = 131072, .head_dim = 128,
         .theta = 10000, .window = 2048, .period = 4, .layer_keys = "layer_types layer_rope_theta",
         .flags = FAMILY_RUNS | FAMILY_NEW | FAMILY_FROM_END | FAMILY_BARE_FULL,
-        .always = FEATURE_NORMS_BOTH, .may = FEATURE_WINDOW},
+        .always = FEATURE_NORMS_BOTH, .may = FEATURE_WINDOW,
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp",
+        .engines = engines_of_muse_glimmer_text},
     {"qwen3_5_text", "Qwen3_5ForCausalLM", .max_positions = 32768, .head_dim = 256, .theta = 10000,
         .period = 4, .partial = 0.25, .period_key = "full_attention_interval",
         .other_words = "linear_attention", .layer_keys = "layer_types",
@@ -419,7 +964,8 @@ static const RopeFamily families[] = {
         .period = 4, .partial = 0.25, .period_key = "full_attention_interval",
         .other_words = "linear_attention", .full_words = "attention", .layer_keys = "layer_types",
         .flags = FAMILY_RUNS | FAMILY_LINEAR | FAMILY_PARTIAL | FAMILY_SHARE_BESIDE,
-        .always = FEATURE_HEAD_NORMS | FEATURE_EXPERTS, .may = FEATURE_PARTIAL},
+        .always = FEATURE_HEAD_NORMS | FEATURE_EXPERTS, .may = FEATURE_PARTIAL,
+        .seen = "hf5 hf4 vllm mlx-lm exllamav3 llama.cpp", .engines = engines_of_qwen3_next},
     {"qwen3_5_moe_text", "Qwen3_5MoeForCausalLM", .max_positions = 32768, .head_dim = 256,
         .theta = 10000, .period = 4, .partial = 0.25, .period_key = "full_attention_interval",
         .other_words = "linear_attention", .full_words = "attention", .layer_keys = "layer_types",
@@ -429,17 +975,24 @@ static const RopeFamily families[] = {
         .engines = engines_of_qwen3_5_moe_text},
     {"lfm2", "Lfm2ForCausalLM", .max_positions = 128000, .theta = 1000000, .period = 1,
         .indexes_key = "full_attn_idxs", .other_words = "conv", .layer_keys = "layer_types",
-        .flags = FAMILY_RUNS | FAMILY_LINEAR, .always = FEATURE_HEAD_NORMS},
+        .flags = FAMILY_RUNS | FAMILY_LINEAR, .always = FEATURE_HEAD_NORMS,
+        .seen = "hf5 hf4 sglang mlx-lm exllamav3 llama.cpp", .engines = engines_of_lfm2},
     {"rope.c", "SmallForCausalLM", .max_positions = 32768, .theta = 10000, .local_theta = 10000,
         .window = 64, .period = 1, .layer_keys = "no_rope_layers layer_types",
         .flags = FAMILY_RUNS | FAMILY_BY_TYPE | FAMILY_MAY_GROW},
-    {"cohere", "CohereForCausalLM", .max_positions = 8192, .theta = 500000},
+    {"cohere", "CohereForCausalLM", .max_positions = 8192, .theta = 500000,
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp", .engines = engines_of_cohere},
     {"glm", "GlmForCausalLM", .max_positions = 131072, .head_dim = 128, .theta = 10000,
-        .partial = 0.5, .flags = FAMILY_PARTIAL | FAMILY_SHARE_BESIDE},
-    {"granitemoe", "GraniteMoeForCausalLM", .max_positions = 2048, .theta = 10000},
+        .partial = 0.5, .flags = FAMILY_PARTIAL | FAMILY_SHARE_BESIDE,
+        .seen = "hf5 hf4 vllm exllamav3", .engines = engines_of_glm},
+    {"granitemoe", "GraniteMoeForCausalLM", .max_positions = 2048, .theta = 10000,
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp", .engines = engines_of_granitemoe},
     {"granitemoeshared", "GraniteMoeSharedForCausalLM", .max_positions = 2048, .theta = 10000},
-    {"hunyuan_v1_moe", "HunYuanMoEV1ForCausalLM", .max_positions = 2048, .theta = 10000},
-    {"ernie4_5_moe", "Ernie4_5_MoeForCausalLM", .max_positions = 131072, .theta = 500000},
+    {"hunyuan_v1_moe", "HunYuanMoEV1ForCausalLM", .max_positions = 2048, .theta = 10000,
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3", .engines = engines_of_hunyuan_v1_moe},
+    {"ernie4_5_moe", "Ernie4_5_MoeForCausalLM", .max_positions = 131072, .theta = 500000,
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp",
+        .engines = engines_of_ernie4_5_moe},
     {"vaultgemma", "VaultGemmaForCausalLM", .max_positions = 8192, .head_dim = 256, .theta = 10000,
         .window = 4096, .period = 2, .layer_keys = "layer_types",
         .flags = FAMILY_NEW | FAMILY_ONE_FOR_BOTH},
@@ -448,13 +1001,17 @@ static const RopeFamily families[] = {
         .layer_keys = "rope_local_base_freq layer_types",
         .theta_keys = {KEY_NONE, KEY_ROPE_LOCAL_BASE_FREQ}, .flags = FAMILY_RUNS | FAMILY_BY_TYPE,
         .always = FEATURE_EMBEDDING_SCALE | FEATURE_GELU | FEATURE_NORMS_BOTH | FEATURE_HEAD_NORMS,
-        .may = FEATURE_WINDOW},
+        .may = FEATURE_WINDOW, .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp",
+        .engines = engines_of_gemma3n_text},
     {"kimi_k2", "DeepseekV3ForCausalLM", .max_positions = 4096, .nope_dim = 128, .rope_dim = 64,
         .theta = 10000, .layer_keys = "rope_interleave", .flags = FAMILY_RUNS | FAMILY_LATENT,
-        .always = FEATURE_EXPERTS},
+        .always = FEATURE_EXPERTS, .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp",
+        .engines = engines_of_kimi_k2},
     {"deepseek_v32", "DeepseekV32ForCausalLM", .max_positions = 163840, .nope_dim = 128,
         .rope_dim = 64, .theta = 10000, .layer_keys = "layer_types",
-        .flags = FAMILY_NEW | FAMILY_LATENT, .always = FEATURE_EXPERTS},
+        .flags = FAMILY_NEW | FAMILY_LATENT, .always = FEATURE_EXPERTS,
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp",
+        .engines = engines_of_deepseek_v32},
     {"glm_moe_dsa", "GlmMoeDsaForCausalLM", .max_positions = 202752, .nope_dim = 192,
         .rope_dim = 64, .theta = 10000, .layer_keys = "layer_types",
         .flags = FAMILY_NEW | FAMILY_LATENT, .always = FEATURE_EXPERTS},
@@ -471,7 +1028,8 @@ static const RopeFamily families[] = {
         .flags = FAMILY_NEW | FAMILY_CUTS_LISTS | FAMILY_PARTIAL | FAMILY_BY_TYPE | FAMILY_FLAT_IS_FULL | FAMILY_UNMULTIPLIED},
     {"qwen2_moe", "Qwen2MoeForCausalLM", .max_positions = 32768, .theta = 10000,
         .slides = SLIDES_ODD_BY_FLAG, .alike_window = 4096, .max_window_layers = 28,
-        .layer_keys = "layer_types"},
+        .layer_keys = "layer_types", .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp",
+        .engines = engines_of_qwen2_moe},
     {"qwen2_vl_text", "Qwen2VLForConditionalGeneration", .max_positions = 32768, .theta = 1000000,
         .slides = SLIDES_SOME_BY_FLAG, .alike_window = 4096, .max_window_layers = 80,
         .layer_keys = "layer_types", .aliases = "qwen2_5_vl_text",
@@ -481,7 +1039,9 @@ static const RopeFamily families[] = {
     {"qwen3_vl_text", "Qwen3VLForConditionalGeneration", .max_positions = 128000, .head_dim = 128,
         .theta = 500000, .slides = SLIDES_SOME_BY_FLAG, .alike_window = 4096,
         .max_window_layers = 28, .layer_keys = "layer_types", .flags = FAMILY_RUNS | FAMILY_AXES,
-        .always = FEATURE_HEAD_NORMS, .may = FEATURE_WINDOW},
+        .always = FEATURE_HEAD_NORMS, .may = FEATURE_WINDOW,
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp",
+        .engines = engines_of_qwen3_vl_text},
     {"qwen3_vl_moe_text", "Qwen3VLMoeForConditionalGeneration", .max_positions = 128000,
         .theta = 500000, .slides = SLIDES_ALL_BY_FLAG, .alike_window = 4096,
         .layer_keys = "layer_types", .flags = FAMILY_RUNS | FAMILY_AXES,
@@ -492,39 +1052,51 @@ static const RopeFamily families[] = {
         .partial = 0.5, .flags = FAMILY_PARTIAL | FAMILY_SHARE_BESIDE | FAMILY_AXES},
     {"lfm2_moe", "Lfm2MoeForCausalLM", .max_positions = 128000, .theta = 1000000, .period = 1,
         .indexes_key = "full_attn_idxs", .other_words = "conv", .layer_keys = "layer_types",
-        .flags = FAMILY_RUNS | FAMILY_LINEAR, .always = FEATURE_HEAD_NORMS | FEATURE_EXPERTS},
+        .flags = FAMILY_RUNS | FAMILY_LINEAR, .always = FEATURE_HEAD_NORMS | FEATURE_EXPERTS,
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp", .engines = engines_of_lfm2_moe},
     {"falcon_h1", "FalconH1ForCausalLM", .max_positions = 8192, .theta = 10000,
-        .layer_keys = "layer_types"},
+        .layer_keys = "layer_types", .seen = "hf5 hf4 sglang mlx-lm exllamav3 llama.cpp",
+        .engines = engines_of_falcon_h1},
     {"minimax", "MiniMaxForCausalLM", .max_positions = 131072, .theta = 1000000, .period = 2,
         .zeros_key = "attn_type_list", .other_words = "linear_attention",
         .layer_keys = "layer_types", .rotary_key = KEY_ROTARY_DIM,
         .aliases = "minimax_text_01 minimax_m1",
         .also_architectures = "MiniMaxText01ForCausalLM MiniMaxM1ForCausalLM",
-        .flags = FAMILY_FULL_FIRST | FAMILY_LINEAR | FAMILY_PARTIAL | FAMILY_SHARE_BESIDE},
+        .flags = FAMILY_FULL_FIRST | FAMILY_LINEAR | FAMILY_PARTIAL | FAMILY_SHARE_BESIDE,
+        .seen = "hf5 hf4 vllm sglang exllamav3 llama.cpp", .engines = engines_of_minimax},
     {"jamba", "JambaForCausalLM", .max_positions = 262144, .theta = 10000,
         .layer_keys = "layer_types", .flags = FAMILY_STILL},
     {"nemotron_h", "NemotronHForCausalLM", .max_positions = 4096, .head_dim = 128, .theta = 10000,
         .layer_keys = "layer_types", .flags = FAMILY_RUNS | FAMILY_CUTS_LISTS | FAMILY_STILL,
         .may = FEATURE_EXPERTS},
     {"nemotron", "NemotronForCausalLM", .max_positions = 4096, .theta = 10000, .partial = 0.5,
-        .flags = FAMILY_PARTIAL | FAMILY_SHARE_BESIDE},
+        .flags = FAMILY_PARTIAL | FAMILY_SHARE_BESIDE,
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3", .engines = engines_of_nemotron},
     {"phi", "PhiForCausalLM", .max_positions = 2048, .theta = 10000, .partial = 0.5,
-        .flags = FAMILY_PARTIAL | FAMILY_SHARE_BESIDE},
+        .flags = FAMILY_PARTIAL | FAMILY_SHARE_BESIDE,
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp", .engines = engines_of_phi},
     {"phimoe", "PhimoeForCausalLM", .max_positions = 131072, .theta = 1000000, .slides = SLIDES_ALL,
         .layer_keys = "layer_types", .flags = FAMILY_MSCALES},
     {"persimmon", "PersimmonForCausalLM", .max_positions = 16384, .theta = 10000, .partial = 0.5,
         .flags = FAMILY_PARTIAL | FAMILY_SHARE_BESIDE},
     {"stablelm", "StableLmForCausalLM", .max_positions = 4096, .theta = 10000, .partial = 0.25,
-        .flags = FAMILY_PARTIAL | FAMILY_SHARE_BESIDE},
+        .flags = FAMILY_PARTIAL | FAMILY_SHARE_BESIDE,
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp", .engines = engines_of_stablelm},
     {"starcoder2", "Starcoder2ForCausalLM", .max_positions = 4096, .theta = 10000,
-        .slides = SLIDES_ALL, .layer_keys = "layer_types"},
-    {"olmo", "OlmoForCausalLM", .max_positions = 2048, .theta = 10000},
-    {"olmoe", "OlmoeForCausalLM", .max_positions = 4096, .theta = 10000},
+        .slides = SLIDES_ALL, .layer_keys = "layer_types",
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp", .engines = engines_of_starcoder2},
+    {"olmo", "OlmoForCausalLM", .max_positions = 2048, .theta = 10000,
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp", .engines = engines_of_olmo},
+    {"olmoe", "OlmoeForCausalLM", .max_positions = 4096, .theta = 10000,
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp", .engines = engines_of_olmoe},
     {"dots1", "Dots1ForCausalLM", .max_positions = 2048, .theta = 10000, .slides = SLIDES_LATER,
-        .alike_window = 4096, .max_window_layers = 62, .layer_keys = "layer_types"},
-    {"helium", "HeliumForCausalLM", .max_positions = 4096, .head_dim = 128, .theta = 100000},
+        .alike_window = 4096, .max_window_layers = 62, .layer_keys = "layer_types",
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp", .engines = engines_of_dots1},
+    {"helium", "HeliumForCausalLM", .max_positions = 4096, .head_dim = 128, .theta = 100000,
+        .seen = "hf5 hf4 vllm sglang exllamav3 llama.cpp", .engines = engines_of_helium},
     {"nanochat", "NanoChatForCausalLM", .max_positions = 2048, .theta = 10000, .flags = FAMILY_NEW},
-    {"bitnet", "BitNetForCausalLM", .max_positions = 2048, .theta = 500000},
+    {"bitnet", "BitNetForCausalLM", .max_positions = 2048, .theta = 500000,
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp", .engines = engines_of_bitnet},
     {"diffllama", "DiffLlamaForCausalLM", .max_positions = 2048, .theta = 10000},
     {"solar_open", "SolarOpenForCausalLM", .max_positions = 131072, .head_dim = 128,
         .theta = 1000000, .partial = 1, .flags = FAMILY_NEW | FAMILY_PARTIAL | FAMILY_SHARE_BESIDE},
@@ -537,7 +1109,8 @@ static const RopeFamily families[] = {
         .local_theta = 10000, .window = 512, .period = 1, .layer_keys = "layer_types",
         .theta_keys = {KEY_NONE, KEY_ROPE_THETA},
         .flags = FAMILY_NEW | FAMILY_CUTS_LISTS | FAMILY_PARTIAL | FAMILY_BY_TYPE | FAMILY_LISTS},
-    {"internlm3", "InternLM3ForCausalLM", .max_positions = 32768, .theta = 10000},
+    {"internlm3", "InternLM3ForCausalLM", .max_positions = 32768, .theta = 10000,
+        .seen = "hf5 hf4 vllm sglang exllamav3 llama.cpp", .engines = engines_of_internlm3},
     {"mpt", "MptForCausalLM", .max_positions = 2048, .theta = 10000, .flags = FAMILY_STILL},
     {"bloom", "BloomForCausalLM", .max_positions = 2048, .theta = 10000, .flags = FAMILY_STILL},
     {"gpt2", "GPT2LMHeadModel", .max_positions = 1024, .theta = 10000, .flags = FAMILY_STILL},

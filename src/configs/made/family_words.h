@@ -87,29 +87,27 @@ typedef uint64_t FamilyWords;
 
 // What an engine does otherwise with a family than with others.
 // which layers slide is by the family's period, whatever is written
-#define DOES_LAYERS_BY_DEFAULT ((FamilyWords)1 << 19)
-#define DOES_LAYERS_BY_PERIOD ((FamilyWords)1 << 20)  // likewise by the config's period
-#define DOES_TAKES_TEXT_CONFIG ((FamilyWords)1 << 21)  // a text_config does not stop it
-#define DOES_TAKES_CHUNKS ((FamilyWords)1 << 22)  // dual_chunk_attention_config
-#define DOES_FULL_PLAIN ((FamilyWords)1 << 23)  // full layers get no block
+#define DOES_LAYERS_BY_DEFAULT ((FamilyWords)1 << 20)
+#define DOES_LAYERS_BY_PERIOD ((FamilyWords)1 << 21)  // likewise by the config's period
+#define DOES_TAKES_TEXT_CONFIG ((FamilyWords)1 << 22)  // a text_config does not stop it
+#define DOES_TAKES_CHUNKS ((FamilyWords)1 << 23)  // dual_chunk_attention_config
+#define DOES_FULL_PLAIN ((FamilyWords)1 << 24)  // full layers get no block
 // rope_parameters is not read, and rope_scaling is of the full layers
-#define DOES_SCALING_ALONE ((FamilyWords)1 << 24)
-#define DOES_NULL_BLOCK_UNSEEN ((FamilyWords)1 << 25)  // a rope_scaling of null is unverified
+#define DOES_SCALING_ALONE ((FamilyWords)1 << 25)
+#define DOES_NULL_BLOCK_UNSEEN ((FamilyWords)1 << 26)  // a rope_scaling of null is unverified
 // a config without a block gets the class's, and a note says so
-#define DOES_TELLS_BLOCK ((FamilyWords)1 << 26)
+#define DOES_TELLS_BLOCK ((FamilyWords)1 << 27)
 // a block has `type`, linear or dynamic, and a factor, and no more
-#define DOES_TWO_KEYS ((FamilyWords)1 << 27)
+#define DOES_TWO_KEYS ((FamilyWords)1 << 28)
 // a block has `type` and longrope's lists, and no more
-#define DOES_THREE_KEYS ((FamilyWords)1 << 28)
+#define DOES_THREE_KEYS ((FamilyWords)1 << 29)
 // longrope's long list and `type` beside it, else it stops
-#define DOES_NEEDS_LONG_LIST ((FamilyWords)1 << 29)
+#define DOES_NEEDS_LONG_LIST ((FamilyWords)1 << 30)
 // of yarn's block the factor, L and both betas are read, which must be there, and truncate
-#define DOES_FOUR_KEYS ((FamilyWords)1 << 30)
-#define DOES_NEEDS_THETA ((FamilyWords)1 << 31)  // at the top level
-#define DOES_NEEDS_SCALING ((FamilyWords)1 << 32)  // rope_scaling is there, if only null
-#define DOES_NEEDS_ROPE_TYPE ((FamilyWords)1 << 33)  // a block with `type` alone is an error
-// a config without a block is plain, whatever its class has
-#define DOES_NO_DEFAULT ((FamilyWords)1 << 34)
+#define DOES_FOUR_KEYS ((FamilyWords)1 << 31)
+#define DOES_NEEDS_THETA ((FamilyWords)1 << 32)  // at the top level
+#define DOES_NEEDS_SCALING ((FamilyWords)1 << 33)  // rope_scaling is there, if only null
+#define DOES_NEEDS_ROPE_TYPE ((FamilyWords)1 << 34)  // a block with `type` alone is an error
 // a theta and a block of rope_parameters count where there are none beside it
 #define DOES_TAKES_PARAMETERS ((FamilyWords)1 << 35)
 #define DOES_LINEAR_ALONE ((FamilyWords)1 << 36)  // types but linear are unverified

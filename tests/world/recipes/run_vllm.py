@@ -42,13 +42,22 @@ rotary.get_rope = served.wrap(rotary.get_rope)
 group = []
 
 
+MIXTURE = {'architectures': ['MixtralForCausalLM'], 'model_type': 'mixtral', 'num_attention_heads': 4, 'head_dim': 32,
+           'num_local_experts': 2, 'num_experts_per_tok': 1, 'max_position_embeddings': 2048, 'torch_dtype': 'float32'}
+
+
 def start():
-    """One process is the whole group."""
-    if not group:
+    """One process is the whole group. A group of experts is made for a mixture alone, so that is what it begins with."""
+    if group:
+        return
+    with recipe.Folder(recipe.complete(MIXTURE)) as folder:
+        config = ModelConfig(model=folder, tokenizer=folder, skip_tokenizer_init=True, dtype='float32')
+        whole = VllmConfig(model_config=config)
+    with set_current_vllm_config(whole):
         with tempfile.NamedTemporaryFile(delete=False) as meeting:
             init_distributed_environment(1, 0, 'file://' + meeting.name, 0, backend='gloo')
         initialize_model_parallel(1, 1)
-        group.append(True)
+    group.append(True)
 
 
 def row_of(rope):
@@ -70,8 +79,8 @@ def read(case):
         config = ModelConfig(model=folder, tokenizer=folder, skip_tokenizer_init=True, dtype='float32',
                              max_model_len=case.get('max_len'))
         whole = VllmConfig(model_config=config)
+        start()
         with set_current_vllm_config(whole):
-            start()
             from vllm.model_executor.model_loader.utils import get_model_architecture
             try:
                 make, _ = get_model_architecture(config)

@@ -87,7 +87,7 @@ def found(model, error, kinds, row_of):
     layers = {} if taken else of_transformers(model)
     for layer, rope in taken:
         kind = kinds[layer] if kinds and layer is not None else 'all'
-        layers.setdefault(recipe.KINDS.get(kind, kind), turned(row_of(rope)))
+        layers.setdefault(recipe.KINDS.get(kind, 'all'), turned(row_of(rope)))
     is_of_rope = error is not None and 'rotary_embedding' in ''.join(traceback.format_tb(error.__traceback__))
     if error is not None and (is_of_rope or not layers):
         raise error
