@@ -90,7 +90,8 @@ def readings_of(config, found, lists):
     for name, one in found.items():
         error = ' '.join(one.get('error', '').split())[:100].rstrip()
         row = {'error': error, 'refusal': refusal_of(error, config)} if error else {
-            kind: value and [lists.name(value[0]), rounded(value[1])] for kind, value in one['layers'].items()}
+            kind: one['layers'][kind] and [lists.name(one['layers'][kind][0]), rounded(one['layers'][kind][1])]
+            for kind in KINDS if kind in one['layers']}
         shared.setdefault(json.dumps(row), []).append(name)
     return [dict(json.loads(row), engines=names) for row, names in shared.items()]
 

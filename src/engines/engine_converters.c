@@ -75,7 +75,9 @@ void engine_ort_genai(Config *c) {
     config_refuse(c, c->layout == BY_TYPE,
                   reading_flat_parameters(c) ? "AttributeError: no rope_local_base_freq"
                                              : "KeyError: 'rope_type'");
+    const bool is_hunyuan = reading_is_class(c, " HunYuanDenseV1ForCausalLM ");
     if (is_llama) reading_switch_off(c, c->type != TYPE_LLAMA3, "its class reads llama3 alone");
+    else if (is_hunyuan) reading_switch_off(c, c->alpha <= 0, "its class reads alpha alone");
     else if (c->type == TYPE_LONGROPE && c->longrope_alone)
         ort_longrope(c);
     else if (is_scaled && !(c->type == TYPE_DYNAMIC && c->alpha > 0))

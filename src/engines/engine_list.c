@@ -195,6 +195,10 @@ static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *
     reading_find_type(c);
     if (!config_is_strict(c)) reading_refuse_forms(c);
     if (!reading_begin(c, err)) return false;
+    // transformers reads the config first.
+    const FamilyEngine *hf5 = family_engine(c->family, engines[ENGINE_HF5].name);
+    const bool is_through = rules->classes && c->flags & THROUGH_HF5 && hf5 && hf5->refuses;
+    config_refuse(c, is_through, is_through ? hf5->refuses : "");
     const bool has_class = !rules->classes || reading_is_class(c, rules->classes);
     reading_unseen(c, !has_class && (!rules->refuses || reading_is_class(c, rules->unverified)));
     config_refuse(c, !has_class, rules->refuses);

@@ -89,9 +89,46 @@ bool reading_has_rule(const Config *c, ReleaseRule rule) {
            (is_through && release_has(engines[ENGINE_HF5].name, c->as->transformers, rule));
 }
 
+// Wrappers of any text model, with the engines that read that as it is by itself; and how others
+// refuse them.
+static const struct {
+    const char *model_type, *readers;
+} any_wrappers[] = {
+    {"llava", " hf5 hf4 vllm sglang mlx-lm llama.cpp "},
+    {"llava_onevision", " hf5 hf4 vllm sglang "},
+    {"idefics3", " hf5 hf4 vllm sglang "},
+    {"smolvlm", " hf5 hf4 vllm sglang "},
+    {"internvl", " hf5 hf4 vllm sglang "},
+};
+static const struct {
+    const char *engine, *refuses;
+} wrapper_refusals[] = {
+    {"mlx-lm", "ValueError: the model_type is not supported"},
+    {"llama.cpp", "NotImplementedError: the architecture is not supported"},
+    {"exllamav3", "AssertionError: Unknown architecture"},
+};
+
+// Whether the wrapper is one of these, and the engine reads it. If it is known to refuse it, c is
+// stopped.
+static bool reads_any_text(Config *c, const char *engine) {
+    const Json *type = family_model_type(c->whole);
+    const int n = sizeof any_wrappers / sizeof *any_wrappers;
+    const int n_refusals = sizeof wrapper_refusals / sizeof *wrapper_refusals;
+    char word[40];
+    int row = 0;
+    snprintf(word, sizeof word, " %s ", engine);
+    while (row < n && !json_is(type, any_wrappers[row].model_type)) row++;
+    if (row == n || strstr(any_wrappers[row].readers, word)) return row < n;
+    for (int i = 0; i < n_refusals; i++)
+        config_refuse(c, strcmp(wrapper_refusals[i].engine, engine) == 0,
+                      wrapper_refusals[i].refuses);
+    return false;
+}
+
 void reading_find_own(Config *c, const char *engine) {
     // How it reads the text model of a wrapper that no row names is unverified.
-    bool is_known = family_wrapper_is_known(c->whole);
+    bool is_known = family_wrapper_is_known(c->whole) || reads_any_text(c, engine);
+    if (c->stopped) return;
     const FamilyEngine *own = is_known ? family_engine(c->family, engine) : NULL;
     c->as->own = own;
     reading_unseen(c, !own || (c->as->out->release < own->since && !own->before));
