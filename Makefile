@@ -103,8 +103,9 @@ all: run core llama
 # anything is compiled, and only what changed gets a new time. Without Python, or without the data, it stays as committed.
 # As a makefile that is included, build/tables comes before make looks at any file.
 TABLE_MAKERS = $(patsubst %,tools/generate/%.py,family_table key_table prose)
-TABLE_DATA = export/families.json src/configs/keys.json $(TABLE_MAKERS) book.txt
-TABLES = $(patsubst %,src/configs/made/%.h,family_words family_table key_ids key_table) src/tasks/prose.inc
+TABLE_DATA = export/families.json src/configs/keys.json src/engines/classes.json $(TABLE_MAKERS) book.txt
+TABLES = $(patsubst %,src/configs/made/%.h,family_words family_table key_ids key_table) src/engines/made/classes.h \
+	src/tasks/prose.inc
 $(TABLES): build/tables ;
 -include build/tables
 build/tables: $(wildcard $(TABLE_DATA))

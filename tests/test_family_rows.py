@@ -34,7 +34,7 @@ def copy_with(change):
     for path in ('export', 'tools'):
         shutil.copytree(os.path.join(ROOT, path), os.path.join(folder, path),
                         ignore=shutil.ignore_patterns('__pycache__'))
-    for path in ('src/configs', 'src/base'):
+    for path in ('src/configs', 'src/base', 'src/engines'):
         shutil.copytree(os.path.join(ROOT, path), os.path.join(folder, path),
                         ignore=shutil.ignore_patterns('*_table.h', '*_words.h'))
     shutil.copy(os.path.join(ROOT, 'rope.h'), folder)

@@ -15,7 +15,7 @@ from common import Q8, ROOT, check, good, in_work, main, read, skip, takes_long,
 
 MAKE = shutil.which('make')
 TABLES = (*('src/configs/made/%s.h' % name for name in ('family_words', 'family_table', 'key_ids', 'key_table')),
-          'src/tasks/prose.inc')
+          'src/engines/made/classes.h', 'src/tasks/prose.inc')
 MAKEFILES = 'Makefile', 'tests/rare.mk', 'tools/lint/lint.mk', 'tools/dist.mk', 'page/page.mk'
 PLAIN = {key: value for key, value in os.environ.items() if key not in ('MAKEFLAGS', 'MFLAGS', 'MAKELEVEL', 'WERROR')}
 
@@ -197,7 +197,8 @@ def test_second_make():
     says, and keeps its time where it has not changed."""
     tree, plain = small_tree('second'), ('OPENMP=', 'CFLAGS=-O0', '-j8')
     for path in [*glob.glob(os.path.join(ROOT, 'tools', 'generate', '*.py')), os.path.join(ROOT, 'book.txt'),
-                 os.path.join(ROOT, 'src', 'configs', 'keys.json'), *glob.glob(os.path.join(ROOT, 'export', '*.*'))]:
+                 os.path.join(ROOT, 'src', 'configs', 'keys.json'),
+                 os.path.join(ROOT, 'src', 'engines', 'classes.json'), *glob.glob(os.path.join(ROOT, 'export', '*.*'))]:
         inside = os.path.join(tree, os.path.relpath(path, ROOT))
         os.makedirs(os.path.dirname(inside), exist_ok=True)
         shutil.copy(path, inside)

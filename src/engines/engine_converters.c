@@ -9,22 +9,6 @@ static const double PI = 3.14159265358979323846;
 
 // ---- ONNX Runtime GenAI ----
 
-// By onnxruntime_genai/models/builder.py of 0.18. The classes of these Llamas read llama3 alone.
-static const char of_llama[] = " LlamaForCausalLM SmolLM3ForCausalLM NemotronForCausalLM ";
-const char ort_genai_classes[] =
-    " LlamaForCausalLM SmolLM3ForCausalLM NemotronForCausalLM Ernie4_5ForCausalLM GemmaForCausalLM "
-    "Gemma2ForCausalLM Gemma3ForCausalLM Gemma3ForConditionalGeneration GptOssForCausalLM "
-    "GraniteForCausalLM GraniteMoeHybridForCausalLM HunYuanDenseV1ForCausalLM Lfm2ForCausalLM "
-    "Lfm2MoeForCausalLM MistralForCausalLM Mistral3ForConditionalGeneration OlmoForCausalLM "
-    "PhiForCausalLM Phi3ForCausalLM Qwen2ForCausalLM Qwen2_5_VLForConditionalGeneration "
-    "Qwen3ForCausalLM Qwen3VLForConditionalGeneration Qwen3_5ForConditionalGeneration "
-    "Qwen3_5MoeForConditionalGeneration ";
-const char ort_genai_unverified[] =
-    " ChatGLMForConditionalGeneration ChatGLMModel Gemma4ForConditionalGeneration "
-    "Gemma4UnifiedForConditionalGeneration InternLM2ForCausalLM Lfm2VlForConditionalGeneration "
-    "Lfm2AudioForConditionalGeneration PhiMoEForCausalLM Phi3SmallForCausalLM Phi3VForCausalLM "
-    "Phi4MMForCausalLM VideoChatFlashQwenForCausalLM WhisperForConditionalGeneration ";
-
 // The ramp is not rounded, and must lie inside the head. Of the pair, mscale alone is a itself.
 static void ort_yarn(Config *c) {
     const Json *fast = config_member(c, KEY_BETA_FAST), *slow = config_member(c, KEY_BETA_SLOW);
@@ -61,7 +45,7 @@ static void ort_longrope(Config *c) {
 
 // The builder of ONNX Runtime GenAI, whose tables of cosines go into the file.
 void engine_ort_genai(Config *c) {
-    const bool is_llama = reading_is_class(c, of_llama);
+    const bool is_llama = reading_is_class(c, ort_genai_llama3_alone);
     const bool is_scaled = c->type != TYPE_PLAIN && c->type != TYPE_LINEAR && c->type != TYPE_YARN;
     const Json *theta = json_member(c->config, "rope_theta");
     const bool is_inside = c->config != c->whole;
@@ -75,7 +59,7 @@ void engine_ort_genai(Config *c) {
     config_refuse(c, c->layout == BY_TYPE,
                   reading_flat_parameters(c) ? "AttributeError: no rope_local_base_freq"
                                              : "KeyError: 'rope_type'");
-    const bool is_hunyuan = reading_is_class(c, " HunYuanDenseV1ForCausalLM ");
+    const bool is_hunyuan = reading_is_class(c, ort_genai_alpha_alone);
     if (is_llama) reading_switch_off(c, c->type != TYPE_LLAMA3, "its class reads llama3 alone");
     else if (is_hunyuan) reading_switch_off(c, c->alpha <= 0, "its class reads alpha alone");
     else if (c->type == TYPE_LONGROPE && c->longrope_alone)
@@ -88,12 +72,10 @@ void engine_ort_genai(Config *c) {
 
 // ---- Ollama ----
 
-const char ollama_classes[] = " LlamaForCausalLM Qwen2ForCausalLM Qwen3ForCausalLM ";
-
 // Ollama's converter of a folder reads rope_scaling alone: of a Llama `type` of linear and `rope_type`
 // of llama3; of Qwen `type`, where it takes no number for yarn's factor. The file runs in llama.cpp.
 void engine_ollama(Config *c) {
-    const bool is_qwen = !reading_is_class(c, " LlamaForCausalLM ");
+    const bool is_qwen = !reading_is_class(c, ollama_of_llama);
     const Json *factor = config_member(c, KEY_FACTOR);
     const Json *newer = c->rope_type_member, *older = c->type_member;
     const bool is_number = factor && factor->kind >= '0' && factor->kind <= '9';

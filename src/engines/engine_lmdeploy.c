@@ -2,31 +2,6 @@
 #include "../configs/json.h"
 #include "engine_rules.h"
 
-// By lmdeploy/turbomind/supported_models.py and lmdeploy/pytorch/models/module_map.py of 0.18.
-static const char turbomind_classes[] =
-    " Qwen2ForCausalLM Qwen2MoeForCausalLM Qwen2VLForConditionalGeneration "
-    "Qwen2_5_VLForConditionalGeneration Qwen3ForCausalLM Qwen3MoeForCausalLM "
-    "Qwen3_5ForConditionalGeneration Qwen3_5MoeForConditionalGeneration "
-    "InternVLForConditionalGeneration InternS1ForConditionalGeneration LlamaForCausalLM "
-    "InternLM3ForCausalLM Glm4MoeLiteForCausalLM GptOssForCausalLM MixtralForCausalLM ";
-const char lmdeploy_classes[] =
-    " LlamaForCausalLM MistralForCausalLM MixtralForCausalLM GemmaForCausalLM Gemma2ForCausalLM "
-    "Gemma3ForCausalLM Gemma3ForConditionalGeneration DeepseekV2ForCausalLM DeepseekV3ForCausalLM "
-    "KimiK25ForConditionalGeneration Glm4ForCausalLM Glm4MoeForCausalLM Glm4MoeLiteForCausalLM "
-    "LlavaForConditionalGeneration LlavaNextForConditionalGeneration Qwen2ForCausalLM "
-    "Qwen2MoeForCausalLM Qwen2VLForConditionalGeneration Qwen2_5_VLForConditionalGeneration "
-    "Qwen3ForCausalLM Qwen3MoeForCausalLM Qwen3NextForCausalLM Qwen3VLForConditionalGeneration "
-    "Qwen3VLMoeForConditionalGeneration Qwen3_5ForConditionalGeneration "
-    "Qwen3_5MoeForConditionalGeneration Phi3ForCausalLM InternLM3ForCausalLM "
-    "InternVLForConditionalGeneration InternS1ForConditionalGeneration GptOssForCausalLM ";
-const char lmdeploy_unverified[] =
-    " Llama4ForConditionalGeneration ChatGLMForConditionalGeneration Glm4vForConditionalGeneration "
-    "GlmMoeDsaForCausalLM InternLM2ForCausalLM DeepseekForCausalLM DeepseekV32ForCausalLM "
-    "DeepseekV4ForCausalLM DeepseekVLV2ForCausalLM HYV3ForCausalLM MetaMoeForConditionalGeneration "
-    "InternS2PreviewForConditionalGeneration InternS2MobiusForConditionalGeneration "
-    "Qwen3OmniMoeForConditionalGeneration CogVLMForCausalLM InternVLChatModel Phi3VForCausalLM "
-    "PhiMoEForCausalLM MiniCPM3ForCausalLM MiniCPMV SDARForCausalLM SDARMoeForCausalLM ";
-
 // What transformers had put into the block when it loaded the config counts as L, so one that is
 // beside it alone does not.
 static void lmdeploy_original(Config *c) {

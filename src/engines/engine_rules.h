@@ -87,10 +87,15 @@ void engine_prepare_exllamav3(Config *c);
 void engine_exllamav3(Config *c);
 void engine_exllamav2(Config *c);
 
+// ---- classes.c: architectures by engine, as classes.json says, with spaces around each ----
+
+extern const char turbomind_classes[], lmdeploy_classes[], lmdeploy_unverified[];
+extern const char ort_genai_classes[], ort_genai_unverified[], ort_genai_llama3_alone[];
+extern const char ort_genai_alpha_alone[], ollama_classes[], ollama_of_llama[];
+
 // ---- engine_lmdeploy.c ----
 
 enum { LMDEPLOY_FLAGS = THROUGH_HF5 | HAS_LIMIT | OLD_YARN | NEEDS_FACTOR | L_OF_MAX | READS_MROPE };
-extern const char lmdeploy_classes[], lmdeploy_unverified[];
 // Models that TurboMind has no class for go to the PyTorch engine.
 void engine_prepare_turbomind(Config *c);
 void engine_turbomind(Config *c);
@@ -98,6 +103,5 @@ void engine_lmdeploy_pytorch(Config *c);
 
 // ---- engine_converters.c: ONNX Runtime GenAI's builder, and Ollama's `create` ----
 
-extern const char ort_genai_classes[], ort_genai_unverified[], ollama_classes[];
 void engine_ort_genai(Config *c);
 void engine_ollama(Config *c);

@@ -5,7 +5,8 @@ export/families.json. The lists of docs/checkpoints.md are made, too:
     python3 tools/generate/family_table.py [--check]     --check writes nothing, and fails where a file would change
 
 What C asks of a family, of a model and of an engine is a word with a bit of its own. The words are below, each with
-what it means, and become src/configs/made/family_words.h: nobody numbers them.
+what it means, and become src/configs/made/family_words.h: nobody numbers them. The architectures by engine of
+src/engines/classes.json become src/engines/made/classes.h.
 """
 import functools
 import json
@@ -20,6 +21,7 @@ sys.path.insert(0, ROOT)
 from export.families import FAMILIES, WRAPPERS, gguf_of  # noqa: E402
 
 HEADER = os.path.join('src', 'configs', 'made', 'family_table.h')
+CLASSES, CLASS_HEADER = [os.path.join('src', 'engines', *name) for name in (('classes.json',), ('made', 'classes.h'))]
 LISTS = os.path.join('docs', 'checkpoints.md')
 WORD_HEADER = os.path.join('src', 'configs', 'made', 'family_words.h')
 WORD_BITS = 64  # of a FamilyWords
@@ -356,8 +358,20 @@ def with_lists(text):
     return first + architecture_lines() + rest[rest.index('\n\n') + 1:] if found else text
 
 
+def classes():
+    """The architectures that engines have classes for, which have tables of their own."""
+    with open(os.path.join(ROOT, CLASSES), encoding='utf-8') as file:
+        rows = json.load(file)
+    out = '// Made by tools/generate/family_table.py from src/engines/classes.json, not by hand.\n'
+    for name, row in rows.items():
+        lines = textwrap.wrap(' '.join(row['names']), 90, break_on_hyphens=False)
+        out += '\n' + textwrap.fill(row['is'], 96, initial_indent='// ', subsequent_indent='// ') + '\n'
+        out += 'const char %s[] =\n    " ' % name + ' "\n    "'.join(lines) + ' ";\n'
+    return out
+
+
 def main(arguments):
-    made = {HEADER: table(), WORD_HEADER: words()}
+    made = {HEADER: table(), WORD_HEADER: words(), CLASS_HEADER: classes()}
     found = read_if_there(LISTS)
     if found is not None:
         made[LISTS] = with_lists(found)

@@ -33,6 +33,7 @@ ELSEWHERE = {
                                      'qwen3_5_text', 'smollm3']}
 MADE = [*('src/configs/made/%s.h' % name for name in ('family_words', 'family_table', 'key_ids', 'key_table')),
         'src/engines/made/field_types.h',
+        'src/engines/made/classes.h',
         'tools/lint/family_names.py']
 OWN_TOOLS = 'SmallForCausalLM', 'rope.c'  # no other program's names
 

@@ -1,0 +1,67 @@
+// Made by tools/generate/family_table.py from src/engines/classes.json, not by hand.
+
+// TurboMind's, by lmdeploy/turbomind/supported_models.py of 0.18
+const char turbomind_classes[] =
+    " Qwen2ForCausalLM Qwen2MoeForCausalLM Qwen2VLForConditionalGeneration "
+    "Qwen2_5_VLForConditionalGeneration Qwen3ForCausalLM Qwen3MoeForCausalLM "
+    "Qwen3_5ForConditionalGeneration Qwen3_5MoeForConditionalGeneration "
+    "InternVLForConditionalGeneration InternS1ForConditionalGeneration LlamaForCausalLM "
+    "InternLM3ForCausalLM Glm4MoeLiteForCausalLM GptOssForCausalLM MixtralForCausalLM ";
+
+// those of LMDeploy's PyTorch engine that were looked at, by
+// lmdeploy/pytorch/models/module_map.py of 0.18
+const char lmdeploy_classes[] =
+    " LlamaForCausalLM MistralForCausalLM MixtralForCausalLM GemmaForCausalLM Gemma2ForCausalLM "
+    "Gemma3ForCausalLM Gemma3ForConditionalGeneration DeepseekV2ForCausalLM "
+    "DeepseekV3ForCausalLM KimiK25ForConditionalGeneration Glm4ForCausalLM Glm4MoeForCausalLM "
+    "Glm4MoeLiteForCausalLM LlavaForConditionalGeneration LlavaNextForConditionalGeneration "
+    "Qwen2ForCausalLM Qwen2MoeForCausalLM Qwen2VLForConditionalGeneration "
+    "Qwen2_5_VLForConditionalGeneration Qwen3ForCausalLM Qwen3MoeForCausalLM "
+    "Qwen3NextForCausalLM Qwen3VLForConditionalGeneration Qwen3VLMoeForConditionalGeneration "
+    "Qwen3_5ForConditionalGeneration Qwen3_5MoeForConditionalGeneration Phi3ForCausalLM "
+    "InternLM3ForCausalLM InternVLForConditionalGeneration InternS1ForConditionalGeneration "
+    "GptOssForCausalLM ";
+
+// its others
+const char lmdeploy_unverified[] =
+    " Llama4ForConditionalGeneration ChatGLMForConditionalGeneration "
+    "Glm4vForConditionalGeneration GlmMoeDsaForCausalLM InternLM2ForCausalLM "
+    "DeepseekForCausalLM DeepseekV32ForCausalLM DeepseekV4ForCausalLM DeepseekVLV2ForCausalLM "
+    "HYV3ForCausalLM MetaMoeForConditionalGeneration InternS2PreviewForConditionalGeneration "
+    "InternS2MobiusForConditionalGeneration Qwen3OmniMoeForConditionalGeneration "
+    "CogVLMForCausalLM InternVLChatModel Phi3VForCausalLM PhiMoEForCausalLM MiniCPM3ForCausalLM "
+    "MiniCPMV SDARForCausalLM SDARMoeForCausalLM ";
+
+// those of ONNX Runtime GenAI's builder that were looked at, by
+// onnxruntime_genai/models/builder.py of 0.18
+const char ort_genai_classes[] =
+    " LlamaForCausalLM SmolLM3ForCausalLM NemotronForCausalLM Ernie4_5ForCausalLM "
+    "GemmaForCausalLM Gemma2ForCausalLM Gemma3ForCausalLM Gemma3ForConditionalGeneration "
+    "GptOssForCausalLM GraniteForCausalLM GraniteMoeHybridForCausalLM HunYuanDenseV1ForCausalLM "
+    "Lfm2ForCausalLM Lfm2MoeForCausalLM MistralForCausalLM Mistral3ForConditionalGeneration "
+    "OlmoForCausalLM PhiForCausalLM Phi3ForCausalLM Qwen2ForCausalLM "
+    "Qwen2_5_VLForConditionalGeneration Qwen3ForCausalLM Qwen3VLForConditionalGeneration "
+    "Qwen3_5ForConditionalGeneration Qwen3_5MoeForConditionalGeneration ";
+
+// its others
+const char ort_genai_unverified[] =
+    " ChatGLMForConditionalGeneration ChatGLMModel Gemma4ForConditionalGeneration "
+    "Gemma4UnifiedForConditionalGeneration InternLM2ForCausalLM Lfm2VlForConditionalGeneration "
+    "Lfm2AudioForConditionalGeneration PhiMoEForCausalLM Phi3SmallForCausalLM Phi3VForCausalLM "
+    "Phi4MMForCausalLM VideoChatFlashQwenForCausalLM WhisperForConditionalGeneration ";
+
+// of its classes those that read llama3 alone
+const char ort_genai_llama3_alone[] =
+    " LlamaForCausalLM SmolLM3ForCausalLM NemotronForCausalLM ";
+
+// and alpha alone
+const char ort_genai_alpha_alone[] =
+    " HunYuanDenseV1ForCausalLM ";
+
+// those of Ollama's converter that were looked at, of August 2026
+const char ollama_classes[] =
+    " LlamaForCausalLM Qwen2ForCausalLM Qwen3ForCausalLM ";
+
+// of them the one that reads llama3 and linear
+const char ollama_of_llama[] =
+    " LlamaForCausalLM ";
