@@ -153,7 +153,7 @@ const int rope_n_methods = sizeof rope_methods / sizeof rope_methods[0];
 // A query at i and a key at j <= i are d = i - j apart. A map rotates them for D(i, j) instead,
 // without training. It keeps the distances below `near` as they are, so that neighbors stay sharp.
 // For larger ones it has another rule, D = query(i) - key(j). Each function below returns {near,
-// query, key} of one position p. L is the trained context.
+// query, key} of one position p. L is the trained length.
 
 // ReRoPE: D = min(d, w). All far keys are equally far. Su, kexue.fm 9708.
 static RopeParts rerope(const RopeConfig *c, int p) {

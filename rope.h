@@ -29,7 +29,7 @@ typedef struct {
     int rotary_dim;    // d: the first d elements of a head rotate; even, 2 to ROPE_MAX_HEAD_DIM
     double theta;      // base of the inverse frequencies, above 1
     double factor;     // s; 0: not given
-    int train_ctx;     // L, the trained context
+    int train_ctx;     // L, the trained length
     RopeRamp ramp;     // of ntk-by-parts and yarn
     bool truncate;     // dims ramp: round its ends to whole pairs
     double beta_fast;  // pairs of this many turns or more within L are kept; 0: not given
@@ -115,7 +115,7 @@ enum {
     ROPE_MAP_CHUNK = 4,
     ROPE_MAP_K = 8,
     ROPE_MAP_WINDOW = 16,        // window and sinks: a query sees no other keys
-    ROPE_MAP_SINKS_INSIDE = 32,  // window and sinks together fill the trained context
+    ROPE_MAP_SINKS_INSIDE = 32,  // window and sinks together fill the trained length
     ROPE_MAP_LOCAL = 64,         // near is a third of L unless given
     ROPE_MAP_X = 128,            // x
 };
@@ -173,7 +173,7 @@ typedef struct {
 // f_i = theta^(-2i/d) of pair i, radians per position: the frequency of plain RoPE.
 double rope_plain(const RopeConfig *config, int pair);
 
-// L f_i / 2 pi: how many turns a pair of plain RoPE makes within the trained context.
+// L f_i / 2 pi: how many turns a pair of plain RoPE makes within the trained length.
 double rope_turns(const RopeConfig *config, int pair);
 
 // The frequencies and the attention factor for a text of `length` positions.

@@ -1,4 +1,4 @@
-// The program: Llama inference past the trained context. Start reading here: options, a model, what
+// The program: Llama inference past the trained length. Start reading here: options, a model, what
 // is said of its RoPE, a text, plans, and then a job (src/options/jobs.h has a row for each). A text
 // is written in src/job/text.c; src/measure, src/tasks, src/show and src/check have the other jobs.
 #define _POSIX_C_SOURCE 200809L

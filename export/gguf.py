@@ -269,7 +269,7 @@ def divisors_of(path, tensor, rotary_dim):
 
 def divided(job, rope, divisors, rotary_dim, seq_len):
     """RoPE with a divisor for each pair at any length. The converter makes them from Llama 3.1's rule, of which the
-    file keeps nothing else: when they are what that rule gives for some trained context, in float32, the rule is
+    file keeps nothing else: when they are what that rule gives for some trained length, in float32, the rule is
     written down again, so that it can be seen and changed. Else they are longrope's lists, the same for short and long
     texts, and no temperature: f_i / e_i exactly."""
     factor, frequencies = max(divisors), [rope['theta'] ** (-2 * i / rotary_dim) for i in range(rotary_dim // 2)]
@@ -285,7 +285,7 @@ def divided(job, rope, divisors, rotary_dim, seq_len):
 
 
 def by_wavelength(frequency, length, factor):
-    """What Llama 3.1's rule multiplies a frequency with: 1 from 4 turns in the trained context on, 1 / factor up to
+    """What Llama 3.1's rule multiplies a frequency with: 1 from 4 turns in the trained length on, 1 / factor up to
     one turn, and between the two what lies between."""
     turns = length * frequency / (2 * pi)
     kept = min(max((turns - 1) / 3, 0), 1)
@@ -293,7 +293,7 @@ def by_wavelength(frequency, length, factor):
 
 
 def lengths_by(divisors, factor, frequencies):
-    """Trained contexts that may have given such divisors: that of the released models, and the one that follows from a
+    """Trained lengths that may have given such divisors: that of the released models, and the one that follows from a
     pair between the two ends."""
     yield 8192
     for found, frequency in zip(divisors, frequencies):

@@ -88,7 +88,7 @@ def rope_settings(job: Job, path: str, rule: Gguf, model: Model, rope: Dict[str,
     if kind in ('yarn', 'longrope'):
         settings['rope.scaling.original_context_length'] = U32, length
     if kind == 'longrope' and abs(model.seq_len / length / factor - 1) > 1e-6 and not rope['attention_factor']:
-        job.note('attn_factor is that of factor %g, which is not context / trained context' % factor)
+        job.note('attn_factor is that of factor %g, which is not context / trained length' % factor)
     if kind == 'yarn':
         check_truncate(job, path, rule, rope)
         told = rule.yarn == 'told'  # of which it reads the betas, and a multiplier that the factor follows from

@@ -73,7 +73,7 @@ FOR_PAGE bool page_config(Page *page, char *text, int length, int head_dim, doub
 
 // What page_config read: the method's name, the whole head's size, the context that the model is
 // meant for (0: not known), the factor (0: what the length needs), whether that context counts the
-// factor (1), the numbers that filled gaps (1: head_dim, 2: theta, 4: trained context), keys that mean
+// factor (1), the numbers that filled gaps (1: head_dim, 2: theta, 4: trained length), keys that mean
 // nothing to the method, and what is worth a warning, a line each. Between tabs.
 FOR_PAGE const char *page_told(Page *page) {
     const RopeFile *said = &page->said;
@@ -84,7 +84,7 @@ FOR_PAGE const char *page_told(Page *page) {
     return page->text;
 }
 
-// layers, heads, head_dim, theta, trained context, vocabulary, BOS (-1: none), bytes of the file
+// layers, heads, head_dim, theta, trained length, vocabulary, BOS (-1: none), bytes of the file
 FOR_PAGE const double *page_facts(Page *page) {
     const ModelConfig *m = &page->model.config;
     const double facts[N_FACTS] = {m->n_layers,

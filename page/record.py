@@ -19,7 +19,7 @@ RACERS = ["none", "linear", "ntk", "yarn", "llama3", "window"]
 LENGTHS = [1024, 2048, 4096]
 # The text that breaks: so many characters of the book are 512 tokens, and what is written after them.
 CHARACTERS_GIVEN, WRITTEN, SEED = 1744, 2400, 8
-# The scene's sentence, the trained context, and how much slower hands turn that are slowed.
+# The scene's sentence, the trained length, and how much slower hands turn that are slowed.
 NEEDLE, TRAINED, TIMES = "The pass key is 73914. Remember it. 73914 is the pass key.", 512, 4.0
 SPARE = 50  # tokens that a text may have fewer of when it is read again
 EXCERPT, STRETCH = [2300, 2350], [2048, 2350]  # those of its tokens that are shown, and that are judged

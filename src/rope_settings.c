@@ -24,8 +24,8 @@ const Setting rope_settings[N_ROPE_SETTINGS] = {
                     "scale: how many times longer than trained [N / L; 1 for dynamic methods and "
                     "proportional]",
                     NUMBER, IN(factor), 1, 1e6, .key = "factor", .methods = ROPE_USES_FACTOR},
-    [SET_TRAIN_CTX] = {"--train-ctx", "L", "trained context", WHOLE, IN(train_ctx), 1, MOST,
-                       .key = "original_max_position_embeddings"},
+    [SET_TRAIN_CTX] = {"--train-ctx", "L", "trained length (original context length)", WHOLE,
+                       IN(train_ctx), 1, MOST, .key = "original_max_position_embeddings"},
     [SET_RAMP] =
         {"--ramp", "FORM",
          "dims (as in released checkpoints and libraries) or turns (as in the paper) [dims]", WORD,

@@ -69,7 +69,7 @@ typedef struct {
     // as given: "yarn:factor=8:ramp=turns"; empty: the model's own method
     char name[MAX_METHOD_NAME];
     RopeConfig rope;  // method, dynamic and map, unless they are the model's, and fields in `said`
-    bool is_window;   // the pseudo-method `window`: none, with a window of the trained context
+    bool is_window;   // the pseudo-method `window`: none, with a window of the trained length
     bool of_all;      // from the list `all`: left out if the model lacks what it needs
     unsigned said;    // bits (1 << row of rope_settings)
 } RopeSettings;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every job on every checkpoint at lengths from one position to far past the trained context, under the address and
+"""Every job on every checkpoint at lengths from one position to far past the trained length, under the address and
 undefined-behavior sanitizers, conversions of floats that do not fit among them (make test-sanitized; it takes minutes). A run may refuse, fail or decide nothing: what
 counts is that it ends with a status of the program's own, and that no sanitizer reports anything.
 

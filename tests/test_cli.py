@@ -464,7 +464,7 @@ def test_warnings():
     def warnings(*options):
         return [line for line in good(m, '-t', 0, '-i', 'x', *options).err.splitlines() if 'warning' in line]
     check(len(warnings('-n', 100)) == 1 and '--rope' in warnings('-n', 100)[0] and '50' in warnings('-n', 100)[0],
-          'none past the trained context warns', warnings('-n', 100))
+          'none past the trained length warns', warnings('-n', 100))
     for options in (('-n', 50), ('-n', 100, '--rope', 'yarn'), ('-n', 100, '--rope', 'dynamic'),
                     ('-n', 100, '--window', 50), ('-n', 100, '--rope', 'linear', '--factor', 2)):
         check(warnings(*options) == [], 'no warning with %s' % (options,), warnings(*options))
@@ -651,7 +651,7 @@ def test_how_many_times():
     for n, times in (('1024k', '2048'), ('8k', '16'), (1200, '2.34'), ('64k', '128')):
         for rope, more in (('none', ()), ('yarn', ('--factor', 2))):
             err = good(m, '--explain', '-n', n, '--rope', rope, *more).err
-            check('are %s times the trained context' % times in err and 'e+' not in err, '%s of 512' % n, err)
+            check('are %s times the trained length' % times in err and 'e+' not in err, '%s of 512' % n, err)
 
 
 def test_warnings_of_idle_settings():

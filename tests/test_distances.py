@@ -48,7 +48,7 @@ def compare(c, seed, n, rope, what, map=None, options=(), **how):
 
 @takes_long
 def test_defaults():
-    """Every map with what it chooses itself, below, at and past the trained context."""
+    """Every map with what it chooses itself, below, at and past the trained length."""
     for name in MAPS:
         for n in (20, L, L + 1, 63, 140):
             compare(config(**BASE), n, n, name, '%d tokens' % n, reference.distance_map(name, L, n))

@@ -355,7 +355,7 @@ def letters():
 
 
 def test_texts():
-    """Past the trained context of 64. Not with int8 activations: there a sum that differs in its last bit may round to
+    """Past the trained length of 64. Not with int8 activations: there a sum that differs in its last bit may round to
     the other side, and processors part."""
     expected, tokenizer = as_json(GOLDEN, 'texts.json'), letters()
     runs = [(name, exported(name), 'f32') for name in NAMES] + [('default, f16 cache', exported('default'), 'f16')]

@@ -38,7 +38,7 @@ def test_weight_types():
 
 
 def test_methods():
-    """Every method, on this and that side of the trained context. A theta of 50 puts all pairs into play."""
+    """Every method, on this and that side of the trained length. A theta of 50 puts all pairs into play."""
     hold('methods')
 
 

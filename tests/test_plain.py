@@ -24,7 +24,7 @@ F32 = 'f32'
 TOLERANCE = {(F32, 'f32'): (1e-4, 1e-5), (F32, 'f16'): (0.02, 0.003), (F32, 'q8'): (0.3, 0.04),
              ('int8', 'f32'): (0.8, 0.09)}
 
-L = 24  # the trained context
+L = 24  # the trained length
 BASE = dict(theta=50.0, train_ctx=L, seq_len=200)
 
 
@@ -117,7 +117,7 @@ def written(c, seed, weights=None):
 # ---- float32 on both sides ----
 
 def families(step):
-    """As a prompt, inside and past the trained context; token by token, where dynamic methods change their scale with
+    """As a prompt, inside and past the trained length; token by token, where dynamic methods change their scale with
     every step; and with keys that stay as the step that wrote them turned them. Each family by every `step`th of the
     methods, another share of them for each family."""
     for seed, (family, c) in enumerate(FAMILIES.items()):

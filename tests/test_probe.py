@@ -143,7 +143,7 @@ def test_rope_config():
 
 
 def test_dynamic():
-    """What only prompts past the trained context part is named beforehand; with them it is reported."""
+    """What only prompts past the trained length part is named beforehand; with them it is reported."""
     config = write(in_work('dynamic.json'), json.dumps(dict(
         model_type='llama', hidden_size=256, num_attention_heads=4, head_dim=64, max_position_embeddings=128,
         rope_theta=10000.0, rope_scaling=dict(rope_type='dynamic', factor=4.0))))
@@ -153,7 +153,7 @@ def test_dynamic():
         reads(told, 'hf5', 'short prompts')
         check('these prompts cannot tell ' in told.err and 'longer -n' in told.err, 'what they do not part', told)
         told = probe(server.url, MODEL, '-n', 260, '--prompts', 4, '--rope-config', config)
-        reads(told, 'hf5', 'prompts past the trained context')
+        reads(told, 'hf5', 'prompts past the trained length')
         check('cannot tell hf5' not in told.err, 'they part', told)
 
 

@@ -8,7 +8,7 @@ import subprocess
 from common import ROOT, check, good, in_work, main, run, skip, table, takes_long, write
 
 MODEL, SIBLING = (os.path.join(ROOT, name) for name in ('model.bin', 'model-8k.bin'))
-L = 512  # trained context
+L = 512  # trained length
 
 
 @functools.lru_cache(None)
@@ -84,7 +84,7 @@ def passkey(model, n, method, trials):
 
 def test_passkey():
     inside = passkey(MODEL, L, 'none', 2)
-    check(all(accuracy >= 0.9 for accuracy in inside.values()), 'the needle is found inside the trained context',
+    check(all(accuracy >= 0.9 for accuracy in inside.values()), 'the needle is found inside the trained length',
           inside)
 
 

@@ -60,7 +60,7 @@ def test_colours():
     lines = [line.split('\r')[-1] for line in at_terminal(what).replace('\r\n', '\n').split('\n')]
     red = [line for line in lines if '\x1b[31m' in line]
     check(len(red) == 1 and red[0].startswith('none') and '\x1b[31m' not in red[0][:red[0].index('\x1b')],
-          'the jump of none past the trained context is red', lines)
+          'the jump of none past the trained length is red', lines)
     for environment in ({'NO_COLOR': '1'}, {'TERM': 'dumb'}):
         seen = at_terminal(what, **environment)
         marked = [line for line in screen(seen) if line.endswith('!') or '! ' in line]
@@ -410,7 +410,7 @@ def test_what_a_model_can_do():
     right = {name[:6].rstrip(':'): sum(int(r['correct']) for r in table(result.out)[2] if r['method'] == name)
              for name in ('none', 'linear:factor=8')}
     check([line for line in result.err.splitlines() if 'passkey, ' in line] ==
-          ['run: passkey, linear:factor=8: %d of 10 within the trained context of 512, %d of 10 in texts of 512 at the '
+          ['run: passkey, linear:factor=8: %d of 10 within the trained length of 512, %d of 10 in texts of 512 at the '
            'model\'s own or plain settings: the method harms short texts' % (right['linear'], right['none'])]
           and right['linear'] < 5 < right['none'], 'what the method cannot do is not put on the model', result.err)
     far = [r for r in table(good(model, '--tasks', 'copy', '-n', 512, '--train-ctx', 256, '--trials', 1, '--rope',

@@ -74,7 +74,7 @@ def test_effective_length():
 
 
 def test_lengths_that_are_asked():
-    """Texts of 512 and 1,024 tokens where the others begin later, and never past the trained context."""
+    """Texts of 512 and 1,024 tokens where the others begin later, and never past the trained length."""
     for trained, n, lengths in ((8192, 16384, [512, 1024, 4096, 8192, 16384]), (2048, 3000, [512, 1024, 2048, 3000]),
                                 (1000, 2000, [500, 1000, 2000]), (512, 1024, [256, 512, 1024]),
                                 (8192, 2048, [512, 1024, 2048]), (8192, 700, [512, 700])):
@@ -84,7 +84,7 @@ def test_lengths_that_are_asked():
     model = write_induction('near.bin', 256)
     out = good(model, '--passkey', '-n', 512, '--trials', 1).out
     check(re.search(r'^# effective_length none \d+ .* in texts of 256$|^# effective_length none unknown', out, re.M),
-          'a short trained context', out)
+          'a short trained length', out)
     out = good(model, '--passkey', '-n', 300, '--spread', 2048, '--piece', 64, '--trials', 1).out
     check('effective' not in out, 'spread texts are not short', out)
 

@@ -107,7 +107,7 @@ async function fill(context, isWanted) {
     }
 }
 
-// `first` is the scene of the first screen; `shipped` are theta, trained context and head_dim of the model that ships, and
+// `first` is the scene of the first screen; `shipped` are theta, trained length and head_dim of the model that ships, and
 // `measured` what was recorded of it for the scene, as makeScene takes it.
 async function start(first, shipped, measured) {
     scene = first;

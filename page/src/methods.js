@@ -47,7 +47,7 @@ export const titleOf = (name) => TITLES[name] ?? name;
 // How its line is drawn in a chart.
 export const lookOf = (name) => ({ colour: colourOf(name), dash: dashOf(name), title: titleOf(name) });
 
-export const TIMES = 4; // the trained context, of the text that handles are for
+export const TIMES = 4; // the trained length, of the text that handles are for
 let known = null; // { maps: names, plain: speeds of plain RoPE, trained: positions, places: see placesOf, by method }
 
 // Hears of the program's maps and of the model. The state then knows how its pairs may be slowed.

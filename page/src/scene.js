@@ -34,7 +34,7 @@ const FILM_MS = 4500, // from close by to where it breaks
     GLIDE_MS = 1000, // from one chapter's beginning to the next one's
     BAR = 46, // pixels of the contents above it, as in style.css
     BEFORE = 70, // tokens of a text that are not between the number and the question, where nothing is known
-    TIMES = 4, // the trained context: the longest text, and the factor of methods
+    TIMES = 4, // the trained length: the longest text, and the factor of methods
     OWN = 'own'; // the reader's sentence
 // A head of the reader's choice, as --attn writes it; empty: the one that searches.
 const HEAD = {
@@ -45,7 +45,7 @@ const HEAD = {
 const NARROW = matchMedia('(max-width: 999px)'), // as in style.css
     SHORT = matchMedia('(max-width: 999px) and (max-height: 700px)');
 
-// What a chapter begins with, until the reader moves something: the length, in trained contexts.
+// What a chapter begins with, until the reader moves something: the length, in trained lengths.
 const FIRST = { breaks: 4, turning: 0.875, why: 4, mend: 4, proof: 4 };
 
 /**

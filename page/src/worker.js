@@ -247,7 +247,7 @@ const wishes = {
     // for comes to.
     // Of the head `looker`, { layer, head }, or else of the one that searches: how far back the token is that it looks for
     // (d), that token's score, what each pair gives to it and would give (see Reader.terms), the sentence's share of
-    // attention, and the share of the tokens that are nearer than the trained context; the `looks`, [distance, weight] of
+    // attention, and the share of the tokens that are nearer than the trained length; the `looks`, [distance, weight] of
     // the tokens that have most; of all tokens outside the sentence the one with the best score: `rival`, its distance, and
     // the weight of its word there and wherever it occurs; of each head its share for the sentence. The text in tokens, and
     // what the model answers.

@@ -79,7 +79,7 @@ def advice(verdict, later):
     """What would separate readings that are tied."""
     tied = {c.words for reading in [verdict.best] + verdict.others for c in reading.candidates}
     longer = any(c.words in tied for parts in later for c in parts)
-    more = ['a longer -n, past the trained context'] if longer else ['more --prompts', 'a longer -n']
+    more = ['a longer -n, past the trained length'] if longer else ['more --prompts', 'a longer -n']
     more += ['the very weights that are served'] if verdict.best.distance > EXACT else []
     return ', '.join(more[:-1]) + ' or ' * (len(more) > 1) + more[-1]
 

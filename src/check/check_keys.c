@@ -47,7 +47,7 @@ void keys_free(Check *c) {
 
 // ---- quarters ----
 
-// Tokens of a short text: within the trained context, and half of the length.
+// Tokens of a short text: within the trained length, and half of the length.
 static int short_tokens(const Check *c) {
     const int trained = c->references[FILES_OWN].rope.train_ctx;
     const int n = c->job->length;

@@ -126,7 +126,7 @@ typedef struct {
     int32_t *ids;                         // (n_ids) without BOS: plain English, story, what is given
     size_t n_ids, n_given;                // the last n_given of them are what is read
     bool is_strange;                      // the tokenizer was not made for the text
-    int window;                           // tokens of a stretch, within the trained context
+    int window;                           // tokens of a stretch, within the trained length
     int n_stretches;                      // that the text has
     RopePlan references[N_REFERENCES];
     Session *reference;  // by the plan that reads short texts best

@@ -163,7 +163,7 @@ static void judge_context(Judge *j, const RopeFile *said, const RopeConfig *give
 }
 
 // What was asked for, compared with what the model was made with: another method, factor, base or
-// trained context is another model.
+// trained length is another model.
 static void judge_asked(Judge *j, const Job *job, const RopePlan *own, int seq_len) {
     const RopeConfig *said = &job->said->rope;
     const RopeConfig *made = &own->rope;

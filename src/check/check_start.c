@@ -59,7 +59,7 @@ static bool find_text(Check *c, Error *err) {
     return true;
 }
 
-// A short text is within the trained context, and its second half is scored.
+// A short text is within the trained length, and its second half is scored.
 static void choose_window(Check *c) {
     const int n = c->job->length;
     const int train_ctx = c->references[FILES_OWN].rope.train_ctx;

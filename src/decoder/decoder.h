@@ -26,7 +26,7 @@ extern const char *const encoding_names[N_ENCODINGS];
 // Fields of the header. Nothing is computed by the last two: they are for blocks that are written.
 typedef struct {
     int encoding;          // ENCODING_...
-    bool original_unsaid;  // the block that the settings are from named no trained context
+    bool original_unsaid;  // the block that the settings are from named no trained length
     int named_original;    // of linear: the context that its block named; 0: none, train_ctx
 } RopeLayersConfig;
 

@@ -72,7 +72,7 @@ bool reference_plan(const Job *job, bool plain, double times, RopePlan *plan, Er
 const RopeConfig *own_settings(const Job *job);
 
 // Whether no length is too long for the angles: full layers do not turn, and the window of the
-// others is within the trained context.
+// others is within the trained length.
 bool turns_in_windows(const Job *job);
 
 // Warns of settings without effect and, if asked to, of a reach that is too short for the length,

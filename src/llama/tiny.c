@@ -13,7 +13,7 @@
 #include "measures.h"
 #include "sampler.h"
 
-// Positions of a text, and of a measurement in trained contexts.
+// Positions of a text, and of a measurement in trained lengths.
 enum { USUAL_POSITIONS = 256, USUAL_CONTEXTS = 4 };
 
 typedef struct {

@@ -54,7 +54,7 @@ static void print_methods(void) {
         print_known(rope_methods[i].name, rope_methods[i].summary, rope_methods[i].source);
     print_line("dynamic-NAME", "",
                "the method with a scale that follows the length; dynamic is dynamic-ntk");
-    print_line("window", "", "none with a --window of the trained context: the baseline");
+    print_line("window", "", "none with a --window of the trained length: the baseline");
     printf("\nDistance maps, alone or after a method (yarn+dca):\n");
     for (int i = 0; i < rope_n_maps; i++)
         print_known(rope_maps[i].name, rope_maps[i].summary, rope_maps[i].source);
@@ -157,7 +157,7 @@ bool options_help(const char *program, const char *version, const char *topic, E
     if (*topic && !is_all && !is_rope && job < 0)
         return fail_unknown(err, "--help: there is no topic", topic, nearest,
                             "expected all, rope, text, chat, or a job such as check");
-    printf("%s: Llama inference past the trained context\n\n", version);
+    printf("%s: Llama inference past the trained length\n\n", version);
     printf("usage: %s model.bin [options]\n\n", slash ? slash + 1 : program);
     if (is_all) print_all();
     else if (job >= 0) print_job(job);

@@ -51,7 +51,7 @@ const OutputHelp output_help[] = {
      "with --key: what each part gives to the score (docs/why.md)"},
     {JOB_EXPLAIN, "Columns",
      "pair inv_freq wavelength turns ramp scaled_inv_freq scaled_wavelength base",
-     "turns are within the trained context; ramp is 1 for a kept pair and 0 for an interpolated "
+     "turns are within the trained length; ramp is 1 for a kept pair and 0 for an interpolated "
      "one; base is the theta at which plain RoPE would rotate this pair as fast"},
     {JOB_EXPLAIN, "Lines above them", "distances",
      "the map's output for some distances, for the last query (1024:281; - is not seen)"},

@@ -10,7 +10,7 @@ typedef enum {
     SHORT_LENGTH,    // 256 positions
     PROMPT_LENGTH,   // the prompt's
     BENCH_LENGTH,    // 8,192 positions, or half of what a model has learned
-    FAR_LENGTH,      // past the trained context: four times as far, or the model's context
+    FAR_LENGTH,      // past the trained length: four times as far, or the model's context
     TEXT_LENGTH,     // the same, but no more than the text has
 } UsualLength;
 

@@ -223,10 +223,10 @@ bool settings_advice(const RopeSettings *s, const RopePlan *plan, int context, E
     if (flags & ROPE_USES_FACTOR)
         return fail(
             advice,
-            "%s the trained context of %d, more than the factor %.6g of rope %s: try --factor %.0f",
+            "%s the trained length of %d, more than the factor %.6g of rope %s: try --factor %.0f",
             past, r->train_ctx, r->factor, plan->name, ceil(times));
     return fail(advice,
-                "%s the trained context of %d, and rope %s does nothing about it: try --rope yarn "
+                "%s the trained length of %d, and rope %s does nothing about it: try --rope yarn "
                 "or --rope "
                 "dynamic",
                 past, r->train_ctx, plan->name);

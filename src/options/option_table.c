@@ -291,7 +291,7 @@ const Option option_table[] = {
     {.value = {"--heads", NULL,
                "what each head looks at: near keys, the first ones, far ones, what followed an earlier same "
                "token, a hidden number; in texts of its own, or in the prompt of -f; within the "
-               "trained context, and at N by each method",
+               "trained length, and at N by each method",
                .type = NOTHING},
      .job = JOB_HEADS},
     {.value = {"--why", NULL,

@@ -34,7 +34,7 @@ static Given given_times(Given a, double factor) { return (Given){a.key * factor
 typedef struct {
     const char *part;
     int first, last;  // pairs; -1: none
-    double turns;     // of a pair within the trained context
+    double turns;     // of a pair within the trained length
     Given given;
     double alone, others;
 } PartRow;
@@ -131,7 +131,7 @@ static bool try_pairs(PairTrial *trial, int first, int end, PartRow *row, Error 
 
 // ---- the table ----
 
-// Bands of turns within the trained context, from the fastest on.
+// Bands of turns within the trained length, from the fastest on.
 static const struct {
     const char *name;
     double least;

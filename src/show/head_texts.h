@@ -11,7 +11,7 @@ enum {
     MOST_TEXTS = N_KEY_TEXTS + N_COPIES + N_PROSE,
     TEXT_QUERIES = 8,    // of copies and prose; of a key's prompt the last token of the question
     MOST_SPANS = 4,      // places where the answer stands
-    TRAINED_TEXT = 1024,   // tokens of a text that is read within the trained context, at most
+    TRAINED_TEXT = 1024,   // tokens of a text that is read within the trained length, at most
     DEPTH = 1,           // of N_DEPTHS, of hidden numbers: a quarter into the text
     FIRST_KEYS = 4,      // keys on which much weight rests for no reason (arXiv 2309.17453)
 };

@@ -1,4 +1,4 @@
-// --heads: what each head looks at, within the trained context and at N by each method.
+// --heads: what each head looks at, within the trained length and at N by each method.
 #include "head_texts.h"
 #include "show.h"
 

@@ -23,7 +23,7 @@ RunJob measure_rounding;
 // Prints the scores and weights that one head gives to every key, for the last query of the prompt.
 RunJob show_attention;
 
-// Prints what each head looks at, in texts of its own or in a prompt: within the trained context, and at
+// Prints what each head looks at, in texts of its own or in a prompt: within the trained length, and at
 // job->length positions by each plan.
 RunJob show_heads;
 

@@ -15,7 +15,7 @@ static const HeadTexts *texts_of(const Why *w, WhySetting s) {
 
 // ---- plans ----
 
-// The model's own settings within the trained context; at N plain RoPE and the method: that of --rope,
+// The model's own settings within the trained length; at N plain RoPE and the method: that of --rope,
 // else the model's own, else YaRN.
 static bool plan_why(Why *w, Error *err) {
     const Job *job = w->job;
@@ -68,7 +68,7 @@ bool any_layer_sees(const Why *w, int distance) {
 
 // ---- heads that find the number ----
 
-// Reads the texts within the trained context, each by a session that is kept.
+// Reads the texts within the trained length, each by a session that is kept.
 static bool survey_trained(Why *w, Error *err) {
     bool ok = survey_open(&w->survey, w->job->model, w->length / 4, err);
     for (int k = 0; ok && k < w->near.n; k++) {

@@ -24,7 +24,7 @@ enum { AS_TRAINED, AS_CONTROL, AT_N, OTHERS_SHORT, SINKS_NEAR, BY_METHOD, N_WAYS
 // without a method, and with one. What is lost at AT_CONTROL already is no failure past that length.
 typedef enum { TRAINED, AT_CONTROL, NO_METHOD, METHOD } WhySetting;
 
-enum { N_WHY_BANDS = 4 };  // of turns within the trained context, as in --attn
+enum { N_WHY_BANDS = 4 };  // of turns within the trained length, as in --attn
 
 // A head that finds the number. Numbers are of its first digit's key, less the mean key's, over texts.
 typedef struct {
@@ -47,11 +47,11 @@ typedef struct {
     Job *job;
     HeadTexts near, edge, far;  // `edge` and `far`, of the control and of N, are used with --whole
     RopePlan plans[N_SETTINGS];
-    Session *sessions[MOST_TEXTS];  // which have read the texts within the trained context
+    Session *sessions[MOST_TEXTS];  // which have read the texts within the trained length
     Survey survey;
     FarHead heads[MOST_FINDERS];
     int n_heads, n_found, n_all;
-    int length;         // of the texts within the trained context
+    int length;         // of the texts within the trained length
     int control;        // the trained length, where it says more than the texts of `length`; else 0
     bool whole;
     Table table;

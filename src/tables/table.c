@@ -142,7 +142,7 @@ static void show_cell(const Table *t, const Cell *cell, char *shown, size_t size
     else snprintf(shown, size, "%s", cell->text);
 }
 
-// Perplexities past the trained context stand out by their ratio to the last one within it,
+// Perplexities past the trained length stand out by their ratio to the last one within it,
 // accuracies by their value.
 static Style style_of(const Table *t, const char *label, double value, double *within) {
     int position = atoi(label);

@@ -7,7 +7,7 @@
 
 #include "../tables/table.h"
 
-// Short texts are of so many tokens, or of the lengths up to the trained context that are asked.
+// Short texts are of so many tokens, or of the lengths up to the trained length that are asked.
 enum { SHORT_FROM = 512, SHORT_TO = 1024 };
 
 // What a method answered at a length, in all tasks together.

@@ -15,7 +15,7 @@
 
 enum { EASY_TEXT = 1024 };  // positions of a text in which a model that knows a task can do it
 
-// Counts of trials past the trained context [0] and within it [1].
+// Counts of trials past the trained length [0] and within it [1].
 typedef struct {
     int asked[2], correct[2];
 } Score;
@@ -139,7 +139,7 @@ static bool run_lengths(Tasks *t, Method *method, int longest, Error *err) {
     return true;
 }
 
-// Prints all rows of one method and task, and a remark when it fails within the trained context.
+// Prints all rows of one method and task, and a remark when it fails within the trained length.
 // The remark compares it with *best: the model in a short text by its own settings or plain ones.
 // *best stays empty when there is no memory.
 static bool run_task(Tasks *t, Method *method, Error *err) {
@@ -167,7 +167,7 @@ static bool run_task(Tasks *t, Method *method, Error *err) {
     if (2 * best->correct[1] >= best->asked[1]) why = "the method harms short texts";
     if (!best->asked[1]) why = "no memory to try these";
     table_end(method->table);
-    fprintf(stderr, "run: %s, %s: %d of %d within the trained context of %d, %d of %d ",
+    fprintf(stderr, "run: %s, %s: %d of %d within the trained length of %d, %d of %d ",
             t->asking.trial.task->name, method->plan->name, right, of, method->plan->rope.train_ctx,
             best->correct[1], best->asked[1]);
     fprintf(stderr, "in texts of %d at the model's own or plain settings: %s\n", longest, why);

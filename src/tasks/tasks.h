@@ -8,7 +8,7 @@
 RunJob measure_tasks;
 
 // Prints the trials of these tasks instead, as lines of JSON for other programs. It needs the
-// tokenizer and the length. Lengths begin at half the model's trained context. Without one, all
+// tokenizer and the length. Lengths begin at half the model's trained length. Without one, all
 // trials are of that length.
 RunJob print_prompts;
 

@@ -93,7 +93,7 @@ int trial_answer_tokens(const Trial *t);
 // The k-th of the t->task->n_asked answers that are right.
 void trial_wanted(const Trial *t, int k, char wanted[MAX_WANTED]);
 
-// The lengths of a task's table, which rise, and how many: from `half` of the trained context (0:
+// The lengths of a task's table, which rise, and how many: from `half` of the trained length (0:
 // not known, and all texts are of the longest) by doublings up to the longest, and before these,
 // where `with_short`, the short ones by which an effective length is judged.
 enum { MOST_TASK_LENGTHS = 40 };

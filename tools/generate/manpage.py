@@ -152,7 +152,7 @@ def page(markdown, name, version, data, documents):
                         ('model_export.py', name + '-export')):
         markdown = re.sub(there, here, markdown)
     yield '.TH %s 1 "" "rope.c %s" "User Commands"' % (escaped(name.upper()), version)
-    yield from ('.SH NAME', escaped('%s, %s-export, %s-probe - Llama inference past the trained context' % (
+    yield from ('.SH NAME', escaped('%s, %s-export, %s-probe - Llama inference past the trained length' % (
         name, name, name)))
     yield from ('.SH SYNOPSIS', '.B ' + escaped(name), escaped('model.bin [options]'), '.br', '.B ' +
                 escaped(name + '-export'), escaped('checkpoint model.bin'), '.br', '.B ' + escaped(name + '-probe'),

@@ -22,7 +22,7 @@ def rope_frequencies(config):
         return inv_freq / s, 1.0
     L = scaling["original_max_position_embeddings"]
 
-    def correction(turns):  # the pair that makes this many turns in the trained context
+    def correction(turns):  # the pair that makes this many turns in the trained length
         return d * math.log(L / (turns * 2 * math.pi)) / (2 * math.log(theta))
     low, high = max(math.floor(correction(32)), 0), min(math.ceil(correction(1)), d - 1)
     keep = 1 - ((torch.arange(d // 2, dtype=torch.float64) - low) / (high - low)).clamp(0, 1)

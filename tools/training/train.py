@@ -4,7 +4,7 @@
     train.py tokenizer --corpus ../shared/corpus    # sentencepiece BPE, every book encoded once; with --like
                                                     # tokenizer.bin the shipped order of tokens
     train.py retrieve --steps 600                   # short windows: the copying heads form
-    train.py prose --start retrieve --minutes 69.45 # windows up to the trained context: it learns to write
+    train.py prose --start retrieve --minutes 69.45 # windows up to the trained length: it learns to write
     train.py reread --start prose --seed 2 --steps 5800     # more passes over the books, from a rate raised again
     train.py settle --start reread --seed 3 --steps 350     # the copying heads learn to let go
     train.py extend --start settle --name yarn --method yarn --steps 200      # the 8,192-token sibling

@@ -1,4 +1,4 @@
-// The wavelength of each pair, plain and as scaled, beside the trained context and the length that is wanted.
+// The wavelength of each pair, plain and as scaled, beside the trained length and the length that is wanted.
 import { scaleLog } from 'd3-scale';
 import { bands, count, drawing, elements, h, onceAFrame, short } from '../dom.js';
 import { seenShare, TURN } from '../numbers.js';

@@ -53,9 +53,9 @@ export function wayOut(reason, words) {
     if (/model_type|architectures|layer|sliding|text_config/.test(reason))
         return hasBlock
             ? 'What you can do: paste only the block of its full-attention layers, the braces after rope_scaling or ' +
-                  'rope_parameters. Then say head_dim, rope_theta and the trained context. It is read as if all ' +
+                  'rope_parameters. Then say head_dim, rope_theta and the trained length. It is read as if all ' +
                   'layers had that block; layers with another one are not shown.'
-            : 'What you can do: say head_dim, rope_theta and the trained context in a block of your own, such as ' +
+            : 'What you can do: say head_dim, rope_theta and the trained length in a block of your own, such as ' +
                   '{"rope_type": "default", "rope_theta": 10000}.';
     return /^line \d+:/.test(reason)
         ? 'What you can do: look at that line. A whole config.json, a block of it, or “"rope_scaling": {…}” alone will do.'

@@ -9,7 +9,7 @@ const NAMES = ['none', 'yarn', 'window'],
     SEED = 1,
     SHORTEST = 128; // positions in which the task fits
 
-// From half of the trained context to eight of it; of a large model as far as it is read.
+// From half of the trained length to eight of it; of a large model as far as it is read.
 function lengthsOf(facts) {
     const most = Math.min(8 * facts.trainedContext, mostRead(facts));
     return [most / 16, most / 8, most / 4, most / 2, most].filter((n) => n >= SHORTEST);

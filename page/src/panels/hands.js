@@ -27,7 +27,7 @@ export function tellHands({ alone, all, without }, share, { times, turns, worst 
 
 /**
  * { box, put }. `put` takes the recorded shares of a stop, the share without any hand slowed, the hands' speeds, the distance
- * and the trained context; or nothing, where nothing was recorded.
+ * and the trained length; or nothing, where nothing was recorded.
  * @param {number} pairs @param {number} times how much slower a hand turns that is slowed
  */
 export function slowedHands(pairs, times) {

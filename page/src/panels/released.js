@@ -18,7 +18,7 @@ const MODELS = {
         how: 'a text of 1,024 tokens in pieces that jump apart, which shows angles and no crowd',
     },
 };
-const MOST = 4; // trained contexts
+const MOST = 4; // trained lengths
 const FACES = 32; // of a larger head every second, or every fourth
 
 export function realModels({ small, recorded }) {
@@ -73,7 +73,7 @@ export function realModels({ small, recorded }) {
         title: 'Models that people use',
         body: [
             stateChips('model', 'released', Object.entries(MODELS).map(([id, { name }]) => [id, name])),
-            stateSlider('distance, in trained contexts', 'times', { min: 0.1, max: MOST, step: 0.05, show: (x) => short(x, 3) }),
+            stateSlider('distance, in trained lengths', 'times', { min: 0.1, max: MOST, step: 0.05, show: (x) => short(x, 3) }),
             faces,
             told,
             breaks,

@@ -1,4 +1,4 @@
-// How often each pair went round within the trained context. Those that never did are what breaks.
+// How often each pair went round within the trained length. Those that never did are what breaks.
 import { scaleLog } from 'd3-scale';
 import {
     attrs,
@@ -130,7 +130,7 @@ export function countTheTurns({ small, shipped }) {
     const redraw = onceAFrame(draw);
     const look = { log: true, show: count };
     const thetaSlider = stateSlider('theta, the base', 'theta', { min: 100, max: 1e8, step: 100, ...look });
-    const trainedSlider = stateSlider('L, the trained context', 'trained', {
+    const trainedSlider = stateSlider('L, the trained length', 'trained', {
         min: 16,
         max: 2 ** 20,
         step: 16,

@@ -1,5 +1,5 @@
 // How the text of chapter 1 is written, wherever the page writes it again.
-export const PAST_TRAINED = 1888; // positions past the trained context
+export const PAST_TRAINED = 1888; // positions past the trained length
 export const HOW = { temperature: 0.8, topP: 0.9 };
 
 // The command that writes it: so many characters of the book, and on to `length` tokens.
