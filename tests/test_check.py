@@ -524,6 +524,13 @@ def test_no_keys():
         'holds to 512; passkeys were not judged: it does not find them in a short text'), 'no keys', last)
 
 
+def test_several_lengths_run_out_of_time():
+    """A row that is left open at one length goes on at the next, whose reference was chosen before."""
+    for budget in 0.2, 0.4, 0.8, 1.2:
+        result = run(SIBLING, '--check', '-n', '600,1k', '--budget', budget)
+        check(result.status in (YES, UNDECIDED), 'two lengths, %g s' % budget, result)
+
+
 def test_keys_of_a_lost_half():
     """Where five of six layers see 520 positions, keys of the older half of 1,024 are lost, and perplexity hardly shows
     it. Each quarter is judged by itself, as --passkey finds it."""

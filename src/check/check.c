@@ -274,7 +274,11 @@ static bool check_length(Job *job, Check *c, FILE *save, int number, Error *err)
         if (before.rows[i].type->is_about_model && before.rows[i].length == c->window &&
             before.rows[i].verdict == OK)
             c->rows[c->n_rows++] = before.rows[i];
-    if (c->n_rows > 0) c->reference_is = before.reference_is;
+    if (ok && c->n_rows > 0) {  // the row that chose the reference is kept: other rows need its session
+        c->reference_is = before.reference_is;
+        c->reference = open_timed(c, &c->references[c->reference_is], c->window, err);
+        ok = c->reference != NULL;
+    }
     if (ok && number == 0) print_check_head(c);
     if (ok && !o->settings) c->planned = planned_tokens(c);
     if (ok)
