@@ -361,13 +361,13 @@ bool settings_check(const RopeConfig *config, int context, Error *err) {
     // Distance maps, windows and what follows L.
     const int far = map & ROPE_MAP_CHUNK ? c->chunk : c->near;
     if (map & (ROPE_MAP_NEAR | ROPE_MAP_CHUNK) && (far < 1 || far > c->train_ctx - 1))
-        return fail(err, "%s is %d (expected 1 to %d, below the trained context of %d)",
+        return fail(err, "%s is %d (expected 1 to %d, below the trained length of %d)",
                     map & ROPE_MAP_CHUNK ? "chunk" : "near", far, c->train_ctx - 1, c->train_ctx);
     if (map & ROPE_MAP_LOCAL && c->local > c->near)
         return fail(err, "local is %d (expected 1 to %d, the distance near)", c->local, c->near);
     if (map & ROPE_MAP_WINDOW && c->window < 1)
         return fail(err,
-                    "%d sinks leave no window within the trained context of %d (expected at most "
+                    "%d sinks leave no window within the trained length of %d (expected at most "
                     "%d)",
                     c->sinks, c->train_ctx, c->train_ctx - 1);
     if (c->sinks > 0 && c->window == 0)

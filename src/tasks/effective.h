@@ -36,7 +36,7 @@ typedef struct {
 } Effective;
 
 // Of n scores whose lengths rise. Only lengths with all n_tasks tasks count. `trained` is the
-// trained context, 0: not known.
+// trained length, 0: not known.
 Effective effective_length(const LengthScore *scores, int n, int n_tasks, int trained,
                            double share);
 
