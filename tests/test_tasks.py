@@ -162,6 +162,17 @@ def test_several_questions():
         check(len(keys) == 4 and t['answers'] == [keys[who] for who in asked] and asked[0] != asked[1], 'two of four', t)
 
 
+def test_all_tasks():
+    """The tasks that the program names are those that it asks, prints and documents."""
+    names = re.search(r'expected (.*), all\)$', run('model.bin', '--tasks', 'nope', cwd=ROOT).err.strip())[1].split(', ')
+    out = good('--tasks', 'all', '--prompts', '-n', 1200, '--train-ctx', 1200, '--trials', 1, cwd=ROOT).out
+    printed = list(dict.fromkeys(json.loads(line)['task'] for line in out.splitlines()))
+    check(printed == [name for name in names if name != 'copy'], 'all have prompts but copy', printed, names)
+    with open(os.path.join(ROOT, 'docs', 'manual.md'), encoding='utf-8') as file:
+        told = re.search(r'\nThe tasks follow .*?\.\s', file.read(), re.S)[0]
+    check(re.findall(r'`(\w+)`', told) == names, 'the manual names them', told)
+
+
 def test_one_text_for_several_depths():
     """Four keys of one text: each is asked for at its own depth, and at the last one the first key stands at the end."""
     for task in 'multikey', 'multiquery':
