@@ -92,7 +92,8 @@ void config_remark_absent(Config *c) {
         // A theta of the class's own is meant, and one of a model or the command line is said.
         bool is_meant = is_theta && (!c->family || c->rope->theta != 1e4 || c->kind != KIND_FULL ||
                                      c->family->theta_keys[KIND_FULL]);
-        bool is_there = config_member(c, id) || (is_beside && config_beside(c, id));
+        bool is_there =
+            config_said(c, config_where(c, id), id) || (is_beside && config_said(c, AT_BESIDE, id));
         if (!(key->absent_in & 1u << c->type) || is_there || is_meant) continue;
         char words[200];
         say_absent(key, is_theta ? c->rope->theta : c->rope->train_ctx, words, sizeof words);
