@@ -5,8 +5,6 @@
 #include "../configs/json.h"
 #include "engine_rules.h"
 
-static const double PI = 3.14159265358979323846;
-
 // ---- ONNX Runtime GenAI ----
 
 // The ramp is not rounded, and must lie inside the head. Of the pair, mscale alone is a itself.
@@ -27,9 +25,10 @@ static void ort_yarn(Config *c) {
     const double original = c->rope->train_ctx ? c->rope->train_ctx : c->trained;
     const double betas[] = {reading_block_number(c, KEY_BETA_FAST, 32),
                             reading_block_number(c, KEY_BETA_SLOW, 1)};
+    const double two_pi = 2 * acos(-1);
     double edges[2];
     for (int i = 0; i < 2; i++)
-        edges[i] = half * log(original / (betas[i] * 2 * PI)) / log_theta;
+        edges[i] = half * log(original / (betas[i] * two_pi)) / log_theta;
     const bool is_inside = edges[0] > 0 && edges[0] < edges[1] && edges[1] < half - 1;
     config_refuse(c, !is_inside, "AssertionError: YaRN's ramp does not lie inside the head");
 }
