@@ -336,6 +336,11 @@ static void watch_task_parts(const AttentionTask *k, int block0, int last) {
 // The zone of the blocks that are rounded.
 static Zone int8_zone(const Attention *c) { return c->angles && c->angles->far ? FAR : NEAR; }
 
+// By how much more the elements of a kv head's keys count than others; NULL: all alike.
+static const float *focus_of(const KvCache *c, int kv_head) {
+    return c->focus ? c->focus + kv_head * c->head_dim : NULL;
+}
+
 static bool uses_int8(const Attention *c) {
     return c->in_int8 && (int64_t)c->n * c->n_heads >= (int64_t)MANY_ROWS * c->cache->n_kv_heads;
 }
@@ -374,7 +379,8 @@ static void round_past_by_team(const Team *team, const Attention *c, int first_b
         for (int j = 0; block.value_scales && j < KV_BLOCK; j++)
             scale_by(memory->values + j * cache->value_width, block.value_scales[j],
                      cache->value_width);
-        int8_block_write(&past, &rounded, memory->widened, memory->values);
+        int8_block_write(&past, &rounded, memory->widened, memory->values,
+                         focus_of(cache, kv_head));
     }
     team_wait(team);
 }
@@ -386,7 +392,7 @@ static void meet_int8(const AttentionTask *k, int index, int end, float *maxima,
     const Int8Queries *rows = &k->scratch->int8;
     const float *q = k->scratch->q[int8_zone(k->call)];
     Int8Past past = {cache, k->call->scratch->past};
-    int8_queries_write(rows, k->rows, q, cache->head_dim);
+    int8_queries_write(rows, k->rows, q, cache->head_dim, focus_of(cache, k->kv_head));
     for (int first = index, n; first < end; first += n) {
         Int8Block blocks[INT8_BLOCKS];
         for (n = 0; n < INT8_BLOCKS && first + n < end && (n == 0 || (first + n) % MEANS); n++)

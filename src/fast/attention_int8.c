@@ -6,6 +6,10 @@
 // positions; less the mean, they no longer set the scale. What the mean gives to a row's scores is
 // a product in float32, one for each block and not for each key.
 //
+// Where the model adds a bias to queries (Qwen 2.5), some of their elements are ten times as large as
+// others, and multiply the error of keys, which is alike in all. There keys are rounded times a
+// number for each element, and queries divided by it: the focus, the square root of the bias's size.
+//
 // Weights. Softmax is float32. A weight is then a whole number up to 255, relative to the largest
 // of its row in its own block: relative to the largest of all, a row that looks at everything alike
 // would lose its many small weights. Values are rounded element by element, by the largest of the
@@ -100,14 +104,15 @@ ALWAYS_INLINE vf scales_of_columns(const float *x, int64_t n, int64_t stride, fl
     return select_vf(most > 0.0f, 127.0f / most, (vf){0});
 }
 
-static void write_keys(const Int8Block *b, float *keys, int64_t d) {
+static void write_keys(const Int8Block *b, float *keys, int64_t d, const float *focus) {
     for (int64_t e = 0; e < d; e++) {
         float *row = keys + e * KV_BLOCK;
         vf sum = {0};
         for (int j = 0; j < KV_BLOCK; j += LANES) sum += load(row + j);
         float mean = sum_lanes(sum) / KV_BLOCK;
         b->means[e * MEANS + b->place] = mean;
-        for (int j = 0; j < KV_BLOCK; j += LANES) store(row + j, load(row + j) - mean);
+        float factor = focus ? focus[e] : 1;
+        for (int j = 0; j < KV_BLOCK; j += LANES) store(row + j, (load(row + j) - mean) * factor);
     }
     for (int j = 0; j < KV_BLOCK; j += LANES) {
         vf inverse = scales_of_columns(keys + j, d, KV_BLOCK, b->key_scales + j);
@@ -140,8 +145,8 @@ static void write_values(const Int8Block *b, const float *values, int64_t width)
 }
 
 void int8_block_write(const Int8Past *past, const Int8Block *block, float *keys,
-                      const float *values) {
-    write_keys(block, keys, past->cache->head_dim);
+                      const float *values, const float *focus) {
+    write_keys(block, keys, past->cache->head_dim, focus);
     write_values(block, values, past->cache->value_width);
 }
 
@@ -156,12 +161,15 @@ Int8Queries int8_queries_lay_out(Arena *arena, int64_t rows, int64_t head_dim) {
     return r;
 }
 
-void int8_queries_write(const Int8Queries *rows, int64_t n, const float *q, int64_t d) {
+void int8_queries_write(const Int8Queries *rows, int64_t n, const float *q, int64_t d,
+                        const float *focus) {
+    float row[2 * ROPE_MAX_HEAD_DIM];
     int8_t rounded[2 * ROPE_MAX_HEAD_DIM + LANE_BYTES] = {0};
     for (int64_t r = 0; r < n; r++) {
         Whole *to = (Whole *)(void *)(rows->queries + r * lanes_of(d) * LANE_BYTES);
         int32_t sum = 0;
-        rows->scales[r] = numbers_from_f32(rounded, NUMBER_I8, q + r * d, d);
+        for (int64_t e = 0; e < d; e++) row[e] = q[r * d + e] / (focus ? focus[e] : 1);
+        rows->scales[r] = numbers_from_f32(rounded, NUMBER_I8, row, d);
         for (int64_t e = 0; e < lanes_of(d) * WHOLES; e++) {
             to[e] = rounded[e];
             sum += rounded[e];

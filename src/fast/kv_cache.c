@@ -162,6 +162,25 @@ static void size_by_bias(float *sizes, const float *bias, int64_t n) {
     }
 }
 
+// The focus: the square root of how large a bias makes the elements of the queries that share a kv
+// head, one number for each pair, which goes through RoPE. Where keys are kept divided by their own
+// sizes, queries are multiplied by these.
+static void size_queries(const KvCache *c) {
+    int heads = c->n_heads / c->n_kv_heads;
+    for (int64_t kv_head = 0; kv_head < c->n_kv_heads; kv_head++) {
+        float *focus = c->focus + kv_head * c->head_dim;
+        memset(focus, 0, c->head_dim * sizeof *focus);
+        for (int h = 0; h < heads; h++) {
+            float sizes[MAX_KEY];
+            size_by_bias(sizes, c->query_bias + (kv_head * heads + h) * c->head_dim, c->head_dim);
+            for (int64_t e = 0; e < c->head_dim; e++) focus[e] += sizes[e] * sizes[e] / heads;
+        }
+        const float *sizes = c->sizes ? c->sizes + kv_head * c->head_dim : NULL;
+        for (int64_t e = 0; e < c->head_dim; e++)
+            focus[e] = sqrtf(sqrtf(focus[e]) * (sizes ? sizes[e] : 1));
+    }
+}
+
 // Bytes of a block of numbers that are read where they lie.
 static int64_t plain_block_bytes(const KvCache *c, Number type) {
     int64_t elements = c->head_dim + (c->values_in_keys ? 0 : c->value_width);
@@ -184,6 +203,9 @@ void kv_cache_lay_out(KvCache *c, Arena *arena) {
     if (is_sized(c)) c->sizes = arena_take(arena, c->n_kv_heads * c->head_dim, sizeof *c->sizes);
     for (int h = 0; c->sizes && h < c->n_kv_heads; h++)
         size_by_bias(c->sizes + h * c->head_dim, c->bias + h * c->head_dim, c->head_dim);
+    if (c->query_bias && !c->values_in_keys)
+        c->focus = arena_take(arena, c->n_kv_heads * c->head_dim, sizeof *c->focus);
+    if (c->focus) size_queries(c);
     c->data = arena_take(arena, c->n_kv_heads, c->head_bytes);
 }
 

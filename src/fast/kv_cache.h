@@ -50,10 +50,13 @@ typedef struct {
     int64_t value_dim;  // 0: head_dim
     bool values_in_keys;
     const float *bias;    // (n_kv_heads, head_dim) that the model adds to all keys; NULL: none
+    const float *query_bias;  // (n_heads, head_dim) and to all queries; NULL: none
+    int n_heads;              // of queries, a multiple of n_kv_heads
     int64_t value_width;  // value_dim in whole vectors of the widest kind, then zeros
     int64_t n_blocks, block_bytes;
     int64_t first_bytes, head_bytes;  // of the first block, and of all blocks of a kv head
     float *sizes;  // (n_kv_heads, head_dim) how large the bias makes keys; NULL: not divided
+    float *focus;  // (n_kv_heads, head_dim) see attention_int8.c; NULL: queries have no bias
     float *means;  // (n_kv_heads, head_dim) of the keys of the first block; NULL: not taken off
     uint8_t *data;
 } KvCache;

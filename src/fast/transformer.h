@@ -72,8 +72,7 @@ KvCache layer_cache(const struct FastKinds *known, const Model *model, const Lay
                     KvType kept, int positions);
 
 // Whether many queries of a layer meet the past as whole numbers of 8 bits: where weights are
-// quantized and activations rounded. With a bias that makes keys large (Qwen 2.5) more is lost, and
-// only a cache of 8 or 4 bits allows it. Scores with a cap (Gemma 2) stay float32.
+// quantized and activations rounded. Scores with a cap (Gemma 2) stay float32.
 bool attends_in_int8(const Transformer *transformer, const Layer *layer);
 
 // The bytes of what kinds keep, and a block of so many zeros as Transformer.kinds.

@@ -31,15 +31,16 @@ KvCache layer_cache(const FastKinds *known, const Model *model, const Layer *lay
     c.head_dim = of->head_dim;
     c.value_dim = layer_value_dim(&model->config, layer);
     c.bias = layer->extra->attention.bk;
+    c.query_bias = layer->extra->attention.bq;
+    c.n_heads = of->n_heads;
     EACH_FAST_KIND_THAT (shape_cache, k, known) (*k)->shape_cache(model, layer, &c);
     return c;
 }
 
 bool attends_in_int8(const Transformer *t, const Layer *layer) {
     const SessionConfig *c = t->config;
-    bool has_bias = layer->extra->attention.bk && c->kv != KV_Q8 && c->kv != KV_Q4;
     bool is_capped = t->model->config.extra->attention.score_cap > 0;
-    return !c->floats && layer->wo.type > WEIGHT_BF16 && !has_bias && !is_capped;
+    return !c->floats && layer->wo.type > WEIGHT_BF16 && !is_capped;
 }
 
 // The cache of each layer, and what its attention needs. Returns their bytes.
