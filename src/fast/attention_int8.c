@@ -6,9 +6,9 @@
 // positions; less the mean, they no longer set the scale. What the mean gives to a row's scores is
 // a product in float32, one for each block and not for each key.
 //
-// Where the model adds a bias to queries (Qwen 2.5), some of their elements are ten times as large as
-// others, and multiply the error of keys, which is alike in all. There keys are rounded times a
-// number for each element, and queries divided by it: the focus, the square root of the bias's size.
+// Where the model adds a bias to queries (Qwen 2.5), some of their elements are ten times as large
+// as others, and multiply the error of keys, which is alike in all. There keys are rounded times a
+// number for each element, and queries divided by it: the focus, the root of the bias's size.
 //
 // Weights. Softmax is float32. A weight is then a whole number up to 255, relative to the largest
 // of its row in its own block: relative to the largest of all, a row that looks at everything alike
@@ -179,7 +179,7 @@ void int8_queries_write(const Int8Queries *rows, int64_t n, const float *q, int6
 }
 
 void int8_queries_meet_means(const Int8Queries *rows, int64_t n, const float *q, int64_t d,
-                          const Int8Block *block) {
+                             const Int8Block *block) {
     memset(rows->biases, 0, n * MEANS * sizeof *rows->biases);
     gemm_accumulate(&(Gemm){
         .m = n,

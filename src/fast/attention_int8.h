@@ -31,7 +31,8 @@ int64_t int8_past_bytes(const KvCache *cache);
 Int8Block int8_past_block(const Int8Past *past, int kv_head, int64_t index);
 
 // Rounds a block of keys (head_dim, KV_BLOCK), less their mean and times the focus (head_dim; NULL:
-// ones), which changes them, and of values (KV_BLOCK, value_width). What is not finite makes the scale NaN that it has.
+// ones), which changes them, and of values (KV_BLOCK, value_width). What is not finite makes its
+// scale NaN.
 void int8_block_write(const Int8Past *past, const Int8Block *block, float *keys,
                       const float *values, const float *focus);
 
@@ -47,11 +48,11 @@ Int8Queries int8_queries_lay_out(Arena *arena, int64_t rows, int64_t head_dim);
 
 // Rounds n rows of queries (n, head_dim), which are times the scale of scores, over the focus.
 void int8_queries_write(const Int8Queries *rows, int64_t n, const float *q, int64_t head_dim,
-                        const float *focus);
+                         const float *focus);
 
 // The scores of the means of a block and those beside it. int8_attend needs them for these.
 void int8_queries_meet_means(const Int8Queries *rows, int64_t n, const float *q, int64_t head_dim,
-                          const Int8Block *block);
+                             const Int8Block *block);
 
 // Online softmax of n rows that meet n_blocks blocks, of which they see all: their maxima (n),
 // totals (n) and sums (n, value_width).
