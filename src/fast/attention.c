@@ -389,7 +389,7 @@ static void round_past_by_team(const Team *team, const Attention *c, int first_b
 static void meet_int8(const AttentionTask *k, int index, int end, float *maxima, float *totals,
                       float *sums) {
     const KvCache *cache = k->call->cache;
-    const Int8Queries *rows = &k->scratch->int8;
+    const RoundedQueries *rows = &k->scratch->int8;
     const float *q = k->scratch->q[int8_zone(k->call)];
     Int8Past past = {cache, k->call->scratch->past};
     int8_queries_write(rows, k->rows, q, cache->head_dim, focus_of(cache, k->kv_head));

@@ -152,8 +152,8 @@ void int8_block_write(const Int8Past *past, const Int8Block *block, float *keys,
 
 // ---- queries ----
 
-Int8Queries int8_queries_lay_out(Arena *arena, int64_t rows, int64_t head_dim) {
-    Int8Queries r;
+RoundedQueries int8_queries_lay_out(Arena *arena, int64_t rows, int64_t head_dim) {
+    RoundedQueries r;
     r.queries = arena_take(arena, rows * lanes_of(head_dim), LANE_BYTES);
     r.scales = arena_take(arena, rows, sizeof *r.scales);
     r.starts = arena_take(arena, rows, sizeof *r.starts);
@@ -161,7 +161,7 @@ Int8Queries int8_queries_lay_out(Arena *arena, int64_t rows, int64_t head_dim) {
     return r;
 }
 
-void int8_queries_write(const Int8Queries *rows, int64_t n, const float *q, int64_t d,
+void int8_queries_write(const RoundedQueries *rows, int64_t n, const float *q, int64_t d,
                         const float *focus) {
     float row[2 * ROPE_MAX_HEAD_DIM];
     int8_t rounded[2 * ROPE_MAX_HEAD_DIM + LANE_BYTES] = {0};
@@ -178,7 +178,7 @@ void int8_queries_write(const Int8Queries *rows, int64_t n, const float *q, int6
     }
 }
 
-void int8_queries_meet_means(const Int8Queries *rows, int64_t n, const float *q, int64_t d,
+void int8_queries_meet_means(const RoundedQueries *rows, int64_t n, const float *q, int64_t d,
                              const Int8Block *block) {
     memset(rows->biases, 0, n * MEANS * sizeof *rows->biases);
     gemm_accumulate(&(Gemm){
@@ -198,7 +198,7 @@ void int8_queries_meet_means(const Int8Queries *rows, int64_t n, const float *q,
 
 // Some rows, and what becomes of them in the block that they meet.
 typedef struct {
-    const Int8Queries *rows;
+    const RoundedQueries *rows;
     int64_t first;  // of these
     int n;
     int64_t lanes, width;                    // of a key; value_width
@@ -219,7 +219,7 @@ ALWAYS_INLINE vb splat_bytes(const uint8_t *p) {
 
 // Scores of m rows from `row` of the batch on.
 ALWAYS_INLINE void score_tile(int m, RowBatch *t, const Int8Block *b, int row) {
-    const Int8Queries *all = t->rows;
+    const RoundedQueries *all = t->rows;
     int64_t first = t->first + row, lanes = t->lanes;
     const uint8_t *q = all->queries + first * lanes * LANE_BYTES;
     for (int column = 0; column < KV_BLOCK; column += TILE_VECS * LANES) {
@@ -336,7 +336,7 @@ static void meet_block(RowBatch *t, const Int8Block *b, float *sums) {
     for (int row = whole; row < t->n; row++) mix_rows(1, t, b, row, sums);
 }
 
-void int8_attend(const Int8Queries *rows, int64_t n, const KvCache *cache,
+void int8_attend(const RoundedQueries *rows, int64_t n, const KvCache *cache,
                       const Int8Block *blocks, int n_blocks, float *maxima, float *totals,
                       float *sums) {
     RowBatch t;

@@ -42,20 +42,20 @@ typedef struct {
     float *scales;     // (rows)
     int32_t *starts;   // (rows) what sums of products begin with
     float *biases;     // (rows, MEANS) scores of the means
-} Int8Queries;
+} RoundedQueries;
 
-Int8Queries int8_queries_lay_out(Arena *arena, int64_t rows, int64_t head_dim);
+RoundedQueries int8_queries_lay_out(Arena *arena, int64_t rows, int64_t head_dim);
 
 // Rounds n rows of queries (n, head_dim), which are times the scale of scores, over the focus.
-void int8_queries_write(const Int8Queries *rows, int64_t n, const float *q, int64_t head_dim,
+void int8_queries_write(const RoundedQueries *rows, int64_t n, const float *q, int64_t head_dim,
                          const float *focus);
 
 // The scores of the means of a block and those beside it. int8_attend needs them for these.
-void int8_queries_meet_means(const Int8Queries *rows, int64_t n, const float *q, int64_t head_dim,
+void int8_queries_meet_means(const RoundedQueries *rows, int64_t n, const float *q, int64_t head_dim,
                              const Int8Block *block);
 
 // Online softmax of n rows that meet n_blocks blocks, of which they see all: their maxima (n),
 // totals (n) and sums (n, value_width).
-void int8_attend(const Int8Queries *rows, int64_t n, const KvCache *cache,
+void int8_attend(const RoundedQueries *rows, int64_t n, const KvCache *cache,
                       const Int8Block *blocks, int n_blocks, float *maxima, float *totals,
                       float *sums);

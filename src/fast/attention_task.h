@@ -51,7 +51,7 @@ typedef struct {
     float *other_scores;  // (rows, KV_BLOCK) of a block on the border, for near keys
     float *widened;       // a block's keys, or a few queries that are rotated back
     float *values;        // (KV_BLOCK, value_width)
-    Int8Queries int8;        // the rows, while they meet whole numbers
+    RoundedQueries int8;        // the rows, while they meet whole numbers
 } AttentionMemory;
 
 struct AttentionScratch {
