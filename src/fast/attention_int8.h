@@ -51,8 +51,8 @@ void int8_queries_write(const RoundedQueries *rows, int64_t n, const float *q, i
                          const float *focus);
 
 // The scores of the means of a block and those beside it. int8_attend needs them for these.
-void int8_queries_meet_means(const RoundedQueries *rows, int64_t n, const float *q, int64_t head_dim,
-                             const Int8Block *block);
+void int8_queries_meet_means(const RoundedQueries *rows, int64_t n, const float *q,
+                             int64_t head_dim, const Int8Block *block);
 
 // Online softmax of n rows that meet n_blocks blocks, of which they see all: their maxima (n),
 // totals (n) and sums (n, value_width).

@@ -214,10 +214,10 @@ typedef struct {
     int64_t row, n_rows;
     const Vectors *v;
     float *sums;
-} Int8Queries;
+} Int8Rows;
 
 ALWAYS_INLINE void int8_rows(WeightType type, const void *given) {
-    const Int8Queries *g = given;
+    const Int8Rows *g = given;
     for (int64_t t = 0; t < g->v->n; t++)
         for (int64_t r = 0; r < g->n_rows; r++)
             g->sums[t * ROWS_IN_PLACE + r] = int8_row_dot(type, g->m, g->row + r, g->v, t);
@@ -229,6 +229,6 @@ void multiply_int8_rows(const Matrix *m, int64_t row, int64_t n_rows, const Vect
     int64_t packed = left < 0 ? 0 : left < n_rows ? left : n_rows;
     if (packed > 0) multiply_packed_rows(m, row, packed, v, sums);
     if (packed == n_rows) return;
-    Int8Queries given = {m, row + packed, n_rows - packed, v, sums + packed};
+    Int8Rows given = {m, row + packed, n_rows - packed, v, sums + packed};
     for_type(m->type, int8_rows, &given);
 }
