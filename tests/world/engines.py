@@ -17,6 +17,7 @@ import sys
 import time
 
 import engine_cases
+import fields
 import packages
 from common import ROOT, RUN, case, check, in_work, skip, write
 from install import NEWEST, Missing
@@ -26,6 +27,7 @@ SCRIPTS = {'hf5': 'run_transformers.py', 'hf4': 'run_transformers.py', 'vllm': '
            'sglang': 'run_sglang.py', 'mlx-lm': 'run_mlx.py', 'exllamav3': 'run_exllamav3.py',
            'llama.cpp': 'run_llamacpp.py', 'lmdeploy': 'run_lmdeploy.py turbomind',
            'lmdeploy:pytorch': 'run_lmdeploy.py', 'onnxruntime-genai': 'run_ortgenai.py'}
+FIELDS = 'hf5@5.24'  # whose declared types are in src/engines/made/field_types.h
 LIMIT = 400  # seconds for one recipe, on a busy machine
 # What a recipe cannot make, so that its error is not the engine's. In vLLM 0.24 the class of Gemma 3 fails after its
 # first layer, which is of one kind.
@@ -138,6 +140,20 @@ def chosen(rules, only, planted):
     return out
 
 
+def hold_fields(python, folders, is_written):
+    """The types of fields that transformers' classes declare, against the header that refuses by them."""
+    path = write(in_work('families.json'), json.dumps(fields.families()))
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join([RECIPES, *folders]), PYTHONDONTWRITEBYTECODE='1')
+    done = subprocess.run([python, os.path.join(RECIPES, 'run_fields.py'), path], env=environment, check=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, timeout=LIMIT)
+    text = fields.header(*json.loads(done.stdout))
+    place = os.path.join(ROOT, fields.HEADER)
+    if is_written:
+        write(place, text)
+    with open(place) as file:
+        check(NEWEST or file.read() == text, fields.HEADER + ' is what the package declares (engines=hf5 --write)')
+
+
 def run(planted, only=(), is_written=False):
     began, cases, truth = time.time(), engine_cases.read_cases(), engine_cases.read_found()
     with open(os.path.join(ROOT, 'tests', 'world.json')) as file:
@@ -184,6 +200,9 @@ def run(planted, only=(), is_written=False):
                     known.pop(name, None)
             if is_written and not wrong:
                 write_date(name, time.strftime('%Y-%m-%d'))
+            if name == FIELDS:
+                with case('types of fields'):
+                    hold_fields(python, packages.places(wanted), is_written)
     if is_written:
         engine_cases.write_found(truth)
     print('engines: %.0f s' % (time.time() - began))

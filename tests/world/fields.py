@@ -47,9 +47,8 @@ def header(found, release):
              'static const struct {', '    const char *model_types, *types;', '} field_rows[] = {']
     for types, model_types in sorted(rows.items(), key=lambda row: row[1]):
         pieces = textwrap.wrap(' '.join(model_types), 84)
-        lines += ['    {"%s%s"%s' % (piece, ' ' if i + 1 < len(pieces) else '', ',' if i + 1 == len(pieces) else '')
-                  if not i else '     "%s%s"%s' % (piece, ' ' if i + 1 < len(pieces) else '',
-                                                   ',' if i + 1 == len(pieces) else '')
+        lines += ['%s"%s"' % ('     ' if i else '    {', piece + ' ' * (i + 1 < len(pieces)))
                   for i, piece in enumerate(pieces)]
+        lines[-1] += ','
         lines += ['     "%s"},' % types]
     return FIRST % release + '\n'.join([*lines, '};', ''])

@@ -1,6 +1,6 @@
 """The types of the fields of transformers' own config classes, which it checks since 5.4. For the model_types in a file
-(a list in JSON) it prints {model_type: {field: its type, as words in order}}: `int None`, `str list None`. A list of
-one type is `list[str]`. Fields of other types are left out, and so are those whose type is a text, which is not checked."""
+(a list in JSON) it prints [{model_type: {field: its type, as words in order}}, the release]: `int None`, `None list[str]`.
+Fields of other types are left out, and so are those whose type is a text, which is not checked."""
 
 import dataclasses
 import json
@@ -8,6 +8,7 @@ import sys
 import types
 import typing
 
+import transformers
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 WORDS = {int: 'int', float: 'float', bool: 'bool', str: 'str', list: 'list', dict: 'dict', type(None): 'None'}
@@ -38,7 +39,7 @@ def main():
         make = CONFIG_MAPPING[name]
         found = {field.name: words_of(field.type) for field in dataclasses.fields(make)}
         out[name] = {key: ' '.join(sorted(words)) for key, words in found.items() if words}
-    json.dump(out, sys.stdout)
+    json.dump([out, transformers.__version__], sys.stdout)
 
 
 if __name__ == '__main__':

@@ -16,6 +16,9 @@ import transformers.modeling_rope_utils  # noqa: E402, F401: before anything is 
 import absent  # noqa: E402
 import served  # noqa: E402
 
+# On a processor with AMX vLLM 0.24 turns prefix caching off for linear attention, and then stops. What is asked for is
+# the same everywhere.
+torch.cpu._is_amx_tile_supported = lambda: False
 absent.make('vllm', left_out=('triton', 'flashinfer', 'flash_attn', 'aiter', 'deep_gemm', 'deep_ep', 'amdsmi',
                               'pynvml', 'torchvision', 'torchaudio'))
 transformers.utils.is_torchvision_available()  # no; it is remembered, for readers of pictures import it
