@@ -324,6 +324,15 @@ def test_raised():
     check(rows['vllm']['full']['max_len'] == '40960', 'vLLM ends texts at max_position_embeddings', rows['vllm'])
     one_line(run('--explain', '--rope-config', saved(card), '--reading', 'vllm:max_len=131072'), 2, 'more is refused',
              'User-specified max_model_len (131072) is greater than the derived max_model_len')
+    bare = dict(card, rope_scaling={'rope_type': 'yarn', 'factor': 3.0})  # L is max_position_embeddings, and must stay it
+    rows, notes = engines(saved(bare), 100000, 'vllm', 'sglang:max_len=100000')
+    check(notes.get('raise') == 'max_position_embeddings 122880, with original_max_position_embeddings 40960 in its block: '
+          'all serve 100000 then', 'what to add, also where a server is refused', notes)
+    whole = json.loads(json.dumps(bare))
+    whole.update(max_position_embeddings=122880)
+    whole['rope_scaling']['original_max_position_embeddings'] = 40960
+    before, after = (explained('hf5', saved(config), 100000)[0]['full'] for config in (bare, whole))
+    close(after, before, 1e-9, 'with both the frequencies are what they were')
     for config, n in (dict(card, max_position_embeddings=131072), 131072), (card, 131073), (card, 4096):
         rows, notes = engines(saved(config), n)
         check('raise' not in notes, 'nothing to change at %d' % n, notes)

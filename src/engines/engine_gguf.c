@@ -67,7 +67,8 @@ static void refuse_strange_type(Config *c) {
 
 // What is not written to the GGUF file, or not read back from it, is lost.
 static void lose_block(Config *c) {
-    bool by_type = reading_does(c, DOES_YARN_BY_TYPE) && c->type_member;
+    const bool is_named = c->type_member || reading_has_rule(c, RULE_YARN_BY_EITHER);
+    bool by_type = reading_does(c, DOES_YARN_BY_TYPE) && is_named;
     reading_switch_off(c, c->type == TYPE_UNKNOWN, "the rope_type is not known");
     reading_switch_off(c, c->type == TYPE_PROPORTIONAL && !reading_does(c, DOES_PROPORTIONAL),
                        "the rope_type is not known");

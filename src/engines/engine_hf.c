@@ -158,6 +158,9 @@ static void refuse_by_hf4(Config *c) {
     bool has_type = json_member(scaling, "rope_type") || json_member(scaling, "type");
     const Json *name = c->type_member ? c->type_member : c->rope_type_member;
     const bool is_inside = c->config != c->whole && reading_does(c, DOES_KNOWN_OUTSIDE);
+    const FamilyEngine *own = c->as->own;
+    const bool is_old = own && own->before && c->as->out->release < own->known - 1e-9;
+    config_refuse(c, is_old, is_old ? own->before : "");
     config_refuse(c, c->family->flags & FAMILY_NEW,
                   is_inside ? "KeyError: the model_type of text_config is not known"
                             : "ValueError: the model_type is not known");
@@ -206,6 +209,7 @@ static void hf4_longrope(Config *c) {
 }
 
 void engine_hf4(Config *c) {
+    if (c->longrope_alone && reading_has_rule(c, RULE_SHARE_UNREAD)) c->partial = 1;
     refuse_by_hf4(c);
     refuse_no_head(c);
     reading_lose_block(c);

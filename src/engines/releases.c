@@ -57,6 +57,7 @@ static const struct {
     {"hf4", 4.51, 4.56, RULE_FACTOR_BY_LENGTHS},
     {"hf4", FIRST, 4.55, RULE_WHOLE_RAMP},
     {"hf4", 4.52, NEWEST, RULE_HEAD_AS_WRITTEN},
+    {"hf4", FIRST, 4.49, RULE_SHARE_UNREAD},
 
     {"vllm", FIRST, 0.12, RULE_SCALING_ONLY},
     {"vllm", FIRST, 0.12, RULE_WHOLE_RAMP},
@@ -88,6 +89,7 @@ static const struct {
     {"sglang", 0.0522, NEWEST, RULE_ONE_HEAD},
 
     {"llama.cpp", FIRST, 2025.12, RULE_YARN_BY_CLASS},
+    {"llama.cpp", 2025.08, NEWEST, RULE_YARN_BY_EITHER},
     {"llama.cpp", FIRST, 2026.062, RULE_LLAMA3_BESIDE},
     {"llama.cpp", FIRST, 2026.062, RULE_PHI3_BY_SCALING},
 

@@ -55,6 +55,7 @@ typedef enum {
     RULE_MSCALE_OF_LIST,   // short_mscale and long_mscale are longrope's attention factor
     RULE_PHI3_BY_SCALING,  // Phi-3's lists are looked for in rope_scaling alone
     RULE_YARN_BY_CLASS,    // yarn is converted for some classes alone
+    RULE_YARN_BY_EITHER,   // for these by rope_type, too
     // blocks, and the share of a head
     RULE_PARAMETERS,        // some classes read rope_parameters
     RULE_SCALING_ONLY,      // rope_parameters is not read, and L is the block's
@@ -63,6 +64,7 @@ typedef enum {
     RULE_SHARED_KEYS,       // a key beside the blocks of kinds of layers is an error
     RULE_FLAT_BLOCK,        // one block in place of those of kinds of layers is an error
     RULE_YARN_BY_KIND,      // so is yarn in a block of a kind of layers
+    RULE_SHARE_UNREAD,      // Phi-3's share of a head is not read
     RULE_ROTARY_UNREAD,     // MiniMax M2's rotary_dim is not read
     RULE_ROPE_DIM,          // the block's rope_dim is how much of a head turns
     RULE_SECTIONS,          // a block with sections places yarn's ramp by 4 L

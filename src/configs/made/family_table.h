@@ -23,8 +23,10 @@ static const FamilyEngine engines_of_qwen2[] = {
 };
 
 static const FamilyEngine engines_of_qwen3[] = {
+    {.name = "hf4", .known = 4.51, .before = "ValueError: the model_type is not known"},
     {.name = "vllm", .does = DOES_TAKES_CHUNKS},
     {.name = "sglang", .does = DOES_TAKES_CHUNKS},
+    {.name = "llama.cpp", .does = DOES_YARN_BY_TYPE},
     {.name = "mlx-lm", .does = DOES_TAKES_PARAMETERS},
     {0},
 };
@@ -37,6 +39,7 @@ static const FamilyEngine engines_of_phi3[] = {
 };
 
 static const FamilyEngine engines_of_smollm3[] = {
+    {.name = "hf4", .known = 4.53, .before = "ValueError: the model_type is not known"},
     {.name = "vllm", .since = 0.24, .does = DOES_CLASS_BELOW},
     {.name = "sglang", .does = DOES_CLASS_BELOW},
     {.name = "llama.cpp", .does = DOES_LLAMA3_UNSEEN},
@@ -342,6 +345,7 @@ static const FamilyEngine engines_of_ministral[] = {
 };
 
 static const FamilyEngine engines_of_glm4[] = {
+    {.name = "hf4", .known = 4.51, .before = "ValueError: the model_type is not known"},
     {.name = "vllm", .since = 0.24},
     {.name = "sglang", .does = DOES_SHARE_INSIDE},
     {.name = "llama.cpp", .since = 2026.09, .does = DOES_SHARE_INSIDE},
@@ -438,7 +442,7 @@ static const FamilyEngine engines_of_muse_glimmer_text[] = {
 };
 
 static const FamilyEngine engines_of_qwen3_5_text[] = {
-    {.name = "hf5", .since = 5.05, .before = "ValueError: the model_type is not known"},
+    {.name = "hf5", .since = 5.02, .before = "ValueError: the model_type is not known"},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.24, .does = DOES_TELLS_POSITIONS},
     {.name = "llama.cpp", .since = 2026.09, .does = DOES_SHARE_INSIDE},
@@ -462,7 +466,7 @@ static const FamilyEngine engines_of_qwen3_next[] = {
 };
 
 static const FamilyEngine engines_of_qwen3_5_moe_text[] = {
-    {.name = "hf5", .since = 5.05, .before = "ValueError: the model_type is not known"},
+    {.name = "hf5", .since = 5.02, .before = "ValueError: the model_type is not known"},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.24, .does = DOES_TELLS_POSITIONS},
     {.name = "llama.cpp", .since = 2026.09, .does = DOES_SHARE_INSIDE},
