@@ -9,7 +9,7 @@ import os
 
 import models
 import reference
-from common import (METHODS, ROOT, check, close, config, good, in_work, main, random_weights, read, read_model, run, table,
+from common import (MAPS, METHODS, ROOT, check, close, config, good, in_work, main, random_weights, read, read_model, run, table,
                     takes_long, write, write_model, write_tokenizer)
 
 ENGINES = (('--kv', 'f32', '--activations', 'f32'), ('--plain',))
@@ -145,7 +145,7 @@ def test_maps():
     path = in_work('map.bin')
     weights = write_model(path, c, weights)
     n = len(IDS)
-    for name in reference.MAPS:
+    for name in MAPS:
         compare(path, c, weights, (1, 2), name, ('--rope', name, '-n', n),
                 map=reference.distance_map(name, 12, n))
     compare(path, c, weights, (1, 0), '--logn', ('--logn', '-n', n), logn=True)
