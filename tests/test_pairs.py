@@ -9,8 +9,8 @@ import os
 
 import models
 import reference
-from common import (MAPS, METHODS, ROOT, check, close, config, good, in_work, main, random_weights, read, read_model, run, table,
-                    takes_long, write, write_model, write_tokenizer)
+from common import (MAPS, METHODS, ROOT, check, close, config, good, in_work, main, random_weights, read, read_model, run,
+                    table, takes_long, write, write_model, write_tokenizer)
 
 ENGINES = (('--kv', 'f32', '--activations', 'f32'), ('--plain',))
 PROMPT = 'hello there, and so on'
