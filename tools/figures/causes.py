@@ -109,7 +109,7 @@ BANDS = '8 turns or more', '1 to 8 turns', '0.2 to 1 turn', 'less than 0.2 turns
 
 
 def losers(rows):
-    """The heads that have half of their share of the number at the trained length, and lose half of that past it, by two
+    """The heads that have half of their share of the number at the trained length, and lose half of it there, by two
     standard errors."""
     found = set()
     for row in (row for row in rows if row['part'] == 'share'):
