@@ -166,7 +166,7 @@ def test_stories():
 
     def scores(path):
         out = good(path, '-z', os.path.join(models, 'tok512.bin'), '--ppl', story, '--per-token', '-n', 190, '--kv',
-                   'f32').out
+                   'f32', '--activations', 'f32').out
         return [float(row['nll']) for row in table(out)[2]]
     for group_size in (64, 4):
         stored = write_legacy(model, c, weights, 2, group_size)

@@ -47,6 +47,16 @@ KIND_OF = {'sglang': 'same', 'vllm': 'same', 'vllm@0.29': ('differs', 'apply_yar
 WITH_5 = {'vllm@0.24': 'same', 'vllm@0.19.1': 'same', 'hf5': 'same'}
 ON_4 = dict.fromkeys(('vllm@0.19', 'vllm@0.14', 'vllm@0.12', 'vllm:transformers=4.57'),
                      ('differs', 'rope_theta 10000, not '))
+# A block beside text_config: transformers since 5.8.1, and what reads by it, look there for a length, too.
+NO_LENGTH = ('refused', 'AttributeError: no max_position_embeddings beside the block beside text_config')
+NO_ORIGINAL = ('refused', 'KeyError: no original_max_position_embeddings in the block beside text_config')
+BY_5 = 'hf5', 'vllm', 'sglang'
+BESIDE_TEXT = {**NOBODY, **dict.fromkeys(BY_5, NO_LENGTH), **dict.fromkeys(('hf4', 'llama.cpp', 'mlx-lm', 'exllamav3'), 'same')}
+NOT_A_LLAMA = ('refused', 'ValueError: Could not find model.layers')
+LATENT = {**NOBODY, **dict.fromkeys(('hf5', 'hf4', 'vllm', 'sglang'), 'same'), 'exllamav2': NOT_A_LLAMA}
+V2 = {**LATENT, 'exllamav3': ('refused', 'Unknown architecture DeepseekV2ForCausalLM')}
+NOT_A_DICT = ('refused', "StrictDataclassFieldValidationError: 'rope_parameters' expected dict or None")
+NOT_A_WHOLE_NUMBER = ('refused', "'max_position_embeddings' expected int, got float")
 LINEAR = dict.fromkeys(('hf5', 'hf4', 'vllm', 'sglang', 'llama.cpp', 'mlx-lm', 'exllamav3'), 'same')
 
 ROWS = {
@@ -54,15 +64,17 @@ ROWS = {
     'wrapped-llm-config.json': dict(head=128, means=yarn(2, 32768, 1e6), engines=NOBODY),
     'advice-drops-block/config.json': dict(head=128, means=yarn(4, 262144, 1e7), engines=NOBODY),
     'block-beside-text.json': dict(head=128, means=plain(262144, 5e6), says=[BESIDE % 'rope_parameters'],
-                                   engines=NOBODY),
+                                   engines=BESIDE_TEXT),
     'crash-beside-text-config/config.json': dict(head=128, means=plain(1000000, 5e6), says=[BESIDE % 'rope_scaling'],
-                                                 engines=NOBODY),
+                                                 engines=BESIDE_TEXT),
     'crash-beside-text-config/small.json': dict(head=128, means=plain(1024, 5e5), says=[BESIDE % 'rope_scaling'],
-                                                engines=NOBODY),
+                                                engines={**BESIDE_TEXT, **dict.fromkeys(BY_5, NO_ORIGINAL),
+                                                         'mlx-lm': 'not looked at', 'exllamav2': NOT_A_LLAMA, 'exllamav3': (
+                                                             'refused', 'Unknown architecture Llama4ForCausalLM')}),
     'crash-reading-rope.c/config.json': dict(head=32, means=plain(256, 1e4), says=[BESIDE % 'rope_scaling'],
-                                             engines={**dict.fromkeys(NINE, 'same'), 'rope.c': 'same'}),
+                                             engines={**dict.fromkeys(NINE, 'same'), **dict.fromkeys(BY_5, NO_LENGTH), 'rope.c': 'same'}),
     'silent-in-engines/config.json': dict(head=256, means=plain(262144, 1e7, turns=64),
-                                          says=[BESIDE % 'rope_scaling'], engines={'hf5': 'same', 'mlx-lm': 'same'}),
+                                          says=[BESIDE % 'rope_scaling'], engines={'hf5': NO_LENGTH, 'mlx-lm': 'differs'}),
     'overrides.json': dict(head=128, means=linear(2, 8192, 1e6), given=['--head-dim', 128],
                            engines={'hf5': 'same', 'vllm': 'same', 'llama.cpp': 'same', 'exllamav2': 'same'}),
     'hf-overrides-text-config/block.json': dict(
@@ -120,25 +132,26 @@ ROWS = {
     'theta-lost/qwen3.5.json': dict(head=256, means=yarn(2, 262144, 1e4, turns=64),
                                     says=[NO_THETA % 'rope_parameters'], engines={'hf5': 'same', 'vllm': 'same'}),
     # lengths
-    'length-with-a-point.json': dict(head=128, means=yarn(2, 4096, 5e5), engines={'hf5': 'same', 'vllm': 'same'}),
+    'length-with-a-point.json': dict(head=128, means=yarn(2, 4096, 5e5),
+                                     engines=dict.fromkeys(('hf5', 'vllm'), NOT_A_WHOLE_NUMBER)),
     'length-as-float/gpt-oss.json': dict(head=64, means=yarn(32, 4096, 150000, truncate=0),
                                          engines={'hf5': 'same', 'llama.cpp': ('differs', 'truncate is not read')}),
     'original-0.json': dict(means=ORIGINAL + ' cannot be used (found 0', engines={
-        'hf5': ('refused', 'ZeroDivisionError'), 'vllm': 'refused', 'llama.cpp': 'not looked at'}),
+        'hf5': ('refused', 'ZeroDivisionError'), 'vllm': 'refused', 'llama.cpp': 'taken'}),
     'original-null/config.json': dict(means=ORIGINAL + ' cannot be used (found null', engines={
-        'hf5': ('refused', 'TypeError: max_position_embeddings / None'), 'vllm': 'refused'}),
+        'hf5': ('refused', 'StrictDataclassClassValidationError: original_max_position_embeddings is null'), 'vllm': 'refused'}),
     'linear-original.json': dict(head=128, means=linear(4, 32768, 1e5), reach=32768, engines=LINEAR),
     'original-of-linear/config.json': dict(head=128, means=linear(8, 131072, 5e5), reach=8 * 131072, engines=LINEAR),
     'reach-of-linear/config.json': dict(head=128, means=linear(8, 131072, 1e5), reach=131072, engines=LINEAR),
     'reach-of-linear/no-original.json': dict(head=128, means=linear(4, 16384, 1e4), reach=65536, engines=LINEAR,
                                              says=[NO_THETA % 'rope_scaling']),
     # what is no block of settings
-    'a-list.json': dict(means=LIST_AS_BLOCK, engines={'hf5': ('refused', 'AttributeError: list has no setdefault'),
+    'a-list.json': dict(means=LIST_AS_BLOCK, engines={'hf5': NOT_A_DICT,
                                                       'mlx-lm': 'not looked at'}),
     'list-as-block/config.json': dict(means=LIST_AS_BLOCK, engines={
-        'hf5': ('refused', 'AttributeError: list has no setdefault'), 'llama.cpp': 'not looked at'}),
+        'hf5': NOT_A_DICT, 'llama.cpp': 'not looked at'}),
     'list-as-block/string.json': dict(means='expected one object of settings for all layers', engines={
-        'hf5': ('refused', 'AttributeError: str has no setdefault'), 'llama.cpp': 'not looked at'}),
+        'hf5': NOT_A_DICT, 'llama.cpp': 'not looked at'}),
     'by-layer-type.json': dict(means=OBJECTS, engines={
         'hf5': 'taken', 'hf4': ('refused', 'KeyError: rope_type'), 'llama.cpp': (
             'differs', 'rope_scaling by layer type is read')}),
@@ -183,10 +196,11 @@ ROWS = {
     'vllm-on-transformers-4/plain.json': dict(head=128, means=plain(131072, 5e5), engines={
         **WITH_5, **ON_4, 'vllm@0.11': ('differs', 'rope_theta 10000, not 500000')}),
     # latent attention, whose scores have mscale_all_dim
-    'latent.json': dict(head=48, means=yarn(8, 1024, 1e4, turns=16, mscale=1.0, mscale_all_dim=0.8), engines=NOBODY),
-    'rope-json-latent/v2-lite.json': dict(head=192, engines=NOBODY, means=yarn(
+    'latent.json': dict(head=48, means=yarn(8, 1024, 1e4, turns=16, mscale=1.0, mscale_all_dim=0.8),
+                        engines={**LATENT, 'mlx-lm': 'same', 'exllamav3': 'same'}),
+    'rope-json-latent/v2-lite.json': dict(head=192, engines=V2, means=yarn(
         40, 4096, 1e4, turns=64, mscale=0.707, mscale_all_dim=0.707)),
-    'rope-json-latent/mscale-1.json': dict(head=192, engines=NOBODY, means=yarn(
+    'rope-json-latent/mscale-1.json': dict(head=192, engines=V2, means=yarn(
         40, 4096, 1e4, turns=64, mscale=1.0, mscale_all_dim=1.0)),
 }
 
@@ -259,7 +273,7 @@ def ask_engines(name, path, row):
         check(own or text in done.err, 'engines say it, too: ' + name, done.err)
     for each in rows.values():  # a note names no key that the file has not, but to say that it is missed
         for key in re.findall(r'\b[a-z]+_[a-z_]*[a-z]\b', each['note']):
-            missed = re.search(r'(Error: |no )\S*%s|text_config is taken|%s [0-9.e+]+, not' % (key, key), each['note'])
+            missed = re.search(r'(Error: |no |find )\S*%s|text_config is taken|%s [0-9.e+]+, not' % (key, key), each['note'])
             check(key in text_of(path) or missed or key in ('layer_types', 'model_type', 'max_position_embeddings'),
                   'keys in notes: ' + name, (key, each['note']))
 

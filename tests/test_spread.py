@@ -11,10 +11,9 @@ import shutil
 
 import kept
 import reference
-from common import (ENCODINGS, ENGINES, GOLDEN, ROOT, add_counts, check, close, compiled, config, exports, good,
+from common import (ENCODINGS, ENGINES, GOLDEN, MAPS, ROOT, add_counts, check, close, compiled, config, exports, good,
                     in_work, main, one_line, perplexity, random_ids, random_weights, run, skip, table, takes_long,
                     write, write_model, write_tokenizer)
-from reference import MAPS
 
 L = 24
 BASE = dict(theta=50.0, train_ctx=L, n_layers=2)

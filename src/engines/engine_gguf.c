@@ -77,6 +77,10 @@ static void lose_block(Config *c) {
                        "there is no factor");
     if (c->type == TYPE_LLAMA3 && !factor) c->rope->factor = 8;
     reading_lose_block(c);
+    // Its graph of latent attention has a temperature of its own, from mscale_all_dim, which was not
+    // run.
+    reading_unseen(c, c->type == TYPE_YARN && c->family->flags & FAMILY_LATENT &&
+                          reading_has(c, KEY_MSCALE_ALL_DIM));
     reading_switch_off(c,
                        c->longrope_alone && reading_has_rule(c, RULE_PHI3_BY_SCALING) &&
                            c->block == AT_PARAMETERS,
