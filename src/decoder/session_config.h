@@ -111,6 +111,8 @@ typedef struct {
     KvType kv;
     // quantized weights multiply float32, and not activations that are rounded to int8
     bool floats;
+    // the attention of prompts, too, is in float32: for jobs that take it apart
+    bool float_attention;
     int context;  // most tokens that the session will hold
     int chunk;    // most tokens that go through a layer together; 0: PREFILL_CHUNK
     int threads;  // always this many; 0: as many as are fastest, see pace.h

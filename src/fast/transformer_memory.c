@@ -40,7 +40,8 @@ KvCache layer_cache(const FastKinds *known, const Model *model, const Layer *lay
 bool attends_in_int8(const Transformer *t, const Layer *layer) {
     const SessionConfig *c = t->config;
     bool is_capped = t->model->config.extra->attention.score_cap > 0;
-    return !c->floats && layer->wo.type > WEIGHT_BF16 && !is_capped;
+    bool in_floats = c->floats || c->float_attention;
+    return !in_floats && layer->wo.type > WEIGHT_BF16 && !is_capped;
 }
 
 // The cache of each layer, and what its attention needs. Returns their bytes.

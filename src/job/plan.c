@@ -356,11 +356,13 @@ bool plan_job(Job *job, Error *err) {
 
 SessionConfig session_config(const Job *job, const RopePlan *plan, int context) {
     const SessionOptions *o = &job->options->sessions;
+    const unsigned take_attention_apart = ON_ATTN | ON_HEADS | ON_WHY;
     SessionConfig config = {
         .rope = &plan->rope,
         .sliding = &plan->sliding,
         .kv = o->kv,
         .floats = o->floats,
+        .float_attention = take_attention_apart >> job->options->job & 1,
         .context = context,
         .threads = o->threads,
         .plain = o->plain,
