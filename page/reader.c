@@ -33,7 +33,8 @@ FOR_PAGE PageReader *page_reader_new(Page *page, int context) {
         r->plan.rope.short_factors = r->plan.rope.long_factors = r->divisors;
     const Job job = job_of_page(page, context);
     page->options.sessions.kv = KV_F32;
-    const SessionConfig config = session_config(&job, &r->plan, context);
+    SessionConfig config = session_config(&job, &r->plan, context);
+    config.float_attention = true;  // its pictures take attention apart
     r->session = session_new(&page->model, &config, &page->err);
     if (r->session) return r;
     free(r);

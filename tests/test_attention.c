@@ -3,6 +3,7 @@
 #include "tests/test_units.h"
 
 #include "src/fast/attention_task.h"
+#include "src/fast/transformer.h"
 
 enum { N = 72, PAST = 500, LATE = 32 };  // LATE is where a task begins
 
@@ -50,8 +51,11 @@ static Layer64 layer_of(const Shape *s) {
     Error err;
     int positions = PAST + N, width = s->value_dim ? s->value_dim : s->dim;
     for (int pass = 0; pass < 2; pass++) {
-        l.cache = (KvCache){.kept = s->kept, .n_kv_heads = s->kv_heads, .head_dim = s->dim,
-                            .positions = positions, .value_dim = s->value_dim,
+        l.cache = (KvCache){.kept = s->kept,
+                            .n_kv_heads = s->kv_heads,
+                            .head_dim = s->dim,
+                            .positions = positions,
+                            .value_dim = s->value_dim,
                             .values_in_keys = s->is_latent};
         kv_cache_lay_out(&l.cache, &l.arena);
         AttentionNeeds needs = {.max_n = N};
@@ -77,12 +81,21 @@ static Layer64 layer_of(const Shape *s) {
     return l;
 }
 
-static void attend(const Layer64 *l, bool in_int8, int threads, float *out) {
+static void attend_all(const Layer64 *l, bool in_int8, const Watch *watch, int threads, float *out) {
     TeamShared shared = {0};
-    Attention a = {.cache = &l->cache, .scratch = l->scratch, .rope = &rope, .spread = &in_place,
-                   .n_heads = l->shape.heads, .scale = 1 / sqrtf((float)l->shape.dim),
-                   .window = l->shape.window, .q = l->q, .first = PAST, .n = N, .out = out};
+    Attention a = {.cache = &l->cache,
+                   .scratch = l->scratch,
+                   .rope = &rope,
+                   .spread = &in_place,
+                   .n_heads = l->shape.heads,
+                   .scale = 1 / sqrtf((float)l->shape.dim),
+                   .window = l->shape.window,
+                   .q = l->q,
+                   .first = PAST,
+                   .n = N,
+                   .out = out};
     a.in_int8 = in_int8;
+    a.watch = watch;
     (void)threads;
 #pragma omp parallel num_threads(threads)
     {
@@ -137,9 +150,9 @@ static void test_shape(const Shape *s) {
     Layer64 l = layer_of(s);
     size_t n = (size_t)N * s->heads * (s->value_dim ? s->value_dim : s->dim);
     float *floats = get(n * sizeof *floats), *threads = get(n * sizeof *threads);
-    attend(&l, false, 1, floats);
-    attend(&l, true, 1, l.out);
-    attend(&l, true, 3, threads);
+    attend_all(&l, false, NULL, 1, floats);
+    attend_all(&l, true, NULL, 1, l.out);
+    attend_all(&l, true, NULL, 3, threads);
     double before = error_of(&l, floats), error = error_of(&l, l.out);
     double allowed = sqrt(before * before + 0.02 * 0.02);
     check(error < allowed, "heads of %s: an error of %g, %g in float32", s->name, error, before);
@@ -157,7 +170,7 @@ static void test_not_finite(bool is_value, float strange) {
     (is_value ? value : key)[3] = strange;
     for (int p = at; p < PAST + N; p++)
         kv_cache_write(&l.cache, 0, p, l.keys + (size_t)p * dim, l.values + (size_t)p * dim);
-    attend(&l, true, 1, l.out);
+    attend_all(&l, true, NULL, 1, l.out);
     int early = 0, late = 0;
     for (int token = 0; token < N; token++) {
         int count = 0;
@@ -171,8 +184,49 @@ static void test_not_finite(bool is_value, float strange) {
     arena_close(&l.arena);
 }
 
+// Who watches a head gets the score of each key, so float32 is multiplied there.
+static void test_watched(void) {
+    Layer64 l = layer_of(&shapes[0]);
+    size_t n = (size_t)N * l.shape.heads * l.shape.dim;
+    float *floats = get(n * sizeof *floats), *scores = get((PAST + N) * sizeof *scores);
+    for (int i = 0; i < PAST + N; i++) scores[i] = NAN;
+    attend_all(&l, false, NULL, 1, floats);
+    attend_all(&l, true, &(Watch){.head = 1, .scores = scores}, 1, l.out);
+    int missing = 0;
+    for (int i = 0; i < PAST + N; i++) missing += isnan(scores[i]);
+    check(missing == 0, "a watched head: %d keys have no score", missing);
+    check(memcmp(floats, l.out, n * sizeof *floats) == 0, "a watched head: whole numbers");
+    free(floats), free(scores);
+    arena_close(&l.arena);
+}
+
+// Layers whose weights are quantized take whole numbers, unless the session or a cap of scores forbids it.
+static void test_where(void) {
+    static const struct {
+        WeightType type;
+        bool floats, float_attention, expected;
+        float cap;
+    } cases[] = {
+        {WEIGHT_Q8_0, false, false, true, 0},  {WEIGHT_F32, false, false, false, 0},
+        {WEIGHT_F16, false, false, false, 0},  {WEIGHT_BF16, false, false, false, 0},
+        {WEIGHT_Q8_0, true, false, false, 0},  {WEIGHT_Q8_0, false, true, false, 0},
+        {WEIGHT_Q8_0, false, false, false, 50},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct ModelExtra extra = {.attention.score_cap = cases[i].cap};
+        Model model = {.config.extra = &extra};
+        SessionConfig config = {.floats = cases[i].floats,
+                                .float_attention = cases[i].float_attention};
+        Transformer t = {.model = &model, .config = &config};
+        Layer layer = {.wo.type = cases[i].type};
+        check(attends_in_int8(&t, &layer) == cases[i].expected, "where, case %zu", i);
+    }
+}
+
 int main(void) {
+    test_where();
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) test_shape(&shapes[i]);
+    test_watched();
     test_not_finite(false, NAN);
     test_not_finite(true, NAN);
     test_not_finite(true, INFINITY);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Attention of prompts in whole numbers, by test_attention.c; and where the program takes them: models whose weights
-are quantized, unless --activations f32 is asked for."""
+are quantized, unless --activations f32 is asked for or the job takes attention apart."""
 
 from common import add_counts, compiled, main, run, skip, takes_long
 

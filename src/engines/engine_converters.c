@@ -13,8 +13,8 @@ static void ort_yarn(Config *c) {
     config_refuse(c, (fast && fast->kind == 'n') || (slow && slow->kind == 'n'),
                   "TypeError: beta_fast or beta_slow is null");
     config_refuse(c, !fast || !slow, "ZeroDivisionError: no beta_fast or beta_slow");
-    const double m = reading_block_number(c, KEY_MSCALE, 0);
-    const double all = reading_block_number(c, KEY_MSCALE_ALL_DIM, 0);
+    const double m = config_block_number(c, KEY_MSCALE, 0);
+    const double all = config_block_number(c, KEY_MSCALE_ALL_DIM, 0);
     const double grows = rope_yarn_growth(c->rope->factor);
     const double by_pair = (grows * m + 1) / (grows * all + 1);
     reading_multiply_by(c, m > 0 && all > 0 ? by_pair : m > 0 ? m : grows + 1);
@@ -23,12 +23,11 @@ static void ort_yarn(Config *c) {
     c->as->why_truncate = "the ramp is never rounded";
     const double half = c->rope->rotary_dim / 2.0, log_theta = log(c->rope->theta);
     const double original = c->rope->train_ctx ? c->rope->train_ctx : c->trained;
-    const double betas[] = {reading_block_number(c, KEY_BETA_FAST, 32),
-                            reading_block_number(c, KEY_BETA_SLOW, 1)};
+    const double betas[] = {config_block_number(c, KEY_BETA_FAST, 32),
+                            config_block_number(c, KEY_BETA_SLOW, 1)};
     const double two_pi = 2 * acos(-1);
     double edges[2];
-    for (int i = 0; i < 2; i++)
-        edges[i] = half * log(original / (betas[i] * two_pi)) / log_theta;
+    for (int i = 0; i < 2; i++) edges[i] = half * log(original / (betas[i] * two_pi)) / log_theta;
     const bool is_inside = edges[0] > 0 && edges[0] < edges[1] && edges[1] < half - 1;
     config_refuse(c, !is_inside, "AssertionError: YaRN's ramp does not lie inside the head");
 }
@@ -36,7 +35,7 @@ static void ort_yarn(Config *c) {
 // Phi-3's, by a key that transformers 5 does not write.
 static void ort_longrope(Config *c) {
     const bool is_long = c->as->length > c->rope->train_ctx;
-    const double own = reading_block_number(c, is_long ? KEY_LONG_MSCALE : KEY_SHORT_MSCALE, 0);
+    const double own = config_block_number(c, is_long ? KEY_LONG_MSCALE : KEY_SHORT_MSCALE, 0);
     config_refuse(c, !c->type_member, "KeyError: 'type'");
     if (own > 0) c->rope->attention_factor = own;
     if (own > 0) c->as->why_attention = is_long ? "long_mscale is read" : "short_mscale is read";
@@ -61,8 +60,7 @@ void engine_ort_genai(Config *c) {
     const bool is_hunyuan = reading_is_class(c, ort_genai_alpha_alone);
     if (is_llama) reading_switch_off(c, c->type != TYPE_LLAMA3, "its class reads llama3 alone");
     else if (is_hunyuan) reading_switch_off(c, c->alpha <= 0, "its class reads alpha alone");
-    else if (c->type == TYPE_LONGROPE && c->longrope_alone)
-        ort_longrope(c);
+    else if (c->type == TYPE_LONGROPE && c->longrope_alone) ort_longrope(c);
     else if (is_scaled && !(c->type == TYPE_DYNAMIC && c->alpha > 0))
         config_refuse(c, true, "NotImplementedError: The RoPE style is not currently supported.");
     if (c->type == TYPE_YARN && !c->stopped) ort_yarn(c);
@@ -79,10 +77,12 @@ void engine_ollama(Config *c) {
     const Json *newer = c->rope_type_member, *older = c->type_member;
     const bool is_number = factor && factor->kind >= '0' && factor->kind <= '9';
     if (is_qwen) {
-        config_refuse(c, is_number,
-                      "json: cannot unmarshal number into Go struct field factor of type ropeFactor");
-        config_refuse(c, older && !json_is(older, "mrope") && !json_is(older, "default") &&
-                             !json_is(older, "yarn"),
+        config_refuse(
+            c, is_number,
+            "json: cannot unmarshal number into Go struct field factor of type ropeFactor");
+        config_refuse(c,
+                      older && !json_is(older, "mrope") && !json_is(older, "default") &&
+                          !json_is(older, "yarn"),
                       "panic: unknown rope scaling type");
         reading_switch_off(c, !older, "rope_type is not read");
         return;
@@ -91,7 +91,7 @@ void engine_ollama(Config *c) {
     const bool is_llama3 = c->type == TYPE_LLAMA3 && newer;
     c->partial = 1;
     if (!is_linear && !is_llama3)
-        reading_switch_off(c, true, newer ? "of rope_type llama3 alone is read"
-                                          : "of type linear alone is read");
+        reading_switch_off(
+            c, true, newer ? "of rope_type llama3 alone is read" : "of type linear alone is read");
     if (is_llama3 && !c->inside) c->rope->train_ctx = 8192;
 }

@@ -46,12 +46,12 @@ static void read_by_5(Config *c) {
 // factor is divided.
 static void load_told_yarn(Config *c) {
     const double grows = rope_yarn_growth(c->rope->factor);
-    const double all = reading_block_number(c, KEY_MSCALE_ALL_DIM, 0);
+    const double all = config_block_number(c, KEY_MSCALE_ALL_DIM, 0);
     config_refuse(c, c->type != TYPE_YARN, "AssertionError: rope_type is not yarn");
     config_refuse(c, c->type == TYPE_YARN && !config_member(c, KEY_MSCALE_ALL_DIM),
                   "KeyError: mscale_all_dim");
-    c->rope->beta_fast = reading_block_number(c, KEY_BETA_FAST, 0);
-    c->rope->beta_slow = reading_block_number(c, KEY_BETA_SLOW, 0);
+    c->rope->beta_fast = config_block_number(c, KEY_BETA_FAST, 0);
+    c->rope->beta_slow = config_block_number(c, KEY_BETA_SLOW, 0);
     reading_multiply_by(c, (grows + 1) / (grows * all + 1));
     config_find_growth(c);
 }
@@ -132,7 +132,7 @@ static void limit_slot(Config *c) {
 void engine_llama_cpp(Config *c) {
     limit_slot(c);
     if (!(c->family->flags & FAMILY_PARTIAL)) c->partial = 1;
-    else c->partial = reading_block_number(c, KEY_PARTIAL_ROTARY_FACTOR, c->partial);
+    else c->partial = config_block_number(c, KEY_PARTIAL_ROTARY_FACTOR, c->partial);
     c->as->why_share = "that of rope_parameters";
     if (c->type == TYPE_PROPORTIONAL) c->rope->factor = 1;
     if (reading_does(c, DOES_MILLION)) c->as->out->max_len = 1 << 20;

@@ -63,7 +63,7 @@ static void note_silence_by_type(Config *c) {
     }
     if (!is_local || config_member(c, KEY_ROPE_THETA)) return;
     double local = c->family->local_theta;
-    if (reading_number(c, AT_BESIDE, KEY_ROPE_THETA, local) != local)
+    if (config_number(c, AT_BESIDE, KEY_ROPE_THETA, local) != local)
         config_note(c, "rope_theta is of full layers: %.12g in sliding ones", local);
 }
 

@@ -30,43 +30,62 @@ static void rope_c(Config *c) {
 static const char lmdeploy_refuses[] = "RuntimeError: Can not found rewrite for architectures";
 
 static const EngineRules engine_rules[N_ENGINES] = {
-    [ENGINE_HF5] = {engine_prepare_hf5, engine_hf5, THROUGH_HF5 | OLD_YARN},
-    [ENGINE_HF4] = {engine_prepare_hf4, engine_hf4,
-                    SCALING_ONLY | TYPE_FIRST | OLD_YARN | NEEDS_FACTOR},
-    [ENGINE_VLLM] = {engine_prepare_vllm, engine_vllm,
-                     THROUGH_HF5 | HAS_LIMIT | OLD_YARN | NEEDS_FACTOR | SERVES | L_OF_MAX |
-                         HAS_BELOW | READS_MROPE | READS_ALPHA},
-    [ENGINE_SGLANG] = {engine_prepare_sglang, engine_sglang,
-                       THROUGH_HF5 | HAS_LIMIT | OLD_YARN | NEEDS_FACTOR | SERVES | L_OF_MAX |
-                           READS_ALPHA | READS_CHUNKS | READS_MROPE},
-    [ENGINE_LLAMA_CPP] = {engine_prepare_llama_cpp, engine_llama_cpp,
-                          PARAMETERS_FIRST | TEXT_CONFIG | HAS_LIMIT | OLD_YARN | L_OF_BLOCK |
-                              L_OF_MAX | ROUNDS_RAMP | OWN_YARN | HAS_BELOW},
-    [ENGINE_IK_LLAMA_CPP] = {engine_prepare_gguf, engine_ik_llama_cpp,
-                             PARAMETERS_FIRST | TEXT_CONFIG | HAS_LIMIT | L_OF_BLOCK | L_OF_MAX |
-                                 ROUNDS_RAMP | OWN_YARN},
-    [ENGINE_MLX_LM] = {engine_prepare_mlx_lm, engine_mlx_lm,
-                       SCALING_ONLY | NEW_PARAMETERS | TYPE_FIRST | NEEDS_FACTOR | L_OF_BLOCK |
-                           L_OF_MAX | ROUNDS_RAMP | OWN_DEFAULTS | READS_MROPE},
-    [ENGINE_EXLLAMAV3] = {engine_prepare_exllamav3, engine_exllamav3,
-                          L_OF_BLOCK | L_OF_MAX | OWN_DEFAULTS | READS_MROPE},
-    [ENGINE_EXLLAMAV2] = {NULL, engine_exllamav2,
-                          SCALING_ONLY | TEXT_CONFIG | HAS_LIMIT | NEEDS_FACTOR | L_OF_BLOCK |
-                              L_OF_MAX | ROUNDS_RAMP | OWN_YARN},
-    [ENGINE_MLX_VLM] = {NULL, engine_mlx_vlm,
-                        TEXT_CONFIG | PARAMETERS_FIRST | OWN_DEFAULTS | READS_MROPE},
-    [ENGINE_LIGHTLLM] = {NULL, engine_lightllm, TEXT_CONFIG | OWN_DEFAULTS | READS_MROPE},
-    [ENGINE_LMDEPLOY] = {engine_prepare_turbomind, engine_turbomind, LMDEPLOY_FLAGS | ROUNDS_RAMP,
-                         lmdeploy_classes, lmdeploy_unverified, lmdeploy_refuses},
-    [ENGINE_LMDEPLOY_PYTORCH] = {NULL, engine_lmdeploy_pytorch, LMDEPLOY_FLAGS, lmdeploy_classes,
-                                 lmdeploy_unverified, lmdeploy_refuses},
-    [ENGINE_ORT_GENAI] = {NULL, engine_ort_genai,
-                          THROUGH_HF5 | HAS_LIMIT | OLD_YARN | READS_MROPE | READS_ALPHA,
-                          ort_genai_classes, ort_genai_unverified,
-                          "NotImplementedError: The model is not currently supported."},
-    [ENGINE_OLLAMA] = {NULL, engine_ollama, SCALING_ONLY | HAS_LIMIT | OWN_DEFAULTS | L_OF_BLOCK,
-                       ollama_classes, NULL, NULL},
-    [ENGINE_OWN] = {NULL, rope_c, OWN_FLAGS},
+    [ENGINE_HF5] = {.prepares = engine_prepare_hf5,
+                    .reads = engine_hf5,
+                    .flags = THROUGH_HF5 | OLD_YARN},
+    [ENGINE_HF4] = {.prepares = engine_prepare_hf4,
+                    .reads = engine_hf4,
+                    .flags = SCALING_ONLY | TYPE_FIRST | OLD_YARN | NEEDS_FACTOR},
+    [ENGINE_VLLM] = {.prepares = engine_prepare_vllm,
+                     .reads = engine_vllm,
+                     .flags = THROUGH_HF5 | HAS_LIMIT | OLD_YARN | NEEDS_FACTOR | SERVES |
+                              L_OF_MAX | HAS_BELOW | READS_MROPE | READS_ALPHA},
+    [ENGINE_SGLANG] = {.prepares = engine_prepare_sglang,
+                       .reads = engine_sglang,
+                       .flags = THROUGH_HF5 | HAS_LIMIT | OLD_YARN | NEEDS_FACTOR | SERVES |
+                                L_OF_MAX | READS_ALPHA | READS_CHUNKS | READS_MROPE},
+    [ENGINE_LLAMA_CPP] = {.prepares = engine_prepare_llama_cpp,
+                          .reads = engine_llama_cpp,
+                          .flags = PARAMETERS_FIRST | TEXT_CONFIG | HAS_LIMIT | OLD_YARN |
+                                   L_OF_BLOCK | L_OF_MAX | ROUNDS_RAMP | OWN_YARN | HAS_BELOW},
+    [ENGINE_IK_LLAMA_CPP] = {.prepares = engine_prepare_gguf,
+                             .reads = engine_ik_llama_cpp,
+                             .flags = PARAMETERS_FIRST | TEXT_CONFIG | HAS_LIMIT | L_OF_BLOCK |
+                                      L_OF_MAX | ROUNDS_RAMP | OWN_YARN},
+    [ENGINE_MLX_LM] = {.prepares = engine_prepare_mlx_lm,
+                       .reads = engine_mlx_lm,
+                       .flags = SCALING_ONLY | NEW_PARAMETERS | TYPE_FIRST | NEEDS_FACTOR |
+                                L_OF_BLOCK | L_OF_MAX | ROUNDS_RAMP | OWN_DEFAULTS | READS_MROPE},
+    [ENGINE_EXLLAMAV3] = {.prepares = engine_prepare_exllamav3,
+                          .reads = engine_exllamav3,
+                          .flags = L_OF_BLOCK | L_OF_MAX | OWN_DEFAULTS | READS_MROPE},
+    [ENGINE_EXLLAMAV2] = {.reads = engine_exllamav2,
+                          .flags = SCALING_ONLY | TEXT_CONFIG | HAS_LIMIT | NEEDS_FACTOR |
+                                   L_OF_BLOCK | L_OF_MAX | ROUNDS_RAMP | OWN_YARN},
+    [ENGINE_MLX_VLM] = {.reads = engine_mlx_vlm,
+                        .flags = TEXT_CONFIG | PARAMETERS_FIRST | OWN_DEFAULTS | READS_MROPE},
+    [ENGINE_LIGHTLLM] = {.reads = engine_lightllm,
+                         .flags = TEXT_CONFIG | OWN_DEFAULTS | READS_MROPE},
+    [ENGINE_LMDEPLOY] = {.prepares = engine_prepare_turbomind,
+                         .reads = engine_turbomind,
+                         .flags = LMDEPLOY_FLAGS | ROUNDS_RAMP,
+                         .classes = lmdeploy_classes,
+                         .unverified = lmdeploy_unverified,
+                         .refuses = lmdeploy_refuses},
+    [ENGINE_LMDEPLOY_PYTORCH] = {.reads = engine_lmdeploy_pytorch,
+                                 .flags = LMDEPLOY_FLAGS,
+                                 .classes = lmdeploy_classes,
+                                 .unverified = lmdeploy_unverified,
+                                 .refuses = lmdeploy_refuses},
+    [ENGINE_ORT_GENAI] = {.reads = engine_ort_genai,
+                          .flags = THROUGH_HF5 | HAS_LIMIT | OLD_YARN | READS_MROPE | READS_ALPHA,
+                          .classes = ort_genai_classes,
+                          .unverified = ort_genai_unverified,
+                          .refuses = "NotImplementedError: The model is not currently supported."},
+    [ENGINE_OLLAMA] = {.reads = engine_ollama,
+                       .flags = SCALING_ONLY | HAS_LIMIT | OWN_DEFAULTS | L_OF_BLOCK,
+                       .classes = ollama_classes},
+    [ENGINE_OWN] = {.reads = rope_c, .flags = OWN_FLAGS},
 };
 
 // ---- lists ----
@@ -247,7 +266,8 @@ typedef struct {
 
 // Reads each kind of layers as an engine does: *n readings from `out` on, the first with the
 // engine's name.
-static bool read_as(Reading *out, const AskedText *q, const Reading *reference, int *n, Error *err) {
+static bool read_as(Reading *out, const AskedText *q, const Reading *reference, int *n,
+                    Error *err) {
     const Reading asked = *out;
     EngineReader of_first = {.out = out};
     Config first = {.as = &of_first};

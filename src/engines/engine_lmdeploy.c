@@ -32,9 +32,9 @@ static void read_by_kind(Config *c) {
 
 // Of the pair a missing mscale is 1. An attention_factor of null is as if there were no pair.
 static void pytorch_yarn(Config *c) {
-    const double own = reading_block_number(c, KEY_ATTENTION_FACTOR, 0);
-    const double m = reading_block_number(c, KEY_MSCALE, 1);
-    const double all = reading_block_number(c, KEY_MSCALE_ALL_DIM, 0);
+    const double own = config_block_number(c, KEY_ATTENTION_FACTOR, 0);
+    const double m = config_block_number(c, KEY_MSCALE, 1);
+    const double all = config_block_number(c, KEY_MSCALE_ALL_DIM, 0);
     const double grows = rope_yarn_growth(c->rope->factor);
     const bool is_pair = m != 0 && all != 0 && !config_member(c, KEY_ATTENTION_FACTOR);
     reading_multiply_by(c, own != 0  ? own
@@ -48,9 +48,8 @@ static void limit_by_text_config(Config *c) {
     const Json *inside = json_member(c->config, "text_config");
     double most;
     if (c->config == c->whole && json_is_object(inside))
-        c->as->out->max_len = json_number(json_member(inside, "max_position_embeddings"), &most)
-                                  ? (int)most
-                                  : 2048;
+        c->as->out->max_len =
+            json_number(json_member(inside, "max_position_embeddings"), &most) ? (int)most : 2048;
 }
 
 void engine_lmdeploy_pytorch(Config *c) {
@@ -67,10 +66,11 @@ void engine_lmdeploy_pytorch(Config *c) {
 // TurboMind has YaRN's factor from the lengths alone, and attention_factor by the block's own. Its kernel
 // places the ramp by max_position_embeddings.
 static void turbomind_yarn(Config *c) {
-    const double s = c->rope->factor, own = reading_block_number(c, KEY_ATTENTION_FACTOR, 0);
-    const double m = reading_block_number(c, KEY_MSCALE, 0);
-    const double all = reading_block_number(c, KEY_MSCALE_ALL_DIM, 0);
-    const Json *mscale = config_member(c, KEY_MSCALE), *of_all = config_member(c, KEY_MSCALE_ALL_DIM);
+    const double s = c->rope->factor, own = config_block_number(c, KEY_ATTENTION_FACTOR, 0);
+    const double m = config_block_number(c, KEY_MSCALE, 0);
+    const double all = config_block_number(c, KEY_MSCALE_ALL_DIM, 0);
+    const Json *mscale = config_member(c, KEY_MSCALE),
+               *of_all = config_member(c, KEY_MSCALE_ALL_DIM);
     const bool are_there = mscale && of_all && mscale->kind != 'n' && of_all->kind != 'n';
     const double grows = rope_yarn_growth(s);
     const double by_pair = are_there ? (grows * m + 1) / (grows * all + 1) : grows + 1;

@@ -26,7 +26,7 @@ void engine_prepare_mlx_lm(Config *c) {
 // Of a share of a head in the block and one beside it, that in the block.
 static void share_inside(Config *c, double missing) {
     if (!reading_does(c, DOES_SHARE_INSIDE)) return;
-    c->partial = reading_block_number(c, KEY_PARTIAL_ROTARY_FACTOR, missing);
+    c->partial = config_block_number(c, KEY_PARTIAL_ROTARY_FACTOR, missing);
     c->as->why_share = "that of rope_parameters";
 }
 
@@ -48,7 +48,7 @@ static void mlx_lm_by_family(Config *c) {
     refuse_without_keys(c);
     if (takes_parameters(c)) {
         const bool is_beside = beside && beside->kind != 'n';
-        c->rope->theta = reading_number(c, is_beside ? AT_BESIDE : AT_PARAMETERS, KEY_ROPE_THETA,
+        c->rope->theta = config_number(c, is_beside ? AT_BESIDE : AT_PARAMETERS, KEY_ROPE_THETA,
                                         c->family->theta);
         config_refuse(c, !is_beside && !json_member(parameters, "rope_theta"),
                       "ValueError: rope_theta is missing from the model config.");
@@ -56,7 +56,7 @@ static void mlx_lm_by_family(Config *c) {
     if (reading_flat_block(c) && reading_flat_block(c) == parameters) c->rope->theta = 1e4;
     if (!(c->family->flags & FAMILY_PARTIAL)) c->partial = 1;
     if (c->type == TYPE_PROPORTIONAL)
-        c->partial = reading_block_number(c, KEY_PARTIAL_ROTARY_FACTOR, c->partial);
+        c->partial = config_block_number(c, KEY_PARTIAL_ROTARY_FACTOR, c->partial);
     share_inside(c, c->family->partial);
     reading_lose_block(c);
     config_find_growth(c);
@@ -78,8 +78,8 @@ static void mlx_lm_yarn(Config *c, double m, double all) {
 
 // MLX-LM. longrope always takes the long list.
 void engine_mlx_lm(Config *c) {
-    double m = reading_block_number(c, KEY_MSCALE, 1);
-    double all = reading_block_number(c, KEY_MSCALE_ALL_DIM, 0);
+    double m = config_block_number(c, KEY_MSCALE, 1);
+    double all = config_block_number(c, KEY_MSCALE_ALL_DIM, 0);
     int n_sections = 0;
     const Json *section = json_items(config_member(c, KEY_MROPE_SECTION));
     for (; section; section = section->next) n_sections++;
@@ -116,7 +116,7 @@ void engine_mlx_vlm(Config *c) {
 // LightLLM. A block with sections goes the way of plain RoPE, where positions are divided by a
 // factor.
 void engine_lightllm(Config *c) {
-    double factor = reading_block_number(c, KEY_FACTOR, 1);
+    double factor = config_block_number(c, KEY_FACTOR, 1);
     bool has_type = c->type_member || c->rope_type_member;
     reading_unseen(c, c->block && !config_member(c, KEY_MROPE_SECTION));
     config_refuse(c, c->block && !has_type, "ValueError: a block without a type");
@@ -138,7 +138,7 @@ void engine_prepare_exllamav3(Config *c) {
 // Where the block has L, the factor is max_position_embeddings / L.
 static void exllamav3_yarn(Config *c) {
     const bool grows = c->family->flags & FAMILY_GROWS &&
-                       reading_block_number(c, KEY_LLAMA_4_SCALING_BETA, 0) != 0;
+                       config_block_number(c, KEY_LLAMA_4_SCALING_BETA, 0) != 0;
     if (c->inside) c->rope->factor = (double)c->trained / c->inside;
     else c->rope->train_ctx = c->trained;
     if (c->rope->attention_factor == 0 && !reading_does(c, DOES_READS_PAIR))
@@ -152,8 +152,8 @@ static void exllamav3_beside(Config *c) {
     const bool is_there = config_beside(c, share) || config_slot(c, AT_PARAMETERS, share)->member;
     if (reading_does(c, DOES_SHARE_OUTSIDE)) c->theta = c->as->own->theta;
     if (c->block != AT_PARAMETERS || reading_does(c, DOES_SHARE_OUTSIDE))
-        c->rope->theta = reading_number(c, AT_PARAMETERS, KEY_ROPE_THETA, c->theta);
-    c->partial = reading_number(c, AT_BESIDE, share, reading_number(c, AT_PARAMETERS, share, 1));
+        c->rope->theta = config_number(c, AT_PARAMETERS, KEY_ROPE_THETA, c->theta);
+    c->partial = config_number(c, AT_BESIDE, share, config_number(c, AT_PARAMETERS, share, 1));
     c->as->why_share = is_there ? "that beside the block" : "by default it is the whole head";
 }
 
@@ -171,7 +171,7 @@ void engine_exllamav3(Config *c) {
     }
     if (c->layout == ONE_BLOCK || !(c->family->flags & FAMILY_BY_TYPE)) exllamav3_beside(c);
     if (c->kind == KIND_FULL || c->layout == ONE_BLOCK)
-        c->rope->theta = reading_number(c, AT_BESIDE, KEY_ROPE_THETA, c->rope->theta);
+        c->rope->theta = config_number(c, AT_BESIDE, KEY_ROPE_THETA, c->rope->theta);
     config_refuse(c, !is_known, "ValueError: the rope_type is not known");
     reading_switch_off(c, c->type == TYPE_LINEAR && !config_member(c, KEY_FACTOR),
                        "there is no factor");

@@ -95,7 +95,9 @@ extern const char ort_genai_alpha_alone[], ollama_classes[], ollama_of_llama[];
 
 // ---- engine_lmdeploy.c ----
 
-enum { LMDEPLOY_FLAGS = THROUGH_HF5 | HAS_LIMIT | OLD_YARN | NEEDS_FACTOR | L_OF_MAX | READS_MROPE };
+enum {
+    LMDEPLOY_FLAGS = THROUGH_HF5 | HAS_LIMIT | OLD_YARN | NEEDS_FACTOR | L_OF_MAX | READS_MROPE
+};
 // Models that TurboMind has no class for go to the PyTorch engine.
 void engine_prepare_turbomind(Config *c);
 void engine_turbomind(Config *c);

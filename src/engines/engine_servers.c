@@ -47,7 +47,7 @@ void server_limit_by_factor(Config *c, int length) {
 // not.
 static bool take_quotient(Config *c, double grows, double *a) {
     static const KeyId one = KEY_MSCALE, all = KEY_MSCALE_ALL_DIM;
-    const double m = reading_block_number(c, one, 0), m_all = reading_block_number(c, all, 0);
+    const double m = config_block_number(c, one, 0), m_all = config_block_number(c, all, 0);
     const Json *first = config_member(c, one), *last = config_member(c, all);
     const bool are_there = first && last && first->kind != 'n' && last->kind != 'n';
     const bool are_on = (m != 0 && m_all != 0) || reading_has_rule(c, RULE_PAIR_OF_ZEROS);
@@ -59,10 +59,10 @@ static bool take_quotient(Config *c, double grows, double *a) {
 // DeepSeek's quotient, of which one or both may be missing.
 static void serve_deepseek(Config *c) {
     const double grows = rope_yarn_growth(c->rope->factor);
-    const double m = reading_block_number(c, KEY_MSCALE, 1);
-    const double m_all = reading_block_number(c, KEY_MSCALE_ALL_DIM, 0);
+    const double m = config_block_number(c, KEY_MSCALE, 1);
+    const double m_all = config_block_number(c, KEY_MSCALE_ALL_DIM, 0);
     const double more =
-        reading_has_rule(c, RULE_ATTN_FACTOR) ? reading_block_number(c, KEY_ATTN_FACTOR, 1) : 1;
+        reading_has_rule(c, RULE_ATTN_FACTOR) ? config_block_number(c, KEY_ATTN_FACTOR, 1) : 1;
     reading_multiply_by(c, more * (grows * m + 1) / (grows * m_all + 1));
     c->rope->truncate = true;
 }
@@ -82,7 +82,7 @@ void server_yarn(Config *c) {
     const double grows = rope_yarn_growth(c->rope->factor);
     double a = is_off ? 1 : grows + 1;
     const char *why = is_off && grows > 0 ? "apply_yarn_scaling is false" : NULL;
-    double own = reading_block_number(c, KEY_ATTENTION_FACTOR, 0);
+    double own = config_block_number(c, KEY_ATTENTION_FACTOR, 0);
     if (c->as->other == OTHER_TELECHAT) a = own = 0.7 * grows + 1;  // 0.07 ln s + 1
     const bool is_read =
         reading_has_rule(c, RULE_ATTENTION_FACTOR) || reading_does(c, DOES_READS_FACTOR);
@@ -93,7 +93,7 @@ void server_yarn(Config *c) {
     }
     if (take_quotient(c, grows, &a)) why = "the quotient of mscale and mscale_all_dim";
     const double more =
-        reading_has_rule(c, RULE_ATTN_FACTOR) ? reading_block_number(c, KEY_ATTN_FACTOR, 1) : 1;
+        reading_has_rule(c, RULE_ATTN_FACTOR) ? config_block_number(c, KEY_ATTN_FACTOR, 1) : 1;
     reading_multiply_by(c, more * a);
     if (more != 1) c->as->why_attention = "attn_factor is read";
     else if (why) c->as->why_attention = why;
@@ -109,7 +109,7 @@ void server_ramp(Config *c) {
     const bool is_told = reading_does(c, DOES_TELLS_POSITIONS) &&
                          (server_drops_sections(c) || !reading_has_rule(c, RULE_SECTIONS_AT_ALL));
     if (reading_has_rule(c, RULE_EXTRAPOLATION) && !reading_does(c, DOES_FOUR_KEYS))
-        c->as->spread = reading_block_number(c, KEY_EXTRAPOLATION_FACTOR, 0);
+        c->as->spread = config_block_number(c, KEY_EXTRAPOLATION_FACTOR, 0);
     if (!reading_has_rule(c, RULE_SECTIONS) || !has_sections || is_told) return;
     if (c->rope->train_ctx <= MOST / 4) c->rope->train_ctx *= 4;
     c->as->why_length = "with mrope_section the ramp is placed by 4 L";
@@ -124,7 +124,7 @@ void server_fix_base(Config *c, double factor) {
 
 void server_mscale(Config *c, bool is_long) {
     const KeyId key = is_long ? KEY_LONG_MSCALE : KEY_SHORT_MSCALE;
-    const double own = reading_block_number(c, key, 0);
+    const double own = config_block_number(c, key, 0);
     if (!reading_has_rule(c, RULE_MSCALE_OF_LIST) || own == 0) return;
     c->rope->attention_factor = own;
     c->as->why_attention = is_long ? "long_mscale is read" : "short_mscale is read";

@@ -25,7 +25,7 @@ static void sglang_layers(Config *c) {
     reading_lose_block(c);
     if (reading_does(c, DOES_FLAT_BY_KIND) && server_flat_block(c)) {
         const bool is_new = server_flat_block(c) != json_member(c->config, "rope_scaling");
-        c->rope->theta = is_new ? 1e4 : reading_number(c, AT_BESIDE, KEY_ROPE_THETA, 1e4);
+        c->rope->theta = is_new ? 1e4 : config_number(c, AT_BESIDE, KEY_ROPE_THETA, 1e4);
         c->partial = 1;
         reading_switch_off(c, is_new || !is_full, "rope_scaling alone is read, of full layers");
     }
@@ -55,7 +55,7 @@ static void limit_sglang(Config *c) {
         config_type_has(c, TYPE_EXTENDS_MOST) || c->type == TYPE_PROPORTIONAL;
     const bool is_own = reading_does(c, DOES_SCALING_ALONE);  // a class of SGLang's own
     if (by_kind && flat && !is_own && !json_member(flat, "original_max_position_embeddings")) {
-        const double factor = reading_number(c, AT_PARAMETERS, KEY_FACTOR, 1);
+        const double factor = config_number(c, AT_PARAMETERS, KEY_FACTOR, 1);
         c->as->out->max_len = (int)fmin(fmax(most * factor, 1), MOST);
     } else if ((!by_kind || is_own) && is_multiplied && !c->inside) {
         server_limit_by_factor(c, most);
@@ -77,7 +77,7 @@ static void share_sglang(Config *c) {
     const bool is_read = reading_does(c, DOES_SHARE_BESIDE);
     const bool is_partial = c->family->flags & FAMILY_PARTIAL && !(is_read && !beside);
     if (is_partial || c->layout == BY_TYPE) return;
-    c->partial = is_read ? reading_number(c, AT_BESIDE, share, 1) : 1;
+    c->partial = is_read ? config_number(c, AT_BESIDE, share, 1) : 1;
     if (is_read) c->as->why_share = "that beside the block";
 }
 

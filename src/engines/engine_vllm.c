@@ -49,7 +49,7 @@ static void vllm_on_4(Config *c) {
     if (c->why_plain) c->as->why_theta = c->why_plain;
     if (!has_share) return;
     c->partial =
-        reading_number(c, AT_BESIDE, share, c->family->partial > 0 ? c->family->partial : 1);
+        config_number(c, AT_BESIDE, share, c->family->partial > 0 ? c->family->partial : 1);
     c->as->why_share = "transformers 4 has the one beside the block, or its class's";
 }
 
@@ -199,7 +199,7 @@ static void refuse_server_length(Config *c) {
 // One base, since 0.22 the unscaled one.
 static void vllm_dynamic(Config *c) {
     double s = c->rope->factor;
-    double known = fmax(reading_block_number(c, KEY_MAX_TRAINED_POSITIONS, c->trained), 1);
+    double known = fmax(config_block_number(c, KEY_MAX_TRAINED_POSITIONS, c->trained), 1);
     server_fix_base(c, reading_has_rule(c, RULE_ONE_BASE) ? s * s - s + 1
                                                           : s * c->trained / known - (s - 1));
 }
@@ -233,7 +233,7 @@ static void share_beside(Config *c) {
     const Json *beside = config_beside(c, key);
     if (!beside || beside->kind == 'n' || server_stands_on_4(c) || c->layout == BY_TYPE) return;
     if (reading_has_rule(c, RULE_SHARE_INSIDE)) return;
-    c->partial = reading_number(c, AT_BESIDE, key, 1);
+    c->partial = config_number(c, AT_BESIDE, key, 1);
     c->as->why_share = "that beside the block";
 }
 

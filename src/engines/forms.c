@@ -74,7 +74,8 @@ static const FormRow block_rows[] = {
     {LLAMA_CPP, IF_YARN, "beta_fast beta_slow", "sl", IGNORED},
     {SGLANG | MLX_LM | LLAMA_CPP, IF_YARN, "attention_factor", "sl", IGNORED},
     {VLLM, IF_YARN, "attention_factor", "s", READ},
-    {VLLM | SGLANG | MLX_LM | EXLLAMAV3 | LLAMA_CPP, IF_LONGROPE, "attention_factor", "sl", IGNORED},
+    {VLLM | SGLANG | MLX_LM | EXLLAMAV3 | LLAMA_CPP, IF_LONGROPE, "attention_factor", "sl",
+     IGNORED},
     {MLX_LM, IF_YARN, "mscale mscale_all_dim", "n", "TypeError"},
     {EXLLAMAV3 | LLAMA_CPP, IF_YARN, "mscale mscale_all_dim", "sl", IGNORED},
     {SGLANG, IF_YARN, "attn_factor extrapolation_factor", "n", "TypeError"},
@@ -134,8 +135,8 @@ static const FormRow beside_rows[] = {
     {HF5 | HF4, IF_ANY, "partial_rotary_factor", "s", "ValueError"},
     {MLX_LM | LLAMA_CPP, IF_ANY, "partial_rotary_factor", "sl", IGNORED},
     {SGLANG, IF_ANY, "partial_rotary_factor", "sl", IGNORED},
-    {EXLLAMAV3, IF_ANY, "rope_theta partial_rotary_factor original_max_position_embeddings",
-     "sl", IGNORED},
+    {EXLLAMAV3, IF_ANY, "rope_theta partial_rotary_factor original_max_position_embeddings", "sl",
+     IGNORED},
 };
 
 static char value_form(const Json *v) {
@@ -156,8 +157,8 @@ static const char *form_words(char form) {
 
 static void refuse_form(Config *c, const char *error, const char *key, char form) {
     char words[160];
-    const char *checked = reading_has_rule(c, RULE_FIELDS) ? "StrictDataclassClassValidationError"
-                                                           : "TypeError";
+    const char *checked =
+        reading_has_rule(c, RULE_FIELDS) ? "StrictDataclassClassValidationError" : "TypeError";
     // Phi-3's class of transformers 4 checks before anything that the block has three keys.
     if (c->as->out->row == ENGINE_HF4 && c->longrope_alone && c->block) error = "ValueError";
     snprintf(words, sizeof words, "%s: %s is %s", error == CHECKED ? checked : error, key,
@@ -174,8 +175,7 @@ static void pass_half_a_pair(Config *c) {
 }
 
 // Takes the rows about keys of the block, or beside it. The first that a key and its form are in counts.
-static void take_rows(Config *c, const FormRow *rows, size_t n, bool is_block,
-                      bool told[N_KEYS]) {
+static void take_rows(Config *c, const FormRow *rows, size_t n, bool is_block, bool told[N_KEYS]) {
     const bool is_through = c->flags & THROUGH_HF5;
     const unsigned own = 1u << c->as->out->row | (is_through ? (unsigned)THROUGH : 0);
     for (const FormRow *row = rows; row < rows + n; row++) {
@@ -186,8 +186,7 @@ static void take_rows(Config *c, const FormRow *rows, size_t n, bool is_block,
             const KeyId key = config_key(name);
             const Json *beside = json_member(c->config, name);
             const char form = value_form(is_block ? config_member(c, key) : beside);
-            const bool is_other =
-                is_block && key == KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS && beside;
+            const bool is_other = is_block && key == KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS && beside;
             const bool is_of_class = form == 'a' && !is_block && c->config != c->whole;
             if (!strchr(row->forms, form) || is_other || is_of_class) continue;
             if (key != KEY_NONE && told[key]) continue;

@@ -11,14 +11,6 @@
 
 // ---- what engines do to a config ----
 
-double reading_number(Config *c, KeyPlace at, KeyId key, double missing) {
-    return config_number(c, at, key, missing);
-}
-
-double reading_block_number(Config *c, KeyId key, double missing) {
-    return config_block_number(c, key, missing);
-}
-
 double reading_own_number(Config *c, const char *name, double missing) {
     const Json *v = json_member(config_at(c, c->block), name);
     double x;
@@ -430,8 +422,8 @@ static void settle_shares(Config *c) {
     if (!(c->flags & THROUGH_HF5) || !are_two) return;
     const bool is_inside = reading_has_rule(c, RULE_SHARE_INSIDE);
     const double of_class = c->family->partial > 0 ? c->family->partial : 1;
-    const double beside = reading_number(c, AT_BESIDE, key, of_class);
-    c->partial = is_inside ? reading_block_number(c, key, beside) : beside;
+    const double beside = config_number(c, AT_BESIDE, key, of_class);
+    c->partial = is_inside ? config_block_number(c, key, beside) : beside;
     c->as->why_share = is_inside ? "that of the block" : "that beside the block";
 }
 

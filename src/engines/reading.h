@@ -57,12 +57,9 @@ bool reading_begin(Config *c, Error *err);
 // Completes the reading after the engine's own function.
 void reading_end(Config *c);
 
-// The number of a key in a place, or `missing` where it is absent or null. The engine refuses
-// anything else.
-double reading_number(Config *c, KeyPlace at, KeyId key, double missing);
-// The number of a key of the block, or of what lies under it; and of a name there that this engine
-// alone knows.
-double reading_block_number(Config *c, KeyId key, double missing);
+// The number of a name of the block, or of what lies under it, that this engine alone knows, or
+// `missing` where it is absent or null. The engine refuses anything else. What all know is
+// config_number and config_block_number.
 double reading_own_number(Config *c, const char *name, double missing);
 // Whether the config itself has a key, in its block or beside it: notes name no others.
 bool reading_has(const Config *c, KeyId key);

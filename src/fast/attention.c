@@ -341,8 +341,10 @@ static const float *focus_of(const KvCache *c, int kv_head) {
     return c->focus ? c->focus + kv_head * c->head_dim : NULL;
 }
 
+// Not where somebody watches, who gets each score.
 static bool uses_int8(const Attention *c) {
-    return c->in_int8 && (int64_t)c->n * c->n_heads >= (int64_t)MANY_ROWS * c->cache->n_kv_heads;
+    const int64_t rows = (int64_t)c->n * c->n_heads;
+    return c->in_int8 && !c->watch && rows >= (int64_t)MANY_ROWS * c->cache->n_kv_heads;
 }
 
 // Whether the task's rows meet block number `index` as whole numbers.

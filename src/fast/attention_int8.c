@@ -67,9 +67,7 @@ static int64_t block_bytes(const KvCache *c) {
     return lanes * LANE_BYTES + (KV_BLOCK + c->value_width) * (int64_t)sizeof(float);
 }
 
-static int64_t mean_bytes(const KvCache *c) {
-    return c->head_dim * MEANS * (int64_t)sizeof(float);
-}
+static int64_t mean_bytes(const KvCache *c) { return c->head_dim * MEANS * (int64_t)sizeof(float); }
 
 static int64_t groups_of_means(const KvCache *c) { return (c->n_blocks + MEANS - 1) / MEANS; }
 
@@ -201,11 +199,11 @@ typedef struct {
     const RoundedQueries *rows;
     int64_t first;  // of these
     int n;
-    int64_t lanes, width;                    // of a key; value_width
-    float maxima[PADDED], totals[PADDED];    // so far
-    float shrinks[PADDED], shares[PADDED];   // of what was so far, and of the block
+    int64_t lanes, width;                   // of a key; value_width
+    float maxima[PADDED], totals[PADDED];   // so far
+    float shrinks[PADDED], shares[PADDED];  // of what was so far, and of the block
     float block_maxima[PADDED], block_totals[PADDED];
-    int32_t starts[PADDED];                  // of sums of weighted values
+    int32_t starts[PADDED];  // of sums of weighted values
     float scores[BATCH * KV_BLOCK];
     uint8_t weights[BATCH * BLOCK_LANES * LANE_BYTES];
 } RowBatch;
@@ -252,8 +250,7 @@ static void weigh_row(RowBatch *t, int row) {
     uint8_t *weights = t->weights + row * BLOCK_LANES * LANE_BYTES;
     vf most = load(scores), sums = {0};
     vi all = {0};
-    UNROLLED (j, KV_BLOCK / LANES - 1)
-        most = larger_vf(load(scores + (j + 1) * LANES), most);
+    UNROLLED (j, KV_BLOCK / LANES - 1) most = larger_vf(load(scores + (j + 1) * LANES), most);
     float max = max_lanes(most);
     vf start = splat(LOG2_LEVELS - max * LOG2_E);
     UNROLLED (g, KV_BLOCK / LANES / WHOLES) {
@@ -337,8 +334,7 @@ static void meet_block(RowBatch *t, const Int8Block *b, float *sums) {
 }
 
 void int8_attend(const RoundedQueries *rows, int64_t n, const KvCache *cache,
-                      const Int8Block *blocks, int n_blocks, float *maxima, float *totals,
-                      float *sums) {
+                 const Int8Block *blocks, int n_blocks, float *maxima, float *totals, float *sums) {
     RowBatch t;
     t.rows = rows;
     t.lanes = lanes_of(cache->head_dim);

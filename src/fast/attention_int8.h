@@ -48,7 +48,7 @@ RoundedQueries int8_queries_lay_out(Arena *arena, int64_t rows, int64_t head_dim
 
 // Rounds n rows of queries (n, head_dim), which are times the scale of scores, over the focus.
 void int8_queries_write(const RoundedQueries *rows, int64_t n, const float *q, int64_t head_dim,
-                         const float *focus);
+                        const float *focus);
 
 // The scores of the means of a block and those beside it. int8_attend needs them for these.
 void int8_queries_meet_means(const RoundedQueries *rows, int64_t n, const float *q,
@@ -57,5 +57,4 @@ void int8_queries_meet_means(const RoundedQueries *rows, int64_t n, const float 
 // Online softmax of n rows that meet n_blocks blocks, of which they see all: their maxima (n),
 // totals (n) and sums (n, value_width).
 void int8_attend(const RoundedQueries *rows, int64_t n, const KvCache *cache,
-                      const Int8Block *blocks, int n_blocks, float *maxima, float *totals,
-                      float *sums);
+                 const Int8Block *blocks, int n_blocks, float *maxima, float *totals, float *sums);

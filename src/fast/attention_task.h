@@ -14,13 +14,13 @@ typedef struct {
     const RopeConfig *rope;  // of this layer
     const Spread *spread;    // the positions of tokens in this layer
     int layer, n_heads;
-    float scale;  // of the scores, 1 / sqrt(head_dim) unless the model has its own
-    float cap;    // of the scores, 0: none
+    float scale;   // of the scores, 1 / sqrt(head_dim) unless the model has its own
+    float cap;     // of the scores, 0: none
     bool in_int8;  // many queries meet the past as whole numbers of 8 bits
-    bool grows;   // queries are multiplied by query_temperature
-    int chunk;    // a query sees those of its own chunk of so many positions; 0: there are none
-    int window;   // a query sees the last `window` positions, itself included; 0: all before it
-    int sinks;    // and the first `sinks` tokens always
+    bool grows;    // queries are multiplied by query_temperature
+    int chunk;     // a query sees those of its own chunk of so many positions; 0: there are none
+    int window;    // a query sees the last `window` positions, itself included; 0: all before it
+    int sinks;     // and the first `sinks` tokens always
     const ShortHeads *short_heads;  // NULL: no kv head of the layer sees less
     int short_sinks;                // tokens that those always see
     // (n_heads) a score without a key or a value in each head's softmax; NULL: none
@@ -30,7 +30,7 @@ typedef struct {
     const Heads *queries;  // how tasks norm and turn them to meet near keys; NULL: they are so
     const NewKeys *keys;   // of the last token, which tasks store; NULL: all are in the cache
     int first, n;
-    float *out;          // (n, n_heads * value_dim)
+    float *out;  // (n, n_heads * value_dim)
     // gets the scores of its head, or of all, for a single query; NULL: nobody wants any
     const Watch *watch;
 } Attention;
@@ -51,7 +51,7 @@ typedef struct {
     float *other_scores;  // (rows, KV_BLOCK) of a block on the border, for near keys
     float *widened;       // a block's keys, or a few queries that are rotated back
     float *values;        // (KV_BLOCK, value_width)
-    RoundedQueries int8;        // the rows, while they meet whole numbers
+    RoundedQueries int8;  // the rows, while they meet whole numbers
 } AttentionMemory;
 
 struct AttentionScratch {

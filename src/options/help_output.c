@@ -4,8 +4,7 @@
 
 // Rows of one title follow one another. A row without a title goes on with the one before it.
 const OutputHelp output_help[] = {
-    {JOB_PPL, "Columns",
-     "method from to tokens nll ppl se",
+    {JOB_PPL, "Columns", "method from to tokens nll ppl se",
      "a row for each bucket of positions from <= p < to, and one for all: nll is the mean of -ln "
      "p(token), ppl its exponential, se the standard error of nll over segments and blocks of 16 "
      "positions (nan for a single block)"},
@@ -30,7 +29,8 @@ const OutputHelp output_help[] = {
     {JOB_TASKS, NULL, "hops",
      "one person's number and, at the depth, that another has the same: the other's number"},
     {JOB_TASKS, NULL, "multiquery", "the numbers of four people: two of them"},
-    {JOB_TASKS, NULL, "ordinal", "three numbers of one name side by side at the depth: the second, say"},
+    {JOB_TASKS, NULL, "ordinal",
+     "three numbers of one name side by side at the depth: the second, say"},
     {JOB_TASKS, NULL, "latent",
      "that somebody lives next to a landmark, at the depth: who lives in that city? Left out if "
      "the model knows none of the cities"},
@@ -63,7 +63,8 @@ const OutputHelp output_help[] = {
     {JOB_EXPLAIN, NULL, "cache_bytes cache_token_bytes",
      "bytes of the key-value cache of all layers for N positions, and for a token; with q4 the "
      "first 64 tokens take more"},
-    {JOB_EXPLAIN, NULL, "cache_read_bytes", "bytes that the last token needs: a window bounds these"},
+    {JOB_EXPLAIN, NULL, "cache_read_bytes",
+     "bytes that the last token needs: a window bounds these"},
     {JOB_EXPLAIN, NULL, "cache_latent cache_borrowing_layers",
      "the two parts of a latent key; the layers that use the cache of an earlier one"},
     {JOB_EXPLAIN, NULL, "states state_bytes", "layers with a state instead of keys, and its bytes"},

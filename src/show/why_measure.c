@@ -84,7 +84,8 @@ static bool survey_trained(Why *w, Error *err) {
 static void choose_heads(Why *w) {
     const Model *m = w->job->model;
     for (int l = 0; l < w->survey.n_layers; l++) {
-        for (int h = 0; layer_attends(&m->layers[l]) && h < m->layers[l].extra->shape.n_heads; h++) {
+        for (int h = 0; layer_attends(&m->layers[l]) && h < m->layers[l].extra->shape.n_heads;
+             h++) {
             const Mean *share = share_of(&w->survey, l, h, KEY_SHARE);
             w->n_all++;
             if (!is_surely(share, 0.1)) continue;
@@ -116,7 +117,9 @@ static int best_of_answer(const HeadText *t, const HeadScores *h) {
 }
 
 // The first token of the question, or of what counts as such.
-static int question_of(const HeadText *t) { return t->n > 2 * QUESTION ? t->n - QUESTION : t->n / 2; }
+static int question_of(const HeadText *t) {
+    return t->n > 2 * QUESTION ? t->n - QUESTION : t->n / 2;
+}
 
 // The share of the answer in what a head's softmax gives to the text: to all keys but the first ones
 // and the question, by scores (n_keys). 0 if it sees none of them. How much goes to these two changes
@@ -189,9 +192,9 @@ static void add_turned(FarHead *f, WhySetting setting, const RopeConfig *c, cons
     mean_add(&f->score[setting], above_mean(t, h, o->tried, key));
     for (int i = 0; i < h->n_pairs; i++) {
         for (int64_t j = 0; j < n; j++)
-            o->tried[j] = o->hidden[j] ? -INFINITY
-                                       : o->grown * o->factor *
-                                             (h->parts[i * n + j] + o->changes[i * n + j]);
+            o->tried[j] =
+                o->hidden[j] ? -INFINITY
+                             : o->grown * o->factor * (h->parts[i * n + j] + o->changes[i * n + j]);
         given[i] = above_mean(t, h, o->tried, key);
     }
     add_pairs(f, setting, c, given, h->n_pairs, texts);
@@ -224,18 +227,20 @@ static void place_text(const HeadText *t, int key, int n_keys, int length, int *
 
 // What becomes of a head of one text by a plan in a text of `length` positions.
 static bool move_head(const Why *w, FarHead *f, WhySetting setting, const HeadText *t,
-                      const HeadScores *h, int key, int length, int texts, OtherSpeed *o, Error *err) {
+                      const HeadScores *h, int key, int length, int texts, OtherSpeed *o,
+                      Error *err) {
     const bool slides = w->job->model->layers[f->layer].extra->flags & LAYER_SLIDING;
     const RopePlan *plan = &w->plans[setting];
     const bool as_read = w->whole;  // it stands there already
     int *places = alloc_array((uint64_t)h->n_keys, sizeof *places, "positions", err);
     bool ok = places;
     if (ok) place_text(t, key, h->n_keys, length, places);
-    ok = ok && other_speed_open(o, h, slides ? &plan->sliding : &plan->rope, as_read ? NULL : places,
-                                as_read ? h->n_keys : length, err);
+    ok = ok && other_speed_open(o, h, slides ? &plan->sliding : &plan->rope,
+                                as_read ? NULL : places, as_read ? h->n_keys : length, err);
     if (ok && !as_read) {
         add_turned(f, setting, rope_of_head(w, f), t, o, key, texts);
-        if (setting == NO_METHOD) mean_add(&f->distance, places[h->n_keys - 1] - (double)places[key]);
+        if (setting == NO_METHOD)
+            mean_add(&f->distance, places[h->n_keys - 1] - (double)places[key]);
     } else if (setting == NO_METHOD) {
         mean_add(&f->distance, h->n_keys - 1.0 - key);
     }
@@ -274,8 +279,10 @@ static bool look_at_head(Why *w, WhySetting setting, int number, Session *s, Hea
     if (!head_scores_read(h, s, t->ids, t->queries[0] + 1, f->layer, f->head, err)) return false;
     const int key = best_of_answer(t, h);
     add_read(f, setting, rope_of_head(w, f), t, h, key, texts->n, room);
-    if (!w->whole && w->control && !move_head_to_control(w, f, t, h, key, texts->n, err)) return false;
-    return setting != (w->whole ? NO_METHOD : TRAINED) || move_head_far(w, f, t, h, key, texts->n, err);
+    if (!w->whole && w->control && !move_head_to_control(w, f, t, h, key, texts->n, err))
+        return false;
+    return setting != (w->whole ? NO_METHOD : TRAINED) ||
+           move_head_far(w, f, t, h, key, texts->n, err);
 }
 
 static bool look_at_heads(Why *w, WhySetting setting, Error *err) {
@@ -400,8 +407,8 @@ static bool read_stories(Why *w, Error *err) {
     RopeSettings settings = {.said = 0};
     char name[60];
     const int own = model_window(w->job->model), window = w->length / 4;
-    snprintf(name, sizeof name, "streaming:window=%d:sinks=%d", own > 0 && own < window ? own : window,
-             FIRST_KEYS);
+    snprintf(name, sizeof name, "streaming:window=%d:sinks=%d",
+             own > 0 && own < window ? own : window, FIRST_KEYS);
     ok = ok && settings_read(&settings, name, err) &&
          plan_for_job(w->job, &settings, &w->job->said->rope, &near, err);
     near = far_plan(&near, w->length, w->job->length, w->whole);

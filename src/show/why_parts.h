@@ -29,8 +29,8 @@ enum { N_WHY_BANDS = 4 };  // of turns within the trained length, as in --attn
 // A head that finds the number. Numbers are of its first digit's key, less the mean key's, over texts.
 typedef struct {
     int layer, head;
-    Mean score[N_SETTINGS];    // its score
-    Mean weight[N_SETTINGS];   // its share of what is on the text around it
+    Mean score[N_SETTINGS];   // its score
+    Mean weight[N_SETTINGS];  // its share of what is on the text around it
     // its share at N when one pair alone has the method's speed, or all but that one
     Mean alone[ROPE_MAX_PAIRS], others[ROPE_MAX_PAIRS];
     Mean slow_band[N_WHY_BANDS];  // when a band of pairs has it
@@ -51,8 +51,8 @@ typedef struct {
     Survey survey;
     FarHead heads[MOST_FINDERS];
     int n_heads, n_found, n_all;
-    int length;         // of the texts within the trained length
-    int control;        // the trained length, where it says more than the texts of `length`; else 0
+    int length;   // of the texts within the trained length
+    int control;  // the trained length, where it says more than the texts of `length`; else 0
     bool whole;
     Table table;
     double losses[N_WAYS][MOST_BLOCKS];  // of the story, in blocks

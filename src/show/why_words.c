@@ -44,8 +44,8 @@ static void tell(Why *w, const char *key, const char *format, ...) {
 }
 
 // "18.7 (0.37 +- 0.09), 18.6 (...)": the shares of heads of one kind in a setting.
-static void list_heads(const Why *w, bool (*is_told)(const FarHead *), WhySetting setting, char *list,
-                       size_t size) {
+static void list_heads(const Why *w, bool (*is_told)(const FarHead *), WhySetting setting,
+                       char *list, size_t size) {
     char one[80];
     *list = '\0';
     for (int i = 0; i < w->n_heads; i++) {
@@ -84,8 +84,8 @@ static int worst_pair(const Why *w, const FarHead *f) {
 
 // A mean over heads, of numbers of a setting: that of the score, or of a band. The heads read the same
 // texts, so that its error is taken to be the mean of theirs.
-static double mean_over_heads(const Why *w, bool (*is_told)(const FarHead *), WhySetting setting, int band,
-                        double *error) {
+static double mean_over_heads(const Why *w, bool (*is_told)(const FarHead *), WhySetting setting,
+                              int band, double *error) {
     double sum = 0;
     const int n = count_heads(w, is_told);
     *error = 0;
@@ -124,7 +124,8 @@ static int tell_scores(Why *w, bool (*is_told)(const FarHead *)) {
     const double score = mean_over_heads(w, is_told, AT_CONTROL, -1, &e[0]);
     const double then = mean_over_heads(w, is_told, NO_METHOD, -1, &e[1]);
     tell(w, "scores",
-         "The score of the number's key, less that of the text's mean key, falls from %.1f +- %.1f at %d to "
+         "The score of the number's key, less that of the text's mean key, falls from %.1f +- %.1f "
+         "at %d to "
          "%.1f +- %.1f at %d (%s%d of %d heads). A softmax takes e to the power of it.",
          score, e[0], from, then, e[1], n, heads > 1 ? "means of " : "", heads, w->n_heads);
     const double at_control = mean_over_heads(w, is_told, AT_CONTROL, most, &e[0]);
@@ -135,10 +136,11 @@ static int tell_scores(Why *w, bool (*is_told)(const FarHead *)) {
         snprintf(by_method, sizeof by_method, ", and there %.1f +- %.1f with %s", method, e[2],
                  w->plans[METHOD].name);
     tell(w, "pairs",
-         "By which pairs: those that make %s within %d positions lose most. They give the key %.1f +- "
+         "By which pairs: those that make %s within %d positions lose most. They give the key %.1f "
+         "+- "
          "%.1f at %d, %.1f +- %.1f at %d%s.",
-         band_names[most], w->plans[NO_METHOD].rope.train_ctx, at_control, e[0], from, plain, e[1], n,
-         by_method);
+         band_names[most], w->plans[NO_METHOD].rope.train_ctx, at_control, e[0], from, plain, e[1],
+         n, by_method);
     return most;
 }
 
@@ -150,12 +152,14 @@ static void tell_hands(Why *w, int band) {
         const FarHead *f = &w->heads[i];
         if (!f->loses || pairs_of_head(w, f) == 0) continue;
         const int worst = worst_pair(w, f);
-        const double turned = mean_of(&f->distance) * rope_plain(rope_of_head(w, f), worst) / TWO_PI;
-        snprintf(one, sizeof one,
-                 "pair %d of %d.%d from %.1f to %.1f (its hand is %.2f of a turn away; it alone at %s's "
-                 "speed: a share of %.2f; all but it: %.2f)",
-                 worst, f->layer, f->head, f->by_pair[AT_CONTROL][worst], f->by_pair[NO_METHOD][worst],
-                 turned, name, mean_of(&f->alone[worst]), mean_of(&f->others[worst]));
+        const double turned =
+            mean_of(&f->distance) * rope_plain(rope_of_head(w, f), worst) / TWO_PI;
+        snprintf(
+            one, sizeof one,
+            "pair %d of %d.%d from %.1f to %.1f (its hand is %.2f of a turn away; it alone at %s's "
+            "speed: a share of %.2f; all but it: %.2f)",
+            worst, f->layer, f->head, f->by_pair[AT_CONTROL][worst], f->by_pair[NO_METHOD][worst],
+            turned, name, mean_of(&f->alone[worst]), mean_of(&f->others[worst]));
         add_name(list, sizeof list, "; ", one);
         told++;
         snprintf(one, sizeof one, "%d.%d %.2f", f->layer, f->head, mean_of(&f->slow_band[band]));
@@ -163,7 +167,8 @@ static void tell_hands(Why *w, int band) {
     }
     if (!*list) return;
     tell(w, "hands", "The pair of each head that loses most: %s.", list);
-    tell(w, "back", "With %s's speed in all pairs that make %s, and in no others, the shares are %s.", name,
+    tell(w, "back",
+         "With %s's speed in all pairs that make %s, and in no others, the shares are %s.", name,
          band_names[band], back);
 }
 
@@ -176,22 +181,26 @@ static void tell_control(Why *w) {
     if (hidden) {
         list_heads(w, is_hidden, TRAINED, list, sizeof list);
         tell(w, "windows",
-             "Windows of layers hide the number from %d of these at %d: %s. No angle does that, and no "
+             "Windows of layers hide the number from %d of these at %d: %s. No angle does that, "
+             "and no "
              "method of angles changes it.",
              hidden, n, list);
     }
     list_heads(w, gone ? holds_not : holds, AT_CONTROL, list, sizeof list);
     if (n <= trained)
         tell(w, "control",
-             "Control: %d is within the trained length, %d. What is lost there is no failure past it.", n,
-             trained);
+             "Control: %d is within the trained length, %d. What is lost there is no failure past "
+             "it.",
+             n, trained);
     else if (w->control && held > 0 && gone == 0)
         tell(w, "control",
-             "Control: at %d, the trained length, %s still find it: half of that share or more is left: %s.",
+             "Control: at %d, the trained length, %s still find it: half of that share or more is "
+             "left: %s.",
              w->control, hidden ? "the others" : "all of them", list);
     else if (w->control && gone > 0)
         tell(w, "control",
-             "Control: at %d, the trained length, %d of these %d have less than half of that left%s: %s. "
+             "Control: at %d, the trained length, %d of these %d have less than half of that "
+             "left%s: %s. "
              "They are left out of what follows.",
              w->control, gone, w->n_heads, w->whole ? "" : ", by angles alone", list);
 }
@@ -215,8 +224,10 @@ static void tell_heads(Why *w) {
     const int n = w->job->length, losers = count_heads(w, loses), held = count_heads(w, holds);
     list_heads(w, any_head, TRAINED, list, sizeof list);
     tell(w, "found",
-         "In texts of %d tokens, which the model was trained for, %d of %d heads find the number: more "
-         "than a tenth of their weight is on it. %s and this is its share of what they give to the text, "
+         "In texts of %d tokens, which the model was trained for, %d of %d heads find the number: "
+         "more "
+         "than a tenth of their weight is on it. %s and this is its share of what they give to the "
+         "text, "
          "without its first %d tokens and the question: %s.",
          w->length, w->n_found, w->n_all,
          w->n_found > MOST_FINDERS ? "These are the best,"
@@ -262,7 +273,8 @@ static bool is_mostly_back(const Why *w, int way) {
 // "75 % of the loss goes", of a rise that is left; what rises as much or more has none of it back.
 static const char *share_gone(double left, double lost, char *words, size_t size) {
     if (left <= 0) snprintf(words, size, "all of the loss goes");
-    else if (left < lost) snprintf(words, size, "%.0f %% of the loss goes", 100 * (1 - left / lost));
+    else if (left < lost)
+        snprintf(words, size, "%.0f %% of the loss goes", 100 * (1 - left / lost));
     else snprintf(words, size, "none of the loss goes");
     return words;
 }
@@ -274,44 +286,55 @@ static bool prose_is_lost(const Why *w) {
 }
 
 static void tell_story(Why *w) {
-    const Mean control = loss_more(w, AS_CONTROL, AS_TRAINED), past = loss_more(w, AT_N, AS_CONTROL);
-    const Mean plain = loss_more(w, AT_N, AS_TRAINED), shorter = loss_more(w, OTHERS_SHORT, AS_TRAINED),
-               near = loss_more(w, SINKS_NEAR, AS_TRAINED), method = loss_more(w, BY_METHOD, AS_TRAINED);
+    const Mean control = loss_more(w, AS_CONTROL, AS_TRAINED),
+               past = loss_more(w, AT_N, AS_CONTROL);
+    const Mean plain = loss_more(w, AT_N, AS_TRAINED),
+               shorter = loss_more(w, OTHERS_SHORT, AS_TRAINED),
+               near = loss_more(w, SINKS_NEAR, AS_TRAINED),
+               method = loss_more(w, BY_METHOD, AS_TRAINED);
     const double lost = mean_of(&past), before = mean_of(&control);
     char at_control[80] = "", gone[40], gone_near[40];
     if (w->n_blocks == 0) {
-        tell(w, "perplexity", "Perplexity: the story is shorter than the text that --whole asks for.");
+        tell(w, "perplexity",
+             "Perplexity: the story is shorter than the text that --whole asks for.");
         return;
     }
     if (w->control > w->length)
         snprintf(at_control, sizeof at_control, "%+.3f +- %.3f at %d (the control), by ", before,
                  error_of(&control), w->control);
     tell(w, "perplexity",
-         "How badly prose is read: -ln p of a token changes by %s%+.3f +- %.3f at %d without a method, and "
+         "How badly prose is read: -ln p of a token changes by %s%+.3f +- %.3f at %d without a "
+         "method, and "
          "by %+.3f +- %.3f with %s.",
          at_control, mean_of(&plain), error_of(&plain), w->job->length, mean_of(&method),
          error_of(&method), w->plans[METHOD].name);
     if (!any_layer_sees(w, w->plans[NO_METHOD].rope.train_ctx)) {
-        tell(w, "so", "No layer that turns sees farther than the trained length, %d: no text is long enough "
-                      "for angles that training never showed.%s",
+        tell(w, "so",
+             "No layer that turns sees farther than the trained length, %d: no text is long enough "
+             "for angles that training never showed.%s",
              w->plans[NO_METHOD].rope.train_ctx,
              w->whole ? "" : " What prose loses here, it loses by the jump.");
         return;
     }
     if (!prose_is_lost(w)) return;
     tell(w, "elsewhere",
-         "In which heads: with only the kv heads that find the number left whole, and all others cut to "
-         "the last %d positions and the first %d, it changes by %+.3f +- %.3f (%s). With all heads cut so, "
+         "In which heads: with only the kv heads that find the number left whole, and all others "
+         "cut to "
+         "the last %d positions and the first %d, it changes by %+.3f +- %.3f (%s). With all heads "
+         "cut so, "
          "and the first %d as near as the window, it changes by %+.3f +- %.3f (%s).",
          w->length / 4, FIRST_KEYS, mean_of(&shorter), error_of(&shorter),
-         share_gone(mean_of(&shorter) - before, lost, gone, sizeof gone), FIRST_KEYS, mean_of(&near),
-         error_of(&near), share_gone(mean_of(&near) - before, lost, gone_near, sizeof gone_near));
+         share_gone(mean_of(&shorter) - before, lost, gone, sizeof gone), FIRST_KEYS,
+         mean_of(&near), error_of(&near),
+         share_gone(mean_of(&near) - before, lost, gone_near, sizeof gone_near));
     if (is_mostly_back(w, OTHERS_SHORT))
         tell(w, "so", "So prose breaks in heads that need nothing far%s.",
-             count_heads(w, loses) ? ", and numbers are lost in the few that do: two failures" : "");
+             count_heads(w, loses) ? ", and numbers are lost in the few that do: two failures"
+                                   : "");
     else if (is_mostly_back(w, SINKS_NEAR))
-        tell(w, "so", "So what breaks prose is not what it needs from afar: it is far keys at angles that "
-                      "training never showed, the first %d among them, on which heads rest their weight.",
+        tell(w, "so",
+             "So what breaks prose is not what it needs from afar: it is far keys at angles that "
+             "training never showed, the first %d among them, on which heads rest their weight.",
              FIRST_KEYS);
 }
 
@@ -347,7 +370,8 @@ static void tell_short(Why *w) {
     const int held = count_heads(w, holds), from = w->control ? w->control : w->length;
     if (n > trained && losers == 0 && held > 0 && w->n_blocks > 0 && !prose_is_lost(w)) {
         tell(w, "short",
-             "In short: nothing that is measured here fails at %d. No head that finds the number at %d loses "
+             "In short: nothing that is measured here fails at %d. No head that finds the number "
+             "at %d loses "
              "it (%d do), and prose is read no worse than there.",
              n, from, held);
         return;
@@ -358,21 +382,26 @@ static void tell_short(Why *w) {
     for (int i = 0; i < w->n_heads; i++)
         if (is_told(&w->heads[i])) times = times_slower(w, &w->heads[i], band);
     if (losers)
-        snprintf(lost, sizeof lost, ", and %d of the %d that find it at %d lose it", losers, held, from);
+        snprintf(lost, sizeof lost, ", and %d of the %d that find it at %d lose it", losers, held,
+                 from);
     if (losers)
-        snprintf(again, sizeof again, ": %d of the %d find it again", count_heads(w, finds_again), losers);
+        snprintf(again, sizeof again, ": %d of the %d find it again", count_heads(w, finds_again),
+                 losers);
     if (!isnan(method) && times > 1.01)
-        snprintf(by_method, sizeof by_method, " %s turns these pairs %.1f times slower, and they give it %.1f%s.",
-                 name, times, method, again);
+        snprintf(by_method, sizeof by_method,
+                 " %s turns these pairs %.1f times slower, and they give it %.1f%s.", name, times,
+                 method, again);
     else if (!isnan(method))
         snprintf(by_method, sizeof by_method, " With %s they give it %.1f%s.", name, method, again);
     if (w->n_blocks > 0 && prose_is_lost(w) && any_layer_sees(w, trained)) {
         const Mean plain = loss_more(w, AT_N, AS_TRAINED), by = loss_more(w, BY_METHOD, AS_TRAINED);
-        snprintf(prose, sizeof prose, " The perplexity of prose is %.2f times as high, with %s %.2f times.",
+        snprintf(prose, sizeof prose,
+                 " The perplexity of prose is %.2f times as high, with %s %.2f times.",
                  exp(mean_of(&plain)), name, exp(mean_of(&by)));
     }
     tell(w, "short",
-         "In short: at %d RoPE's %s pairs (those that make %s within %d) are %s. In the heads that find a "
+         "In short: at %d RoPE's %s pairs (those that make %s within %d) are %s. In the heads that "
+         "find a "
          "number they give its key %.1f instead of %.1f%s.%s%s",
          n, band_speeds[band], band_names[band], trained,
          band < WHOLE_TURNS ? "what loses most, though they have been at all angles"
@@ -385,19 +414,24 @@ static void tell_all(Why *w) {
     const int n = w->job->length;
     if (w->whole)
         tell(w, "texts",
-             "%d texts hide a number a quarter into them and ask for it at their end. They are of %d tokens, "
+             "%d texts hide a number a quarter into them and ask for it at their end. They are of "
+             "%d tokens, "
              "and of %d, read whole.",
              w->near.n, w->length, n);
     else
         tell(w, "texts",
-             "%d texts of %d tokens hide a number a quarter into them and ask for it at their end. For other "
-             "lengths a text is taken as it stands and put so far before its question that the number is a "
-             "quarter into so many positions. What heads make of that follows from the angles alone. Prose is "
+             "%d texts of %d tokens hide a number a quarter into them and ask for it at their end. "
+             "For other "
+             "lengths a text is taken as it stands and put so far before its question that the "
+             "number is a "
+             "quarter into so many positions. What heads make of that follows from the angles "
+             "alone. Prose is "
              "read with a jump in its middle. More keys do more: --whole reads texts of %d.",
              w->near.n, w->length, n);
     if (w->n_heads == 0)
         tell(w, "found",
-             "Not found: none of %d heads has a tenth of its weight on the number in texts of %d tokens. "
+             "Not found: none of %d heads has a tenth of its weight on the number in texts of %d "
+             "tokens. "
              "The model has no far heads, or cannot do this task.",
              w->n_all, w->length);
     else tell_heads(w);
@@ -417,7 +451,8 @@ static void print_why_row(Table *t, const FarHead *f, const char *part, int firs
     table_words(t, part);
     table_number_if(t, first >= 0, "%.0f", first);
     table_number_if(t, first >= 0, "%.0f", last);
-    for (int k = 0; k < N_WHY_NUMBERS; k++) table_number_if(t, !isnan(numbers[k]), "%.3f", numbers[k]);
+    for (int k = 0; k < N_WHY_NUMBERS; k++)
+        table_number_if(t, !isnan(numbers[k]), "%.3f", numbers[k]);
     table_end_row(t);
 }
 
@@ -462,8 +497,9 @@ void tell_why(Why *w) {
     print_heading(w->job, &w->table, "why");
     table_note(&w->table, "method", "%s", w->plans[METHOD].name);
     tell_all(w);
-    table_columns(&w->table, as_list, "layer\thead\tpart\tfirst\tlast\ttrained\tcontrol\tplain\tmethod\t"
-                                      "trained_se\tcontrol_se\tplain_se\tmethod_se\talone\tothers");
+    table_columns(&w->table, as_list,
+                  "layer\thead\tpart\tfirst\tlast\ttrained\tcontrol\tplain\tmethod\t"
+                  "trained_se\tcontrol_se\tplain_se\tmethod_se\talone\tothers");
     for (int i = 0; i < w->n_heads; i++) print_far_head(&w->table, w, &w->heads[i]);
     table_end(&w->table);
 }
