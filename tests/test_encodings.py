@@ -186,7 +186,7 @@ def test_shipped():
             one_line(run(model, '--ppl', text, '-n', 257), 2, 'past the end of learned.bin', '256')
         elif kind in ('rope', 'alibi'):
             far[kind] = table(good(model, '--ppl', text, '-n', 4096, '--tsv').out)[2][-2]  # positions from 2,048 on
-        held = run(model, '--check', '-n', 256, '--tsv')  # whatever else the machine does
+        held = run(model, '--check', '-n', 256, '--effort', 4, '--tsv')  # half of the passkeys of learned.bin are found
         check(held.status == 0, '%s.bin holds to 256' % kind, held.out)
     ppl = {kind: float(row['ppl']) for kind, row in inside.items()}
     check(max(ppl.values()) < 2 * min(ppl.values()), 'they are not far apart within 256', ppl)

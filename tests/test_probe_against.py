@@ -125,8 +125,8 @@ def test_layers_that_do_not_turn():
 def test_many_times():
     """Noise of 0.02 nats, of each token and of a prompt alike, 200 times: nothing is seen where nothing is, what is
     planted is never `no effect`, and what differs past a length only never differs before."""
-    options = types.SimpleNamespace(n=300, prompts=10, text=None, greedy=False, top=20, retries=0, served=None,
-                                    api=None, chat=False)
+    options = types.SimpleNamespace(n=300, prompts=10, text=None, greedy=False, words=False, top=20, retries=0,
+                                    served=None, api=None, chat=False)
     rng = random.Random(1)
 
     def exact(hidden):

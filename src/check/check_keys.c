@@ -273,12 +273,13 @@ static void judge_passkeys(const Check *c, Row *row) {
         is_lost |= verdict == FAIL;
         is_open |= verdict == OPEN && !found_facts(c, row->length, q);
     }
-    const Verdict in_short = decide_share(&row->others[IN_SHORT], &quarter_test);
+    const Samples *short_ones = &row->others[IN_SHORT];
+    const Verdict in_short = decide_share(short_ones, &quarter_test);
     row->verdict = OPEN;
-    if (is_asked && is_lost)
-        row->verdict = in_short == OK ? FAIL : in_short == FAIL ? UNABLE : OPEN;
-    else if (is_asked && !is_open) row->verdict = OK;
-    else if (is_asked) row->needs = NEEDS_EFFORT;
+    if (is_asked && is_lost && in_short != OPEN) row->verdict = in_short == OK ? FAIL : UNABLE;
+    else if (is_asked && !is_lost && !is_open) row->verdict = OK;
+    else if (is_asked && (!is_lost || short_ones->n >= MOST_PASSKEYS * c->effort))
+        row->needs = NEEDS_EFFORT;
     take_worst(row);
 }
 

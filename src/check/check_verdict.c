@@ -127,8 +127,10 @@ static double enough_seconds(const Check *c) {
     return rounded_up(fmax(2 * fmax(c->budget, spent(c)), 1.2 * times * spent(c)));
 }
 
-// An effort that should do: errors shrink with the root of the units.
+// An effort that should do: errors shrink with the root of the units; Wald's test of shares names no
+// number, and twice as many decide most of them.
 static double enough_effort(const Check *c, const Row *row) {
+    if (row->type->is_share) return rounded_up(2 * c->effort);
     const double distance = fabs(log(row->value / row->limit));
     const double times = pow(SURE * row->error / row->value / fmax(distance, 1e-6), 2);
     return rounded_up(c->effort * fmin(fmax(times, 2), MOST_TIMES));
