@@ -1,4 +1,7 @@
 // What LMDeploy's two engines do otherwise than Hugging Face 5. tests/engines/README.md has the sources.
+#include <stdio.h>
+#include <string.h>
+
 #include "../configs/json.h"
 #include "engine_rules.h"
 
@@ -85,6 +88,19 @@ void engine_prepare_turbomind(Config *c) {
     if (!reading_is_class(c, turbomind_classes)) c->flags &= ~(unsigned)ROUNDS_RAMP;
 }
 
+// InternVL's and Intern-S1's classes make the text model that text_config's architectures name.
+static void refuse_text_models(Config *c) {
+    static const char of_text[] = " InternVLForConditionalGeneration InternS1ForConditionalGeneration ";
+    const Json *named = json_items(json_member(c->config, "architectures"));
+    if (c->config == c->whole || !reading_is_class(c, of_text)) return;
+    config_refuse(c, !named,
+                  "ValueError: InternVL TurboMind requires architectures on llm_config or text_config");
+    char word[80];
+    snprintf(word, sizeof word, " %s ", named && named->string ? named->string : "");
+    config_refuse(c, !strstr(turbomind_classes, word),
+                  "ValueError: InternVL text model architecture is not supported by TurboMind");
+}
+
 void engine_turbomind(Config *c) {
     if (!reading_is_class(c, turbomind_classes)) {
         engine_lmdeploy_pytorch(c);
@@ -95,6 +111,7 @@ void engine_turbomind(Config *c) {
                           c->type == TYPE_DYNAMIC || c->type == TYPE_LLAMA3 || c->type == TYPE_YARN;
     const bool is_inside = c->config == c->whole && json_member(c->config, "text_config");
     config_refuse(c, is_inside, "AttributeError: 'dict' object has no attribute 'hidden_size'");
+    refuse_text_models(c);
     reading_excuse_type(c);
     reading_unseen(c, c->type == TYPE_LLAMA3 && c->rope->low_freq_factor > 0 &&
                           c->rope->low_freq_factor == c->rope->high_freq_factor);
