@@ -129,7 +129,7 @@ def test_refused():
     for number in (PACKED_TYPE, PACKED_TYPE + blocks.NUMBERS['Q3_K'], 255):
         data[types + 2] = number
         result = run(write(in_work('spoiled.bin'), bytes(data)), '-n', 4)
-        one_line(result, 2, 'a type of %d' % number, 'type_table has %d for matrix 2' % number)
+        one_line(result, 2, 'a type of %d' % number, 'matrix 2: type_table has %d' % number)
         done = export('--no-tokenizer', in_work('spoiled.bin'), in_work('spoiled.gguf'))
         check(done.returncode == 2 and 'impossible' in done.stderr, 'the exporter refuses %d' % number, done.stderr)
 

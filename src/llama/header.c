@@ -80,11 +80,8 @@ static bool check_fields(Model *m, Error *err) {
         if (!is_within("eos_ids", c->eos_ids[i], 0, last, err)) return false;
     }
 
-    if (!weight_type_check((int)c->weight_type, err)) return false;
-    if (!c->has_types && !weights_check_group(c->weight_type, c->group_size, err)) return false;
-    if (is_ggml(c->weight_type) && c->version == 3)
-        return fail(err, "weight type %s in version 3 (expected version 4)",
-                    block_types[c->weight_type].name);
+    if (!weights_check_header((int)c->weight_type, c->group_size, c->has_types, c->version, err))
+        return false;
     if (c->n_heads % c->n_kv_heads)
         return fail(err, "%d heads cannot share %d kv heads", c->n_heads, c->n_kv_heads);
     if (c->head_dim % 2)

@@ -33,6 +33,8 @@ typedef struct {
     bool (*read_header)(Model *model, uint64_t *bytes, Error *err);
     // Calls `visit` for the tensors of such a file in its order. False: it has ours.
     bool (*visit)(Model *model, TensorVisitor *visit, void *whose);
+    // How a matrix of such a file lies, whose type and shape are known.
+    void (*set_groups)(const Model *model, Matrix *matrix);
     // Whether what follows the tensors, from `offset` on, is nothing that has to be read.
     bool (*may_end)(const Model *model, uint64_t offset);
     const Field *fields;  // of the header, with places in its part of the model

@@ -84,7 +84,11 @@ void model_visit(Model *model, TensorVisitor *visit, void *whose);
 bool model_open(const char *path, const struct Kinds *known, Model *model, Error *err);
 void model_close(Model *model);
 
-// ---- header.c ----
+// ---- the parts of it ----
+
+// Finds the tensors, which follow the header that was read, and checks the settings of RoPE. The
+// model has memory for its layers. False with the reason.
+bool model_map(Model *model, uint64_t header_bytes, Error *err);
 
 // Bytes of a header: at least, of versions 3 and 4, of 5, and of 6. From V3_FIELDS on, 3 has zeros.
 enum { MAGIC = 0x616b3432, LEAST_BYTES = 28, V3_FIELDS = 204, V4_BYTES = 256, V5_BYTES = 512 };

@@ -105,6 +105,11 @@ static bool visit_old(Model *m, TensorVisitor *visit, void *whose) {
     return true;
 }
 
+// Groups of version 2 run on from row to row.
+static void set_old_groups(const Model *m, Matrix *matrix) {
+    matrix->groups_cross_rows = m->config.version == 2 && matrix->cols % m->config.group_size != 0;
+}
+
 // A note of 32 bytes that older versions of this program wrote after the tensors.
 static bool ends_with_note(const Model *m, uint64_t offset) {
     return m->config.version >= 3 && m->file.size == offset + 32 &&
@@ -117,5 +122,6 @@ const Kind old_files_kind = {
     .check = check_old,
     .add_tensors = add_angles,
     .visit = visit_old,
+    .set_groups = set_old_groups,
     .may_end = ends_with_note,
 };

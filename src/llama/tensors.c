@@ -58,7 +58,8 @@ void model_visit(Model *m, TensorVisitor *visit, void *whose) {
 typedef struct {
     Model *model;
     Cursor at;
-    const uint8_t *types;  // of the matrices still to take; NULL: config.weight_type
+    const uint8_t *types;  // of all matrices; NULL: they are of config.weight_type
+    int n_matrices;        // taken so far
     Error *err;            // why a matrix cannot be of its type
     bool is_good;
 } Mapping;
@@ -70,11 +71,13 @@ static void take_tensor(void *mapping, const Tensor *t) {
         *(const float **)t->member = cursor_take(&r->at, t->rows * t->cols, sizeof(float));
         return;
     }
-    int code = r->types ? *r->types++ : (int)c->weight_type;
+    const int number = r->n_matrices++;
+    const int code = r->types ? r->types[number] : (int)c->weight_type;
     Matrix *m = t->member;
-    *m = matrix_of_code(code, t->rows, t->cols, c->group_size);
-    m->groups_cross_rows = c->version == 2 && t->cols % c->group_size != 0;
-    r->is_good = r->is_good && matrix_check(m, t->parts, r->err);
+    *m = (Matrix){.rows = t->rows, .cols = t->cols, .group_size = c->group_size};
+    if (r->is_good && !matrix_set_type(m, code, t->parts, r->err))
+        r->is_good = fail(r->err, "impossible header: matrix %d: %s", number, r->err->text);
+    EACH_KIND_THAT (set_groups, k, r->model) (*k)->set_groups(r->model, m);
     if (r->model->widest < t->cols) r->model->widest = t->cols;
     m->data = cursor_take(&r->at, t->rows, matrix_row_bytes(m));
     m->scales = cursor_take(&r->at, matrix_scale_bytes(m), 1);
@@ -96,8 +99,7 @@ static bool take_tables(Mapping *r, Error *err) {
     EACH_KIND_THAT (check_layers, k, m)
         if (!(*k)->check_layers(m, err)) return false;
     if (m->config.has_types) model_visit(m, count_matrix, &n_matrices);
-    return cursor_take_now(&r->at, n_matrices, &r->types, err) &&
-           weights_check_codes(r->types, n_matrices, m->config.group_size, err);
+    return cursor_take_now(&r->at, n_matrices, &r->types, err);
 }
 
 // Takes all tensors. They must fill the file.
@@ -118,67 +120,10 @@ static bool take_tensors(Mapping *r, Error *err) {
                                         (unsigned long long)r->at.offset);
 }
 
-static size_t aligned(size_t bytes) { return (bytes + 15) / 16 * 16; }
-
-size_t added_bytes(const Kinds *known, AddedTo whole) {
-    size_t bytes = aligned(known->extra[whole]) + aligned(known->pointers[whole]);
-    for (int k = 0; k < known->n; k++) bytes += aligned(known->rows[k]->parts[whole].bytes);
-    return bytes;
-}
-
-void *added_divide(const Kinds *known, AddedTo whole, void *block) {
-    uint8_t *pointers = (uint8_t *)block + aligned(known->extra[whole]);
-    uint8_t *at = pointers + aligned(known->pointers[whole]);
-    for (int k = 0; k < known->n; k++) {
-        const KindPart *part = &known->rows[k]->parts[whole];
-        if (part->bytes) memcpy(pointers + part->place, &at, sizeof at);
-        at += aligned(part->bytes);
-    }
-    return pointers;
-}
-
-// Memory for what other kinds add to the model.
-static bool make_extra(Model *m, Error *err) {
-    m->config.extra = alloc_array(1, added_bytes(m->known, OF_MODEL), "a model", err);
-    if (m->config.extra) m->config.kinds = added_divide(m->known, OF_MODEL, m->config.extra);
-    return m->config.extra;
-}
-
-// Memory for the layers, and for what other kinds add to them.
-static bool make_layers(Model *m, Error *err) {
-    int n = m->config.n_layers;
-    size_t bytes = added_bytes(m->known, OF_LAYER);
-    m->layers = alloc_array(n, sizeof *m->layers, "layers", err);
-    uint8_t *extra = m->layers ? alloc_array(n, bytes, "layers", err) : NULL;
-    for (int l = 0; extra && l < n; l++, extra += bytes) {
-        m->layers[l].extra = (struct LayerExtra *)(void *)extra;
-        m->layers[l].kinds = added_divide(m->known, OF_LAYER, extra);
-    }
-    return extra;
-}
-
-static bool read_model(Model *m, Error *err) {
-    Mapping r = {m, .at = {.file = &m->file, .alignment = 1}, .err = err, .is_good = true};
-    bool good = make_extra(m, err) && header_read(m, &r.at.offset, err) && make_layers(m, err) &&
-                take_tables(&r, err) && take_tensors(&r, err);
-    return good && (settings_check(&m->rope, m->config.seq_len, err) ||
-                    fail(err, "impossible header: %s", err->text));
-}
-
-bool model_open(const char *path, const Kinds *known, Model *m, Error *err) {
-    static const Kind *const no_rows[1];
-    static const Kinds none = {.rows = no_rows};
-    *m = (Model){.known = known ? known : &none};
-    if (!map_file(path, &m->file, err)) return false;
-    if (read_model(m, err)) return true;
-    model_close(m);
-    return fail(err, "%s: %s", path, err->text);
-}
-
-void model_close(Model *m) {
-    if (m->layers) free(m->layers->extra);
-    free(m->layers);
-    free(m->config.extra);
-    unmap_file(&m->file);
-    *m = (Model){.config = {0}};
+bool model_map(Model *m, uint64_t header_bytes, Error *err) {
+    Mapping r = {.model = m, .err = err, .is_good = true};
+    r.at = (Cursor){.file = &m->file, .alignment = 1, .offset = header_bytes};
+    return take_tables(&r, err) && take_tensors(&r, err) &&
+           (settings_check(&m->rope, m->config.seq_len, err) ||
+            fail(err, "impossible header: %s", err->text));
 }

@@ -15,8 +15,7 @@ bool text_open(TinyText *t, const RopeSettings *given, int context, Error *err) 
         t->tokens = arena_take(&t->arena, p->context + 1L, sizeof *t->tokens);
         if (pass == 0 && !arena_open(&t->arena, "the past", err)) return false;
     }
-    t->tokenizer =
-        tokenizer_find(NULL, t->path, m->config.vocab_size, "python3 model_export.py", err);
+    t->tokenizer = tokenizer_beside(t->path, m->config.vocab_size, "python3 model_export.py", err);
     return t->tokenizer;
 }
 

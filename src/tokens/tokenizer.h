@@ -22,6 +22,10 @@ void tokenizer_free(Tokenizer *tokenizer);
 Tokenizer *tokenizer_find(const char *path, const char *model_path, int vocab_size,
                           const char *exporter, Error *err);
 
+// The same of the two files beside the model alone.
+Tokenizer *tokenizer_beside(const char *model_path, int vocab_size, const char *exporter,
+                            Error *err);
+
 // Whether there is such a file beside the model.
 bool tokenizer_is_beside(const char *model_path);
 

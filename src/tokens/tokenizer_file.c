@@ -275,6 +275,15 @@ bool tokenizer_is_beside(const char *model_path) {
     return access(at.own, F_OK) == 0 || access(at.common, F_OK) == 0;
 }
 
+Tokenizer *tokenizer_beside(const char *model_path, int vocab_size, const char *exporter,
+                            Error *err) {
+    const Places at = places_beside(model_path);
+    if (access(at.own, F_OK) == 0) return tokenizer_open(at.own, vocab_size, err);
+    if (access(at.common, F_OK) == 0) return tokenizer_open(at.common, vocab_size, err);
+    fail(err, "no tokenizer: there is no %s and no %s (%s makes one)", at.own, at.common, exporter);
+    return NULL;
+}
+
 Tokenizer *tokenizer_find(const char *path, const char *model_path, int vocab_size,
                           const char *exporter, Error *err) {
     const Places at = places_beside(model_path);

@@ -38,9 +38,6 @@ typedef enum {
 static inline bool is_ggml(WeightType type) { return type >= WEIGHT_Q4_0; }
 static inline bool is_coded(WeightType type) { return type >= WEIGHT_IQ2_XXS; }
 
-// False with the reason if a number from a file, 0 or more, is not one of these.
-bool weight_type_check(int number, Error *err);
-
 // So many weights lie in so many bytes: a block of ggml's with its scales, our q8 and q4 without. 0: a
 // type that was removed. Here, so that loops for one type have constants.
 typedef struct {
@@ -99,17 +96,15 @@ enum { PACKED_ROWS = 8, MAX_BLOCK_BYTES = 256 };
 bool can_be_packed(WeightType type);
 
 // In a file's table of types a matrix has a code of one byte: its WeightType, plus TYPE_PACKED
-// where its rows lie side by side. False with the reason if one of the n codes is invalid.
+// where its rows lie side by side.
 enum { TYPE_PACKED = 128 };
-bool weights_check_codes(const uint8_t *codes, int n, int group_size, Error *err);
-// A matrix of such a code. The caller says where its data and scales lie.
-Matrix matrix_of_code(int code, int64_t rows, int64_t cols, int group_size);
-// False with the reason when blocks do not fill its rows, or, where it is packed, groups of rows do
-// not fill each of its `parts` (0: it is one).
-bool matrix_check(const Matrix *matrix, int parts, Error *err);
-// False with the reason when a file whose matrices are all of one type, q8 or q4 or another, cannot
-// have groups of so many weights.
-bool weights_check_group(WeightType type, int group_size, Error *err);
+// Sets the type of a matrix, whose rows, columns and group_size are known, by its code. False with
+// the reason when there is no such type, when blocks do not fill its rows, or, where it is packed,
+// groups of rows do not fill each of its `parts` (0: it is one).
+bool matrix_set_type(Matrix *matrix, int code, int parts, Error *err);
+// False with the reason when a header names an unknown type, or, in a file whose matrices all have
+// that type (without a table of types), one that cannot have groups of so many weights.
+bool weights_check_header(int type, int group_size, bool has_types, int version, Error *err);
 
 // How many rows from the first on do.
 static inline int64_t packed_rows(const Matrix *m) {

@@ -4,7 +4,7 @@
 #include "block_bits.h"
 #include "matrix.h"
 
-bool weight_type_check(int number, Error *err) {
+static bool weight_type_check(int number, Error *err) {
     int type = number < N_WEIGHT_TYPES ? number : 0;
     if (block_sizes[type].weights == 0)
         return fail(err,
@@ -105,45 +105,33 @@ const float *weights_row(const Matrix *m, int64_t row, float *room) {
     return room;
 }
 
-bool weights_check_codes(const uint8_t *codes, int n, int group_size, Error *err) {
-    for (int i = 0; i < n; i++) {
-        int type = codes[i] % TYPE_PACKED;
-        bool is_packed = codes[i] >= TYPE_PACKED;
-        if (!is_packed && type < N_WEIGHT_TYPES && !weight_type_check(type, err)) return false;
-        bool is_known = type < N_WEIGHT_TYPES && (!is_packed || can_be_packed(type));
-        bool has_groups = type != WEIGHT_Q8 || group_size > 0;
-        if (is_known && has_groups) continue;
+bool matrix_set_type(Matrix *m, int code, int parts, Error *err) {
+    const int type = code % TYPE_PACKED;
+    const bool is_packed = code >= TYPE_PACKED;
+    const int64_t in_part = parts ? m->rows / parts : m->rows;
+    if (!is_packed && type < N_WEIGHT_TYPES && !weight_type_check(type, err)) return false;
+    const bool is_known = type < N_WEIGHT_TYPES && (!is_packed || can_be_packed(type));
+    if (!is_known || (type == WEIGHT_Q8 && m->group_size < 1))
         return fail(err,
-                    "impossible header: type_table has %d for matrix %d "
-                    "(expected 0 to %d, q8 with groups; %d more only for types that are packed)",
-                    codes[i], i, N_WEIGHT_TYPES - 1, TYPE_PACKED);
-    }
-    return true;
-}
-
-Matrix matrix_of_code(int code, int64_t rows, int64_t cols, int group_size) {
-    return (Matrix){
-        .type = code % TYPE_PACKED,
-        .packed = code >= TYPE_PACKED,
-        .rows = rows,
-        .cols = cols,
-        .group_size = group_size,
-    };
-}
-
-bool matrix_check(const Matrix *m, int parts, Error *err) {
-    int64_t in_part = parts ? m->rows / parts : m->rows;
-    if (m->cols % block_columns(m->type))
-        return fail(err, "impossible header: rows of %s are not whole blocks of %d weights",
-                    block_types[m->type].name, block_columns(m->type));
-    return !m->packed || in_part == m->rows || in_part % PACKED_ROWS == 0 ||
-           fail(err, "impossible header: parts of %lld rows are packed (expected a multiple of %d)",
+                    "type_table has %d (expected 0 to %d, q8 with groups; %d more only for types "
+                    "that are packed)",
+                    code, N_WEIGHT_TYPES - 1, TYPE_PACKED);
+    m->type = type;
+    m->packed = is_packed;
+    if (m->cols % block_columns(type))
+        return fail(err, "rows of %s are not whole blocks of %d weights", block_types[type].name,
+                    block_columns(type));
+    return !is_packed || in_part == m->rows || in_part % PACKED_ROWS == 0 ||
+           fail(err, "parts of %lld rows are packed (expected a multiple of %d)",
                 (long long)in_part, PACKED_ROWS);
 }
 
-bool weights_check_group(WeightType type, int group_size, Error *err) {
-    bool is_q4 = type == WEIGHT_Q4;
-    bool has_groups = is_q4 || type == WEIGHT_Q8;
-    return (has_groups == (group_size > 0) && (!is_q4 || group_size == Q4_GROUP)) ||
-           fail(err, "group_size is %d with weight type %s", group_size, block_types[type].name);
+bool weights_check_header(int type, int group_size, bool has_types, int version, Error *err) {
+    if (!weight_type_check(type, err)) return false;
+    const bool is_q4 = type == WEIGHT_Q4, has_groups = is_q4 || type == WEIGHT_Q8;
+    if (!has_types && (has_groups != (group_size > 0) || (is_q4 && group_size != Q4_GROUP)))
+        return fail(err, "group_size is %d with weight type %s", group_size,
+                    block_types[type].name);
+    return version > 3 || !is_ggml(type) ||
+           fail(err, "weight type %s in version 3 (expected version 4)", block_types[type].name);
 }

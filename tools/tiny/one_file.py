@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Writes the tiny program as one file that reads from top to bottom: src/llama, and what it needs of src/base,
-src/weights and src/tokens (make dist-tiny).
+"""Writes the tiny program as one file that reads from top to bottom: src/llama, and what it needs of src/base and
+src/tokens (make dist-tiny).
 
     python3 tools/tiny/one_file.py > run.c
 
-Nothing is written by hand here. What main does not reach is left out: functions, types, constants. A function of
-narrow.inc replaces the one of its name in src, where a Llama of llama2.c's kind needs less: three types of weights and
-one tokenizer. What other kinds of models add (the EACH_KIND loops of hooks.h) goes, since a Llama has none.
-A prototype goes, too; what its header says of a function comes before the function."""
+What main does not reach is left out: functions, types, constants, and members of structs. Where a Llama of llama2.c's
+kind needs less than a room of src has, a file of this folder stands in its place: three types of weights and one
+tokenizer. What other kinds of models add (the EACH_KIND loops of hooks.h) goes, since a Llama has none. A prototype
+goes, too; what its header says of a function comes before the function."""
 
 import os
 import re
@@ -15,25 +15,23 @@ import sys
 import textwrap
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-NARROW = 'tools/tiny/narrow.inc'
+HERE = 'tools/tiny/'  # of the files that stand in place of others
 
 # The sections of the file, and what each is made of, in an order in which nothing needs what comes later.
 SECTIONS = [
-    ('errors, memory, files, random numbers', ['src/base/util.h', 'src/base/util.c', 'src/base/names.c']),
+    ('errors, memory, files, random numbers', ['src/base/util.h', 'src/base/util.c', HERE + 'names.inc']),
     ('a header as a table of fields', ['src/base/fields.h', 'src/base/fields.c']),
     ('settings of RoPE', ['src/rope_settings.h', 'src/rope_settings.c']),
-    ('weights: float32, float16 and q8', ['src/weights/matrix.h', 'src/weights/block_bits.h', 'src/weights/weights.c']),
+    ('weights: float32, float16 and q8', [HERE + 'weights.inc']),
     ('a model: its sizes and its tensors', [
-        'src/llama/model.h', 'src/llama/header.c', 'src/llama/hooks.h', 'src/llama/tensors.c']),
+        'src/llama/model.h', 'src/llama/header.c', 'src/llama/hooks.h', 'src/llama/tensors.c', HERE + 'model.inc']),
     ('arithmetic', ['src/llama/arithmetic.h', 'src/llama/arithmetic.c']),
     ('one forward pass', ['src/llama/forward.h', 'src/llama/forward.c']),
-    ('text to tokens and back', ['src/tokens/unicode.h', 'src/tokens/unicode.c', 'src/tokens/tokenizer.h',
-                                 'src/tokens/tokenizer_private.h', 'src/tokens/tokenizer.c',
-                                 'src/tokens/tokenizer_file.c', 'src/tokens/encode.c']),
+    ('text to tokens and back', ['src/tokens/unicode.h', 'src/tokens/unicode.c', HERE + 'tokens.inc']),
     ('logits to a token', ['src/llama/sampler.h', 'src/llama/sampler.c']),
     ('a text, its perplexity, and a hidden key', ['src/llama/tiny_text.h', 'src/llama/tiny_text.c',
                                                   'src/llama/measures.h', 'src/llama/measures.c']),
-    ('the program', ['src/llama/tiny.h', 'src/llama/tiny.c', 'src/llama/main.c']),
+    ('the program', ['src/llama/tiny.h', 'src/llama/tiny.c', HERE + 'main.inc']),
 ]
 BEGINNING = '''\
 // A Llama in one file: it reads a model, goes on with a prompt, and measures how a method of RoPE
@@ -144,9 +142,7 @@ def without_kinds(text):
     text = re.sub(r'(?:^ +//[^\n]*\n)*^ *(?:const )?struct (?:\w+Extra|\w+Parts|Kinds) \*[^\n,]*;[^\n]*\n', '', text,
                   flags=re.M)
     text = re.sub(r'^ *free\(t->plain.extra\);\n', '', text, flags=re.M)
-    text = text.replace('model_open(t.path, by->known, &t.model, &err)', 'model_open(t.path, &t.model, &err)')
-    return re.sub(r'tokenizer_find\(NULL, t->path, m->config.vocab_size, "[^"]*", err\)',
-                  'tokenizer_find(t->path, m->config.vocab_size, err)', text)
+    return text.replace('model_open(t.path, by->known, &t.model, &err)', 'model_open(t.path, &t.model, &err)')
 
 
 def system_includes(paths):
@@ -176,37 +172,24 @@ def reached(items):
 
 
 def whole_file():
-    narrow = list(items_of(NARROW))
-    instead = {name: item for item in narrow for name in item.names}
-    sections, contracts, items, taken = [], {}, [], set()
+    """The sections with the items of each, those of them that main needs, and what headers say of functions."""
+    sections, contracts = [], {}
     for title, paths in SECTIONS:
         of_section = []
         for path in paths:
             for item in items_of(path):
                 if item.kind == 'prototype':
-                    if item.names[0] not in contracts:
-                        contracts[item.names[0]] = item.comment
-                    continue
-                names = [name for name in item.names if name in instead]
-                if names:
-                    item = instead[names[0]]
-                    if item in taken:
-                        continue
-                    taken.add(item)
-                of_section.append(item)
+                    contracts.setdefault(item.names[0], item.comment)
+                else:
+                    of_section.append(item)
         sections.append((title, of_section))
-    for before, item in zip(narrow, narrow[1:]):  # what src has not
-        for _, of_section in sections:
-            if item not in taken and before in of_section:
-                of_section.insert(of_section.index(before) + 1, item)
-                taken.add(item)
-    items = [item for _, of_section in sections for item in of_section]
-    kept = set(reached(items))
-    without_unread([item for item in items if item in kept])
-    lost = [name for item in narrow for name in item.names if item not in kept]
+    kept = reached([item for _, items in sections for item in items])
+    without_unread(kept)
+    without_members(kept)
+    lost = [item.names[0] for _, items in sections for item in items if item.path.startswith(HERE) and item not in kept]
     if lost:
-        sys.exit('one_file.py: nothing needs %s of %s' % (', '.join(lost), NARROW))
-    return sections, kept, contracts
+        sys.exit('one_file.py: nothing needs %s of %s' % (', '.join(lost), HERE))
+    return sections, set(kept), contracts
 
 
 def written(item, contracts):
@@ -218,7 +201,7 @@ def written(item, contracts):
     if item.kind == 'variable' and not code.startswith('static'):
         code = 'static ' + code
     comment = [line for line in comment if not line.startswith('// ----')]
-    if item.kind == 'function' and item.path != NARROW:
+    if item.kind == 'function':
         said = [line for line in contracts.get(item.names[0], ()) if not line.startswith('// ----')]
         comment = said + comment
     return ''.join(comment) + code
@@ -235,6 +218,23 @@ def parts_of(text):
             parts.append(text[last:at])
             last = at + 1
     return [' '.join(part.split()) for part in parts + [text[last:]] if part.strip()]
+
+
+# Structs that have members of which a Llama's program knows nothing.
+WIDE = 'Model', 'ModelConfig', 'Tensor', 'Plain', 'RopeSettings', 'RopePlan', 'Mapping'
+
+
+def without_members(items):
+    """Those structs without the members that nothing in the file names, and without the comments of these."""
+    code = ''.join(bare(item.code) for item in items)
+    for struct in items:
+        if struct.kind != 'type' or struct.names[0] not in WIDE:
+            continue
+        for line in re.findall(r'^ {4}[^/\n]*;[^\n]*\n', struct.code, re.M):
+            members = re.findall(r'(\w+)(?:\[\w+\])?[,;]', bare(line))
+            if not any(re.search(r'(?:->|\.)%s\b' % member, code) for member in members):
+                whole = re.search(r'(?:^ +//[^\n]*\n)*' + re.escape(line), struct.code, re.M)
+                struct.code = struct.code.replace(whole[0], '')
 
 
 def without_unread(items):
