@@ -38,9 +38,10 @@ const Setting rope_settings[N_ROPE_SETTINGS] = {
                        IN(beta_slow), 1e-6, 1e9, .key = "beta_slow", .missing = 1,
                        .methods = ROPE_USES_BETAS},
     [SET_TRUNCATE] = {.key = "truncate", .type = FLAG, IN(truncate), .methods = ROPE_USES_BETAS},
-    [SET_ATTN_FACTOR] = {"--attn-factor", "A",
+    [SET_ATTN_FACTOR] = {"--attention-factor", "A",
                          "factor of cos and sin, instead of the method's own", NUMBER,
-                         IN(attention_factor), 1e-6, 1e6, .key = "attention_factor"},
+                         IN(attention_factor), 1e-6, 1e6, .key = "attention_factor",
+                         .older = "--attn-factor"},
     [SET_MSCALE] =
         {.key = "mscale", .type = NUMBER, IN(mscale), .high = 1e6, .methods = ROPE_USES_BETAS},
     [SET_MSCALE_ALL_DIM] = {.key = "mscale_all_dim",
@@ -223,11 +224,11 @@ bool settings_read_setting(RopeSettings *s, const char *key, const char *value, 
     const char *nearest = "", *between = "";
     for (int i = 0; i < N_ROPE_SETTINGS; i++) {
         if (!rope_settings[i].option) continue;
-        const char *name = rope_settings[i].option + 2;
+        const char *name = rope_settings[i].option + 2, *older = rope_settings[i].older;
         add_name(names, sizeof names, between, name);
         between = ", ";
         nearest = nearer_name(key, name, nearest);
-        if (strcmp(key, name) != 0) continue;
+        if (strcmp(key, name) != 0 && !(older && strcmp(key, older + 2) == 0)) continue;
         s->said |= 1u << i;
         return setting_read(&rope_settings[i], &s->rope, name, value, err);
     }

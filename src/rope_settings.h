@@ -21,6 +21,7 @@ typedef struct {
     const char *key;  // in a rope_scaling block; NULL: none
     double missing;   // what 0 stands for; 0: itself, or what settings_fill_defaults works out
     unsigned methods, maps;  // flags of those that use it, 0: all
+    const char *older;       // a former name of the option, which is still accepted; NULL: none
 } Setting;
 
 // The rows of rope_settings: of methods, of windows and maps, of scores. RopeSettings.said has a

@@ -26,11 +26,11 @@ TASKS = ['--tasks', 'passkey', '-n', 2048, '--from', 512, '--trials', 1]
 # Hidden settings, words of the verdict, and the status, without values that are solved for.
 HIDDEN = [
     (('--rope', 'none'), 'as plain RoPE: the block is not in force', 0),
-    (('--attn-factor', '1'), 'as attention factor 1', 0),
+    (('--attention-factor', '1'), 'as attention factor 1', 0),
     (('--factor', '8'), 'as half the scale, s 8', 0),
     (('--factor', '32'), 'as twice the scale, s 32', 0),
-    (('--rope', 'linear', '--factor', '16', '--attn-factor', '1'), 'as linear, s 16', 0),
-    (('--rope', 'ntk', '--factor', '16', '--attn-factor', '1'), 'as ntk, s 16', 0),
+    (('--rope', 'linear', '--factor', '16', '--attention-factor', '1'), 'as linear, s 16', 0),
+    (('--rope', 'ntk', '--factor', '16', '--attention-factor', '1'), 'as ntk, s 16', 0),
     (('--train-ctx', '8192'), 'as exllamav2 does: yarn 16 x 8192', 0),
     (('--factor', '12'), 'of the way', 1),
     (('--theta', '300'), 'no reading fits', 1),

@@ -85,7 +85,7 @@ def test_usage_errors():
             one_line(run(m, option, value), 2, '%s %r' % (option, value), option)
             if option.startswith('--'):
                 one_line(run(m, option + '=' + value), 2, '%s=%r' % (option, value), option)
-    for key in ('factor', 'theta', 'train-ctx', 'beta-fast', 'beta-slow', 'attn-factor', 'low-freq-factor',
+    for key in ('factor', 'theta', 'train-ctx', 'beta-fast', 'beta-slow', 'attention-factor', 'low-freq-factor',
                 'high-freq-factor', 'window', 'sinks', 'near', 'k', 'group', 'chunk', 'logn'):
         for value in NO_NUMBERS:
             one_line(run(m, '--rope', 'none:%s=%s' % (key, value)), 2, '--rope none:%s=%r' % (key, value), '--rope')
@@ -99,6 +99,16 @@ def test_usage_errors():
         result = run(m, '--explain', *options)
         check(result.status == 2 and result.err.count('\n') == 1 and not result.raw,
               'settings that contradict each other: %s' % (options,), result)
+
+
+def test_former_names():
+    """An option that was renamed is accepted by its former name, on the command line and behind a method."""
+    m, wanted = tiny_model('tiny.bin'), '# attention_factor\t1.5\n'
+    for options in (('--attention-factor', 1.5), ('--attn-factor', 1.5), ('--Attn-Factor=1.5',)):
+        check(wanted in good(m, '--explain', '--rope', 'yarn', *options).out, options)
+    for name in 'attention-factor', 'attn-factor':
+        check(wanted in good(m, '--explain', '--rope', 'yarn:%s=1.5' % name).out, name)
+    check('attn-factor' not in help_all(), 'help names only the new one')
 
 
 def test_words_that_miss_something():

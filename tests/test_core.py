@@ -175,7 +175,7 @@ def test_methods():
     for seed, rope in enumerate(METHODS + DYNAMIC + MAPS + BEHIND + OTHERS + ['dynamic', 'YARN:Factor=2', 'dca']):
         texts.same('a method', model, '-i', 'hello', '-n', 70, '-s', seed + 1, '--rope', rope)
     for options in (['--rope', 'yarn', '--factor', 8], ['--factor', 3, '--rope', 'linear'], ['--window', 9],
-                    ['--rope', 'yarn:factor=4', '--attn-factor', 1.5], ['--theta', 100], ['-n', 0], []):
+                    ['--rope', 'yarn:factor=4', '--attention-factor', 1.5], ['--theta', 100], ['-n', 0], []):
         texts.same('settings', model, '-i', 'hello there', '-s', 3, *options)
     texts.same('no prompt', model, '-n', 30, '-s', 4)
     lists = dict(short_factors=[1, 1.1, 1.2, 1.3], long_factors=[1, 2, 5, 9])

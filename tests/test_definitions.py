@@ -120,7 +120,7 @@ def test_settings():
         else:
             check(counted, '%s counts somewhere' % name)
     for options in (['--temperature-floor', 8, '--temperature-beta', 1], ['--logn', '--temperature-beta', 0.5],
-                    ['--rope', 'yarn', '--logn', '--attn-factor', 2, '--window', 9]):
+                    ['--rope', 'yarn', '--logn', '--attention-factor', 2, '--window', 9]):
         three.compare('several', model, *options)
     check(len(three.texts) > 25, 'texts that differ from one another', len(three.texts))
 

@@ -153,7 +153,7 @@ def test_dynamic_decoding():
     model = tiny_model('dynamic.bin', train_ctx=24, seq_len=1000, theta=50.0, n_layers=1)
     for name in MAPS:
         session_test('dynamic', model, 'f32', 80, 2e-5, 'one layer, dynamic-yarn+' + name,
-                     'dynamic-yarn+%s:factor=2:attn-factor=1.2' % name)
+                     'dynamic-yarn+%s:factor=2:attention-factor=1.2' % name)
     session_test('dynamic', model, 'f32', 150, 2e-5, 'one layer, groups of 11',
                  'dynamic-ntk+self-extend:group=11:near=9')
 

@@ -98,7 +98,7 @@ def test_refused():
         model = tiny_model('model.bin', 5, encoding=kind, encoding_rows=ROWS.get(kind, 0))
         for option in (['--rope', 'yarn'], ['--rope', 'none'], ['--rope', 'window'], ['--factor', 2], ['--theta', 500],
                        ['--train-ctx', 32], ['--ramp', 'turns'], ['--logn'], ['--near', 5],
-                       ['--rope-config', in_work('block.json')], ['--attn-factor', 1.1]):
+                       ['--rope-config', in_work('block.json')], ['--attention-factor', 1.1]):
             one_line(run(model, '--ppl', ids, '--ids', '-n', 60, *option), 2, '%s with %s' % (option[0], kind),
                      option[0], "'%s'" % kind)
         one_line(run(model, '--rope-json'), 2, '--rope-json with ' + kind, '--rope-json', kind)

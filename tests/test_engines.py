@@ -422,8 +422,8 @@ def test_reading():
     for row in rows:
         found.setdefault(row['method'], []).append(float(row['nll']))
     check(list(found) == ['hf5:yarn', 'sglang:yarn', 'exllamav3:yarn'], 'names say the engine', list(found))
-    for name, options in (('hf5:yarn', ['yarn', '--factor', 4, '--attn-factor', 1.5]), ('sglang:yarn', [
-            'yarn', '--factor', 4]), ('exllamav3:yarn', ['yarn', '--factor', 1, '--attn-factor', 1.5])):
+    for name, options in (('hf5:yarn', ['yarn', '--factor', 4, '--attention-factor', 1.5]), ('sglang:yarn', [
+            'yarn', '--factor', 4]), ('exllamav3:yarn', ['yarn', '--factor', 1, '--attention-factor', 1.5])):
         _, _, rows = table(good(model, *ppl, '--rope', *options).out)
         close(found[name], [float(row['nll']) for row in rows], 1e-5, '--reading %s as by options' % name)
     check(found['hf5:yarn'] != found['sglang:yarn'] != found['exllamav3:yarn'], 'the readings are three', found)
@@ -721,8 +721,8 @@ def test_rope_json():
             ('none', wide, ['none'], 9), ('linear', wide, ['linear', '--factor', 4], 9),
             ('ntk', wide, ['ntk', '--factor', 4], 9), ('dynamic', wide, ['dynamic', '--factor', 2], 3),
             ('yarn', wide, ['yarn', '--factor', 4], 8), ('ntk-by-parts', wide, ['ntk-by-parts', '--factor', 4], 6),
-            ('a temperature', wide, ['yarn', '--factor', 4, '--attn-factor', 1.3], 6),
-            ('a low temperature', wide, ['yarn', '--factor', 4, '--attn-factor', 0.9], 5),
+            ('a temperature', wide, ['yarn', '--factor', 4, '--attention-factor', 1.3], 6),
+            ('a low temperature', wide, ['yarn', '--factor', 4, '--attention-factor', 0.9], 5),
             ('llama3', wide, ['llama3', '--factor', 8], 9), ('longrope', lists, [], 3),
             ("Phi-3's longrope", phi_like, [], 2)):
         path = small_model(**model)

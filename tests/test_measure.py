@@ -116,8 +116,8 @@ def test_several_methods():
     for colons, options in (('yarn:factor=8', ('--rope', 'yarn', '--factor', 8)),
                             ('yarn:factor=3:ramp=turns:beta-fast=10:beta-slow=2',
                              ('--rope', 'yarn', '--factor', 3, '--ramp', 'turns', '--beta-fast', 10, '--beta-slow', 2)),
-                            ('yarn:attn-factor=1.3:train-ctx=64',
-                             ('--rope', 'yarn', '--attn-factor', 1.3, '--train-ctx', 64)),
+                            ('yarn:attention-factor=1.3:train-ctx=64',
+                             ('--rope', 'yarn', '--attention-factor', 1.3, '--train-ctx', 64)),
                             ('none:theta=5000', ('--rope', 'none', '--theta', 5000)),
                             ('llama3:factor=4:low-freq-factor=0.5:high-freq-factor=9',
                              ('--rope', 'llama3', '--factor', 4, '--low-freq-factor', 0.5, '--high-freq-factor', 9)),
@@ -155,7 +155,7 @@ def test_several_methods():
           'what a model cannot run by is left out of all', done.err)
     check('yarn\t' in done.out and 'rerope\t' not in done.out, 'the rest is measured', done.out)
     for n in (20, 127, 128):
-        three = token_rows(model, ids, n, '--rope', 'none,dynamic,dynamic-yarn:factor=4:attn-factor=2')
+        three = token_rows(model, ids, n, '--rope', 'none,dynamic,dynamic-yarn:factor=4:attention-factor=2')
         rows = [(row['position'], row['nll']) for row in three]
         check(rows[:n - 1] == rows[n - 1:2 * n - 2] == rows[2 * n - 2:],
               'dynamic at %d positions scores exactly as none' % n)
@@ -466,10 +466,10 @@ def test_rope_json():
                  long_factors=[1.0 + i for i in range(8)], factor=4.0, method='longrope')
     for options in (['none'], ['linear', '--factor', 4], ['ntk', '--factor', 3.5], ['dynamic', '--factor', 2],
                     ['yarn', '--factor', 4], ['yarn', '--factor', 8, '--beta-fast', 1.5, '--beta-slow', 0.2],
-                    ['yarn', '--factor', 4, '--attn-factor', 1.3], ['ntk-by-parts', '--factor', 4],
-                    ['ntk-by-parts', '--factor', 4, '--attn-factor', 1.3], ['llama3', '--factor', 8],
+                    ['yarn', '--factor', 4, '--attention-factor', 1.3], ['ntk-by-parts', '--factor', 4],
+                    ['ntk-by-parts', '--factor', 4, '--attention-factor', 1.3], ['llama3', '--factor', 8],
                     ['llama3', '--factor', 8, '--low-freq-factor', 2, '--high-freq-factor', 6],
-                    ['longrope'], ['longrope', '--attn-factor', 1.5]):
+                    ['longrope'], ['longrope', '--attention-factor', 1.5]):
         what = '--rope-json of %s' % ' '.join(map(str, options))
         source = [tiny_model('lists.bin', n_heads=1, n_kv_heads=1, n_layers=1, **lists),
                   *options[1:]] if options[0] == 'longrope' else base + ['--rope', *options]
@@ -495,7 +495,7 @@ def test_rope_json():
             check(same and abs(float(found[0]['attention_factor']) - float(expected[0]['attention_factor'])) < 1e-9,
                   '%s, exported, at %d positions' % (what, n), (block, found[0]))
     for options in (['dynamic-yarn', '--factor', 2], ['dynamic-linear', '--factor', 2],
-                    ['yarn', '--ramp', 'turns', '--factor', 2], ['linear', '--attn-factor', 1.2, '--factor', 2]):
+                    ['yarn', '--ramp', 'turns', '--factor', 2], ['linear', '--attention-factor', 1.2, '--factor', 2]):
         one_line(run(*base, '--rope', *options, '--rope-json'), 2, '--rope-json of %s, which nobody else has' % options,
                  options[0])
 

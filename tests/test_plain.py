@@ -56,7 +56,7 @@ FAMILIES = {
                                    sliding_rotary_dim=4, temperature_beta=0.2),
     'heads of 32': of_family(rotary_dim=32, head_dim=32, n_heads=6, n_kv_heads=1, n_layers=1)}
 METHODS = ['none', 'linear:factor=4', 'ntk:factor=4', 'ntk-by-parts:factor=4:ramp=turns', 'yarn:factor=4',
-           'yarn:factor=3:attn-factor=1.3', 'llama3:factor=8', 'longrope:factor=8', 'proportional:turning=2', 'cope:clip=3']
+           'yarn:factor=3:attention-factor=1.3', 'llama3:factor=8', 'longrope:factor=8', 'proportional:turning=2', 'cope:clip=3']
 DYNAMIC = ['dynamic-' + name for name in ('linear', 'ntk:factor=2', 'ntk-by-parts', 'yarn:factor=1.5', 'llama3')]
 MAPS = ['rerope:near=9', 'leaky-rerope', 'self-extend:group=5', 'dca:chunk=17', 'streaming:sinks=3', 'lm-infinite',
         'string:local=3']

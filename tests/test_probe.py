@@ -221,7 +221,7 @@ def test_greedy():
         refused(probe(server.url, MODEL, *SMALL), 'no log-probabilities', '--greedy')
     with Fake('one') as server:
         refused(probe(server.url, MODEL, *SMALL), 'no log-probabilities', '--greedy')
-    with Fake('none', ('--rope', 'linear', '--factor', '64', '--theta', '100', '--attn-factor', '3')) as server:
+    with Fake('none', ('--rope', 'linear', '--factor', '64', '--theta', '100', '--attention-factor', '3')) as server:
         told = probe(server.url, MODEL, '--greedy', '-n', 100, '--prompts', 12)
         check(told.status == 1 and 'no reading fits' in told.last, 'greedy, nothing fits', told)
 
@@ -244,7 +244,7 @@ def test_values():
 
 
 OF_THEIR_OWN = [
-    (('--theta', '11500'), 'past theta 11,000'), (('--attn-factor', '1.4'), 'attention factor 1.405'),
+    (('--theta', '11500'), 'past theta 11,000'), (('--attention-factor', '1.4'), 'attention factor 1.405'),
     (('--rope', 'none', '--theta', '12000'), 'past theta 11,000'), (('--theta', '9000'), 'past theta 9,091'),
     (('--theta', '7000'), 'and theta 6,667'), (('--beta-fast', '16'), 'and beta_fast 14.22'),
     (('--beta-slow', '2'), 'and beta_slow 2.25'), (('--train-ctx', '400'), 'L 465')]

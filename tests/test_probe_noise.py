@@ -61,7 +61,7 @@ def test_random_settings():
     for hidden, words, name, status, expected in (
             (free, None, 's', 0, 'in bounds'), (('--factor', '35'), None, 's', 0, 'wrong'),
             (('--theta', '9500'), None, 'theta', 0, 'in bounds'), (('--train-ctx', '600'), None, 'L', 0, 'in bounds'),
-            (('--attn-factor', '1.2'), None, 'attention factor', 0, 'wrong'),
+            (('--attention-factor', '1.2'), None, 'attention factor', 0, 'wrong'),
             (free, None, 's', 1, 'declined'), ((), 'hf5', None, 0, 'wrong'), ((), 'plain RoPE', None, 0, 'decided')):
         found = probe_settings.outcome(hidden, words, name, status, known)
         check(found == expected, 'judged: %s' % (hidden,), (found, expected))

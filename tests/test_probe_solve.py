@@ -16,15 +16,15 @@ from probe.solving import doubts, least_squares  # noqa: E402
 from probe.numbers.candidates import Candidate  # noqa: E402
 
 LONG = ['--budget', 900]  # of a busy machine
-PART = ('--rope', 'proportional', '--attn-factor', '1', '--theta', '100000000', '--turning', '16', '--factor')
+PART = ('--rope', 'proportional', '--attention-factor', '1', '--theta', '100000000', '--turning', '16', '--factor')
 
 # Hidden options, words of the last line, and values whose bounds must hold the hidden ones.
 SOLVED = [
     (('--factor', '5'), 'yarn ', {'s': 5}),
-    (('--rope', 'linear', '--factor', '12', '--theta', '5000', '--attn-factor', '1.1'), 'linear', {
+    (('--rope', 'linear', '--factor', '12', '--theta', '5000', '--attention-factor', '1.1'), 'linear', {
         's': 12, 'theta': 5000, 'attention factor': 1.1}),
     (('--theta', '50000'), 'yarn 16 x 512, theta ', {'theta': 50000}),
-    (('--attn-factor', '0.9'), 'yarn 16 x 512', {'attention factor': 0.9}),
+    (('--attention-factor', '0.9'), 'yarn 16 x 512', {'attention factor': 0.9}),
     (('--window', '60'), 'yarn 16 x 512, theta 10,000, attention factor 1.277, window 60 ', {'window': 60}),
     (('--window', '60', '--theta', '20000'), 'yarn 16 x 512, theta ', {'window': 60, 'theta': 20000}),
 ]

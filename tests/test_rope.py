@@ -9,7 +9,7 @@ import reference
 from common import (METHODS, check, config, good, in_work, main, one_line, run, table, write_model, random_weights,
                     with_header)
 
-OPTIONS = {'beta_fast': '--beta-fast', 'beta_slow': '--beta-slow', 'attention_factor': '--attn-factor',
+OPTIONS = {'beta_fast': '--beta-fast', 'beta_slow': '--beta-slow', 'attention_factor': '--attention-factor',
            'low_freq_factor': '--low-freq-factor', 'high_freq_factor': '--high-freq-factor', 'factor': '--factor'}
 
 
@@ -97,9 +97,9 @@ def test_limits():
                  '%s with a factor of 1 is none, %s' % (method, size), 1e-11)
         for method in ('dynamic', 'dynamic-linear', 'dynamic-ntk-by-parts', 'dynamic-yarn', 'dynamic-llama3'):
             for n in (1, L // 2, L):
-                found = explained(*base, '--rope', method, '--factor', 4, '--attn-factor', 1.5, '-n', n)
+                found = explained(*base, '--rope', method, '--factor', 4, '--attention-factor', 1.5, '-n', n)
                 check(found == plain, '%s at %d positions is exactly none, %s' % (method, n, size), found[1])
-            check(explained(*base, '--rope', method, '--factor', 4, '--attn-factor', 1.5, '-n', L + 1) != plain,
+            check(explained(*base, '--rope', method, '--factor', 4, '--attention-factor', 1.5, '-n', L + 1) != plain,
                   '%s past L is not none, %s' % (method, size))
         for form in ('dims', 'turns'):
             slowest = L * theta ** (-2 * (d // 2 - 1) / d) / 6.283185307179586  # turns of the last pair within L
@@ -149,7 +149,7 @@ def test_settings_of_a_file():
     model, changed = file(method='yarn', factor=16.0, beta_fast=24.0, truncate=0, ramp=1)
     for option, value, field in (('--factor', 4, 'factor'), ('--theta', 5e5, 'theta'),
                                  ('--train-ctx', 2048, 'train_ctx'), ('--beta-fast', 30, 'beta_fast'),
-                                 ('--beta-slow', 3, 'beta_slow'), ('--attn-factor', 1.7, 'attention_factor'),
+                                 ('--beta-slow', 3, 'beta_slow'), ('--attention-factor', 1.7, 'attention_factor'),
                                  ('--ramp', 'dims', 'ramp')):
         expected = dict(changed, **{field: 0 if field == 'ramp' else value})
         same(explained(model, '--explain', option, value), reference.rope(expected, 65536),

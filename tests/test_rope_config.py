@@ -304,8 +304,8 @@ def test_there_and_back():
     write_model(plain, dict(c, n_longrope=0, short_factors=(), long_factors=()), weights)
     ids = random_ids(100, c['vocab_size'], 5)
     names = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3', 'longrope', 'dynamic']
-    settings = {'yarn': ['--beta-fast', 31.3, '--beta-slow', 1.1, '--attn-factor', 1.23456789012345678],
-                'longrope': ['--attn-factor', 1 / 0.7], 'llama3': ['--low-freq-factor', 1.7, '--high-freq-factor', 5.3]}
+    settings = {'yarn': ['--beta-fast', 31.3, '--beta-slow', 1.1, '--attention-factor', 1.23456789012345678],
+                'longrope': ['--attention-factor', 1 / 0.7], 'llama3': ['--low-freq-factor', 1.7, '--high-freq-factor', 5.3]}
     for name in names:
         for more in ([], settings.get(name, []) + ['--train-ctx', 77] + ['--factor', 7 / 3] * (name != 'none')):
             arguments = ['--rope', name, '-n', 200, *more]

@@ -127,7 +127,7 @@ def test_all():
 def test_llama_cpp_options():
     """No option that does nothing, and what the server needs beside them."""
     for options, words in ((('linear', '--factor', 4), 'ARCHITECTURE.context_length=int:2048\n'),
-                           (('yarn', '--factor', 4, '--attn-factor', 1), 'the attention factor 1: these give 1.1386'),
+                           (('yarn', '--factor', 4, '--attention-factor', 1), 'the attention factor 1: these give 1.1386'),
                            (('yarn', '--factor', 4), '')):
         shown = good('model.bin', '--rope-json', '--rope', *options)
         check(words in shown.out and '--yarn-attn-factor' not in shown.out, 'rope %s' % (options,), shown.out)

@@ -75,8 +75,8 @@ def other_scales(base, facts, longest):
     if facts.get('dynamic') == '1':
         s = number(facts.get('factor'))
     if abs(a - 1) > 1e-9:
-        yield 'attention factor 1', base + ['--attn-factor', '1']
-        yield 'the attention factor squared, %.6g' % (a * a), base + ['--attn-factor', '%.12g' % (a * a)]
+        yield 'attention factor 1', base + ['--attention-factor', '1']
+        yield 'the attention factor squared, %.6g' % (a * a), base + ['--attention-factor', '%.12g' % (a * a)]
     if s > 1:
         yield 'half the scale, s %g' % (s / 2), base + ['--factor', '%.12g' % max(1, s / 2)]
         yield 'twice the scale, s %g' % (2 * s), base + ['--factor', '%.12g' % (2 * s)]
@@ -92,12 +92,12 @@ def other_methods(base, facts, longest):
     method, theta = facts.get('method', 'none'), number(facts.get('theta'))
     s = number(facts.get('factor' if facts.get('dynamic') == '1' else 'scale'))
     if method != 'none':
-        yield 'plain RoPE: the block is not in force', base + ['--rope', 'none', '--attn-factor', '1']
+        yield 'plain RoPE: the block is not in force', base + ['--rope', 'none', '--attention-factor', '1']
     if theta and theta != 10000:
         yield 'theta 10,000', base + ['--theta', '10000']
     for factor in [s] if s > 1 else [2, 4]:
         for name in 'linear', 'ntk', 'yarn':
-            own = [] if name == 'yarn' else ['--attn-factor', '1']
+            own = [] if name == 'yarn' else ['--attention-factor', '1']
             if method != name:
                 yield '%s, s %g' % (name, factor), base + ['--rope', name, '--factor', '%.12g' % factor] + own
     if method.startswith('dynamic'):

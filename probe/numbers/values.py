@@ -14,7 +14,7 @@ from .ours import Model, Refused
 
 # What a setting's value is called in the notes of --explain, as an option, and in words.
 VALUES = [('theta', '--theta', 'theta'), ('factor', '--factor', 's'), ('train_ctx', '--train-ctx', 'L'),
-          ('attention_factor', '--attn-factor', 'attention factor'), ('beta_fast', '--beta-fast', 'beta_fast'),
+          ('attention_factor', '--attention-factor', 'attention factor'), ('beta_fast', '--beta-fast', 'beta_fast'),
           ('beta_slow', '--beta-slow', 'beta_slow'), ('low_freq_factor', '--low-freq-factor', 'low_freq_factor'),
           ('high_freq_factor', '--high-freq-factor', 'high_freq_factor')]
 # Of sliding layers that turn by settings of their own: the key of --rope-sliding's settings in place of an option.

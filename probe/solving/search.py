@@ -29,7 +29,7 @@ def families_of(numbers: Numbers) -> List[Family]:
     method = own.notes.get('method')
     scaled: List[Any] = ['--factor', '4']
     for name, more in (('none', []), ('linear', scaled), ('yarn', scaled)):
-        family = Family(name, base + ['--rope', name] + more + (['--attn-factor', '1'] if name != 'yarn' else []))
+        family = Family(name, base + ['--rope', name] + more + (['--attention-factor', '1'] if name != 'yarn' else []))
         if name != method and family.look(numbers):
             found.append(family)
     return found

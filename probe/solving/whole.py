@@ -60,7 +60,7 @@ def of_parts(solver: Solver) -> List[OfAPart]:
     own, found = Candidate('', solver.numbers.model.base), []
     values.computes(solver.numbers.model, own, solver.numbers.n)
     for scale in sorted({1.0, max(1.0, number(own.notes.get('scale'), 1))}):
-        arguments = own.arguments + ['--rope', 'proportional', '--factor', '%.12g' % scale, '--attn-factor', '1']
+        arguments = own.arguments + ['--rope', 'proportional', '--factor', '%.12g' % scale, '--attention-factor', '1']
         found += [OfAPart('the first pairs turn', arguments), OfTheWhole('proportional', arguments)]
     return [family for family in found if family.look(solver.numbers)]
 

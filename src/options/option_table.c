@@ -426,9 +426,9 @@ int option_find(const char *word, const char **nearest) {
     snprintf(name, sizeof name, "%.*s", (int)length, word);
     *nearest = "";
     for (int i = 0; i < N_ROWS + N_ROPE_SETTINGS; i++) {
-        const char *known = option_value(i)->option;
+        const char *known = option_value(i)->option, *older = option_value(i)->older;
         if (!known) continue;
-        if (is_name(name, known)) return i;
+        if (is_name(name, known) || (older && is_name(name, older))) return i;
         *nearest = nearer_name(name, known, *nearest);
     }
     for (int i = 0; i < N_ROWS; i++) {  // -N and --n for -n

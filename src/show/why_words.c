@@ -382,17 +382,17 @@ static void tell_short(Why *w) {
     for (int i = 0; i < w->n_heads; i++)
         if (is_told(&w->heads[i])) times = times_slower(w, &w->heads[i], band);
     if (losers)
-        snprintf(lost, sizeof lost, ", and %d of the %d that find it at %d lose it", losers, held,
-                 from);
+        snprintf(lost, sizeof lost, ", and %d of the %d heads that find it at %d lose it", losers,
+                 held, from);
     if (losers)
-        snprintf(again, sizeof again, ": %d of the %d find it again", count_heads(w, finds_again),
-                 losers);
+        snprintf(again, sizeof again, ", and %d of the %d find it again",
+                 count_heads(w, finds_again), losers);
     if (!isnan(method) && times > 1.01)
         snprintf(by_method, sizeof by_method,
-                 " %s turns these pairs %.1f times slower, and they give it %.1f%s.", name, times,
+                 " %s rotates these pairs %.1f times slower: they add %.1f%s.", name, times,
                  method, again);
     else if (!isnan(method))
-        snprintf(by_method, sizeof by_method, " With %s they give it %.1f%s.", name, method, again);
+        snprintf(by_method, sizeof by_method, " With %s they add %.1f%s.", name, method, again);
     if (w->n_blocks > 0 && prose_is_lost(w) && any_layer_sees(w, trained)) {
         const Mean plain = loss_more(w, AT_N, AS_TRAINED), by = loss_more(w, BY_METHOD, AS_TRAINED);
         snprintf(prose, sizeof prose,
@@ -401,8 +401,7 @@ static void tell_short(Why *w) {
     }
     tell(w, "short",
          "In short: at %d RoPE's %s pairs (those that make %s within %d) are %s. In the heads that "
-         "find a "
-         "number they give its key %.1f instead of %.1f%s.%s%s",
+         "find a number they add %.1f to the score of its key instead of %.1f%s.%s%s",
          n, band_speeds[band], band_names[band], trained,
          band < WHOLE_TURNS ? "what loses most, though they have been at all angles"
                             : "at angles that training never showed",

@@ -47,7 +47,7 @@ def temperatures():
     for s, (n, samples) in SCALES.items():
         factors = [*FACTORS, round(formula(s), 5)]
         rows = rows_of(asked('model.bin', '--ppl', 'book.txt', '-n', n, '--samples', samples, '--tsv', '--rope',
-                             'ntk-by-parts:factor=%d:attn-factor=%s' % (s, ','.join(map(str, factors)))))
+                             'ntk-by-parts:factor=%d:attention-factor=%s' % (s, ','.join(map(str, factors)))))
         found = [row for row in rows if (row['from'], row['to']) == (str(n // 2), str(n))]
         out += ['%d\t%g\t%s\t%s\t%s' % (s, factor, row['nll'], row['ppl'], row['se'])
                 for factor, row in zip(factors, found)]

@@ -28,7 +28,7 @@ LENGTHS = [2048, 8192, 16384]
 CELLS = [(model, options, length) for length in LENGTHS for model, options in SETTINGS]
 MORE = [('model.bin', '--rope ' + options, length) for options, length in (
     ('yarn --beta-fast 8', 4096), ('yarn --beta-fast 8', 8192), ('yarn --beta-fast 128', 4096),
-    ('yarn --beta-slow 4', 4096), ('yarn --attn-factor 1', 4096), ('yarn --attn-factor 1.5', 4096),
+    ('yarn --beta-slow 4', 4096), ('yarn --attention-factor 1', 4096), ('yarn --attention-factor 1.5', 4096),
     ('yarn --ramp turns', 4096), ('yarn --factor 1.5', 1024), ('yarn --factor 3', 1536), ('yarn --factor 12', 4096),
     ('linear --factor 1.5', 768), ('linear --factor 2', 1024), ('ntk --factor 4', 1024), ('ntk --factor 32', 4096),
     ('dynamic-ntk', 2048), ('dynamic-linear', 1024), ('none', 768), ('none', 1024), ('none --logn', 1024),

@@ -26,13 +26,13 @@ from fake_server import MODEL, Fake  # noqa: E402
 from probe_common import probe  # noqa: E402  (which remembers our numbers from one server to the next)
 
 # run's options, and the words of the right verdict.
-LISTED = [((), 'hf5'), (('--rope', 'none'), 'plain RoPE'), (('--attn-factor', '1'), 'attention factor 1'),
+LISTED = [((), 'hf5'), (('--rope', 'none'), 'plain RoPE'), (('--attention-factor', '1'), 'attention factor 1'),
           (('--factor', '8'), 'half the scale'), (('--factor', '32'), 'twice the scale'),
           (('--train-ctx', '8192'), 'exllamav2'),
-          (('--rope', 'linear', '--factor', '16', '--attn-factor', '1'), 'linear'),
-          (('--rope', 'ntk', '--factor', '16', '--attn-factor', '1'), 'ntk')]
+          (('--rope', 'linear', '--factor', '16', '--attention-factor', '1'), 'linear'),
+          (('--rope', 'ntk', '--factor', '16', '--attention-factor', '1'), 'ntk')]
 # A value of MODEL's block: its option, its name in the probe's bounds, and the range that it is drawn from.
-FREE = [('--factor', 's', 2, 64), ('--attn-factor', 'attention factor', 0.8, 2), ('--theta', 'theta', 2000, 60000),
+FREE = [('--factor', 's', 2, 64), ('--attention-factor', 'attention factor', 0.8, 2), ('--theta', 'theta', 2000, 60000),
         ('--train-ctx', 'L', 100, 8000)]
 
 

@@ -25,7 +25,7 @@ import test_legacy  # noqa: E402
 
 MODEL = 'model.bin'
 METHODS = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3', 'dynamic', 'dynamic-linear', 'dynamic-yarn',
-           'dynamic-ntk-by-parts', 'dynamic-llama3', 'yarn:ramp=turns', 'yarn:factor=3:attn-factor=1.1', 'window',
+           'dynamic-ntk-by-parts', 'dynamic-llama3', 'yarn:ramp=turns', 'yarn:factor=3:attention-factor=1.1', 'window',
            'linear:theta=20000', 'cope', 'none:temperature-floor=600', 'ntk:logn=1', 'none:window=300:sinks=3']
 MAPS = ['rerope', 'leaky-rerope', 'self-extend', 'dca', 'streaming', 'lm-infinite', 'string', 'yarn+dca',
         'ntk+rerope:near=100',
