@@ -5,6 +5,7 @@ pair are exchanged with those of another one, in the matrices that make queries 
 import functools
 import json
 import os
+import re
 
 from common import (ROOT, check, config, good, in_work, least_version, main, one_line, random_weights, read, read_model, run, table,
                     takes_long, write, write_model, write_tokenizer)
@@ -100,7 +101,8 @@ def test_windows():
           'where nothing fails', found)
     found = why(MODEL, 2048, '--rope', 'window')
     check(found['again'] == 'The window of window hides the number from all of them.', 'the window of a method', found)
-    check('with window' not in found['pairs'] and not re.search('(slower:|With window) they add', found['short']), 'gives nothing to pairs', found)
+    check("with window" not in found["pairs"] and not re.search("(slower:|With window) they add", found["short"]),
+          "gives nothing to pairs", found)
 
 
 @takes_long
