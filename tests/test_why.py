@@ -101,8 +101,8 @@ def test_windows():
           'where nothing fails', found)
     found = why(MODEL, 2048, '--rope', 'window')
     check(found['again'] == 'The window of window hides the number from all of them.', 'the window of a method', found)
-    check("with window" not in found["pairs"] and not re.search("(slower:|With window) they add", found["short"]),
-          "gives nothing to pairs", found)
+    check('with window' not in found['pairs'] and not re.search('(slower:|With window) they add', found['short']),
+          'gives nothing to pairs', found)
 
 
 @takes_long
