@@ -28,6 +28,7 @@ typedef struct {
     char installed[5][4096];  // files that options name and that were installed
     char model_file[4096];    // where the model is read: as the options say, or brought in
     char like_file[4096];     // likewise of --like
+    char gguf_file[4096];     // the GGUF file that the model was brought in from, if it was
     Model model;              // without layers when the options replace it
     RopeFile said;            // of its RoPE; plans point to the lists in it
     JsonOut json;             // of --json
@@ -136,6 +137,9 @@ static bool load_model(Program *p, Error *err) {
     p->job.form = (TableForm){.tsv = o->tsv, .json = o->json ? &p->json : NULL};
     find_installed(p);
     if (!find_model(o, o->model_path, p->model_file, sizeof p->model_file, err)) return false;
+    const bool is_gguf = o->model_path && !o->no_import &&
+                         gguf_source(o->model_path, p->gguf_file, sizeof p->gguf_file);
+    p->job.gguf = is_gguf ? p->gguf_file : NULL;
     const char **like = &o->check.like_path;
     if (*like && !is_saved(*like)) {
         if (!find_model(o, *like, p->like_file, sizeof p->like_file, err)) return false;
@@ -146,6 +150,7 @@ static bool load_model(Program *p, Error *err) {
     if (o->model_path) {
         if (!open_model(p->model_file, &p->model, err)) return false;
         said_by_model(&p->model, &p->said);
+        if (is_gguf) said_by_gguf(p->gguf_file, &p->said);
     }
     const int encoding = model_encoding(&p->model);
     if (o->about_rope && encoding != ENCODING_ROPE)

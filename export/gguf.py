@@ -237,6 +237,9 @@ def read_rope(path, keys, rule, tensors, model):
                 keys.job.note('warning: %s: there is no %s: %s, as in llama.cpp' % (path, key, what))
         if (betas['beta_fast'] or 32) < (betas['beta_slow'] or 1):
             keys.refuse('rope.scaling.yarn_beta_fast', 'no less than yarn_beta_slow')
+        if not rule.yarn and (betas['beta_fast'] not in (0, 32) or betas['beta_slow'] not in (0, 1)):
+            keys.job.note('warning: %s: rope.scaling.yarn_beta_fast and yarn_beta_slow are read here; llama.cpp itself '
+                          'takes 32 and 1 (--reading llama.cpp)' % path)
         rope.update(betas, rope_method=4, factor=factor, train_ctx=original, attention_factor=given)
         if not rule.truncate:
             rope['truncate'] = 0
@@ -245,13 +248,29 @@ def read_rope(path, keys, rule, tensors, model):
         if model.kv_rank:
             rope.update(latent.read_yarn(keys, rule, factor))
         elif attention != 1:
-            rope['attention_factor'] = attention * (0.1 * log(factor) + 1 if factor > 1 else 1)
+            rope['attention_factor'] = attention * (given or (0.1 * log(factor) + 1 if factor > 1 else 1))
     elif kind == 'linear' and factor != 1:
         named = original if ORIGINAL in keys.values else 0
         rope.update(rope_method=1, factor=factor, named_original=named)
         if model.kv_rank:
             latent.check_linear(keys, rule, factor)
+    if attention != 1 and model.kv_rank and not rope['rope_method']:
+        keys.refuse('rope.scaling.attn_factor', 'none, without scaling')
+    if attention != 1 and not model.kv_rank:
+        if rule.shares_attention:
+            keys.job.note('warning: %s: rope.scaling.attn_factor is of the full layers; llama.cpp multiplies the '
+                          'sliding ones by it, too' % path)
+        if rope['rope_method'] in (0, 1):
+            return multiplied(rope, attention, rotary_dim, seq_len)
     return rope
+
+
+def multiplied(rope, attention, rotary_dim, seq_len):
+    """Plain and linear RoPE with a factor of attention, which llama.cpp takes with any type. Here longrope has one,
+    with a list of equal divisors at all lengths."""
+    divisors = [rope.get('factor', 1.0)] * (rotary_dim // 2)
+    return {**rope, 'rope_method': 6, 'factor': 1, 'train_ctx': max(2, seq_len), 'attention_factor': attention,
+            'named_original': 0, 'short_factor': divisors, 'long_factor': divisors}
 
 
 def divisors_of(path, tensor, rotary_dim):
@@ -273,7 +292,8 @@ def divided(job, rope, divisors, rotary_dim, seq_len):
     written down again, so that it can be seen and changed. Else they are longrope's lists, the same for short and long
     texts, and no temperature: f_i / e_i exactly."""
     factor, frequencies = max(divisors), [rope['theta'] ** (-2 * i / rotary_dim) for i in range(rotary_dim // 2)]
-    for length in lengths_by(divisors, factor, frequencies):
+    # Llama 3.1's method has no factor of attention, and lists have.
+    for length in () if rope['attention_factor'] else lengths_by(divisors, factor, frequencies):
         if all(abs(found * by_wavelength(f, length, factor) - 1) < 4e-6 for found, f in zip(divisors, frequencies)):
             if factor == 1:
                 return rope

@@ -152,7 +152,8 @@ def test_gguf_settings():
     check_rope('none has no factor', {kind: (STRING, 'none'), factor: (GF32, 4.0)}, {})
     check_rope('linear, attention',
                {kind: (STRING, 'linear'), factor: (GF32, 2.0), 'rope.scaling.attn_factor': (GF32, 1.5)},
-               {'rope_method': 1, 'factor': 2.0, 'attention_factor': 1.5})
+               {'rope_method': 6, 'factor': 1.0, 'attention_factor': 1.5, 'short': [2.0] * 4,
+                'long': [2.0] * 4})
     yarn = {kind: (STRING, 'yarn'), factor: (GF32, 4.0), original: (U32, 16)}
     check_rope('yarn', {**yarn, 'rope.scaling.yarn_beta_fast': (GF32, 16.0)},
                {'rope_method': 4, 'factor': 4.0, 'train_ctx': 16, 'beta_fast': 16.0})

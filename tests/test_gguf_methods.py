@@ -12,7 +12,7 @@ import struct
 import reference
 import source_writers
 import test_family_formats as formats
-from common import (METHODS, ROOT, check, config, in_work, main, random_weights, read, read_model, write,
+from common import (METHODS, ROOT, check, config, in_work, main, random_weights, read, read_model, run, table, write,
                     write_model)
 from folders import FULL_FIELDS, export, sliding_name
 from test_export_out import read_gguf
@@ -217,6 +217,43 @@ def rewritten(name, fields, changed):
     write(out, source_writers.gguf(typed, {
         key: (kind, shape, data[:4 * math.prod(shape)]) for key, (kind, shape, data) in tensors.items()}))
     return export(out, in_work('method-again.bin'))
+
+
+# A family, its method, keys that are changed in its file, and positions.
+FILES = [
+    ('llama', 'yarn', {'scaling.attn_factor': 0.8783, 'scaling.yarn_beta_fast': 64.0, 'scaling.yarn_beta_slow': 2.0}, 60),
+    ('llama', 'none', {'scaling.factor': 3.0, 'scaling.attn_factor': 1.25}, 60),
+    ('llama', 'none', {'scaling.type': b'none', 'scaling.factor': 3.0, 'scaling.attn_factor': 1.25}, 60),
+    ('llama', 'llama3', {'scaling.attn_factor': 1.25}, 60),
+    ('gemma3_text', 'yarn', {'scaling.attn_factor': 0.9}, 60), ('olmo3', 'yarn', {'scaling.attn_factor': 0.9}, 60),
+    ('laguna', 'yarn', {'scaling.attn_factor': 0.9, 'scaling.yarn_beta_fast': 64.0}, 60),
+    ('laguna', 'yarn', {'scaling.yarn_attn_factor': 1.5}, 60),
+    ('ministral3', 'yarn', {'scaling.attn_factor': 0.9, 'scaling.yarn_beta_fast': 8.0}, 60),
+    ('gpt_oss', 'linear', {'scaling.type': b'yarn', 'scaling.original_context_length': 48}, 60),
+    ('phi3', 'longrope', {}, 8), ('phi3', 'longrope', {}, 60), ('phi3', 'longrope', {'scaling.attn_factor': 1.5}, 60)]
+
+
+def test_reading_of_a_file():
+    """What --engines and --reading llama.cpp say of a file is what its keys are to llama.cpp."""
+    os.environ['XDG_CACHE_HOME'] = in_work('cache')
+    methods = {row['name']: row['fields'] for row in DATA['methods']}
+    for name, method, changed, length in FILES:
+        what, gguf, out = '%s by %s %s' % (name, method, changed), FACTS[name].gguf, in_work('method.gguf')
+        done = rewritten(name, methods[method], {'%s.rope.%s' % (gguf, key): value for key, value in changed.items()})
+        if not check(done.returncode == 0, what, done.stderr):
+            continue
+        (settings, tensors), c = read_gguf(out), by_method(name, methods[method])
+        said = run(out, '--explain', '--reading', 'llama.cpp:max_len=%d' % length, '-n', length, '--tsv', fresh=True)
+        if not check(said.status == 0, what + ': is read', said):
+            continue
+        notes, _, rows = table(said.out)
+        for kind, own in kinds_of(c).items():
+            turns = [float(row['scaled_inv_freq']) for row in rows if row.get('layers', 'full') == kind]
+            a = notes.get('attention_factor_' + kind, notes.get('attention_factor'))
+            expected = as_llama_cpp(settings, tensors, gguf, kind, own, length)
+            check(rows and same_turns((turns, float(a)), expected), '%s: %s layers' % (what, kind), (turns, a), expected)
+        row = json.loads(run('--engines=llama.cpp', '--json', out, '-n', 8, fresh=True).out)['rows'][-1]
+        check(row['max_len'] == settings[gguf + '.context_length'], what + ': its length', row)
 
 
 def test_scaling_that_a_loader_does_not_use():

@@ -86,6 +86,17 @@ const RopeFamily *family_named(const char *model_type) {
     return NULL;
 }
 
+const RopeFamily *family_of_gguf(const char *architecture) {
+    const RopeFamily *found = NULL;
+    int n = 0;
+    for (const RopeFamily *f = families; f < families + N_FAMILIES; f++) {
+        if (!f->gguf || strcmp(architecture, f->gguf) != 0) continue;
+        found = f;
+        n++;
+    }
+    return n == 1 ? found : NULL;
+}
+
 const char *family_near(const char *model_type) {
     const char *nearest = "";
     for (const RopeFamily *f = families; f < families + N_FAMILIES; f++)

@@ -80,6 +80,7 @@ typedef struct {
     KeyId unturned[3];
     double unturned_beta;
     int unturned_length;
+    const char *gguf;        // its architecture in llama.cpp, if it runs here; NULL: none
     int slides_with;         // the number of layers with which llama.cpp slides; 0: any
     const char *layer_keys;  // keys about layers or positions that mean something; NULL: none
     const char *aliases;     // other model_types of it; NULL: none
@@ -123,6 +124,8 @@ const RopeFamily *family_any(const Json *text);
 const RopeFamily *config_family(const Json *config);
 // The family of a model_type. NULL: unknown.
 const RopeFamily *family_named(const char *model_type);
+// The only family that runs here with this architecture in llama.cpp. NULL: none, or several have it.
+const RopeFamily *family_of_gguf(const char *architecture);
 // The model_type of a family that runs, which a misspelled one may mean. "": none is near.
 const char *family_near(const char *model_type);
 // The first family that has all of some flags.

@@ -1,5 +1,6 @@
 // What llama.cpp and ik_llama.cpp do otherwise than Hugging Face 5, by way of GGUF files.
 // tests/engines/README.md has the sources.
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -164,10 +165,8 @@ void engine_llama_cpp(Config *c) {
     reading_choose_list(c, c->as->served > c->rope->train_ctx, "by the context, not the text");
 }
 
-// ik_llama.cpp, which was llama.cpp: the same files, but graphs of its own.
-void engine_ik_llama_cpp(Config *c) {
-    c->as->transformers = 4.57;
-    engine_llama_cpp(c);
+// What ik_llama.cpp's graphs do otherwise with the same file.
+static void change_graph(Config *c) {
     if (reading_does(c, DOES_SLIDING_BASE_FIXED) && c->kind == KIND_SLIDING) {
         c->rope->theta = c->family->local_theta;
         c->as->why_theta = "the sliding layers' base is a constant";
@@ -176,4 +175,69 @@ void engine_ik_llama_cpp(Config *c) {
     reading_multiply_by(c, rope_yarn_growth(c->rope->factor) + 1);
     c->as->why_attention = "ggml multiplies by it again";
     c->rope->temperature_early = 1;
+}
+
+// ik_llama.cpp, which was llama.cpp: the same files, but graphs of its own.
+void engine_ik_llama_cpp(Config *c) {
+    c->as->transformers = 4.57;
+    engine_llama_cpp(c);
+    change_graph(c);
+}
+
+// ---- a file by its own keys ----
+
+// Longrope's lists go into the reading, and one of them counts, by the context.
+static void take_file_lists(Config *c) {
+    RopeConfig *r = c->rope;
+    Reading *out = c->as->out;
+    const bool is_long = c->as->served > r->train_ctx;
+    const size_t size = (size_t)r->rotary_dim / 2 * sizeof *out->long_factors;
+    memcpy(out->long_factors, r->long_factors, size);
+    memcpy(out->short_factors, r->short_factors, size);
+    r->short_factors = r->long_factors = is_long ? out->long_factors : out->short_factors;
+    c->type = TYPE_LONGROPE;
+    c->as->why_list = "by the context, not the text";
+}
+
+// attn_factor multiplies whatever the method does to attention, in sliding layers of most graphs, too; and
+// yarn's own is divided by what a multiplier says in the files that tell it. yarn_attn_factor is not read.
+static void multiply_by_file(Config *c, const GgufFile *file) {
+    RopeConfig *r = c->rope;
+    Reading *out = c->as->out;
+    const bool is_bare = c->kind == KIND_SLIDING && c->family->flags & FAMILY_GGUF_BARE_SLIDING;
+    const double grows = rope_yarn_growth(r->factor);
+    const double told = c->family->flags & FAMILY_GGUF_TELLS_YARN ? file->log_multiplier : 0;
+    const double a = is_bare ? 1 : file->attn_factor;
+    if (r->method == ROPE_YARN) {
+        reading_multiply_by(c, a * (grows + 1) / (grows * told + 1));
+    } else if (a != 1 && (r->method == ROPE_NONE || r->method == ROPE_LINEAR)) {
+        // Methods without a factor of attention: a list of equal divisors has one.
+        for (int i = 0; i < r->rotary_dim / 2; i++) out->long_factors[i] = fmax(r->factor, 1);
+        r->method = ROPE_LONGROPE;
+        r->short_factors = r->long_factors = out->long_factors;
+        reading_take_divisors(c, a);
+    }
+    c->as->why_attention = "rope.scaling.attn_factor multiplies";
+}
+
+void engine_gguf_file(Config *c, const GgufFile *file) {
+    Reading *out = c->as->out;
+    RopeConfig *r = c->rope;
+    c->type = TYPE_PLAIN;
+    c->why_plain = NULL;
+    c->trained = file->context;
+    c->as->served = out->served ? out->served : file->context;
+    *r = *file->rope[c->kind];
+    reading_end_at(c, file->context, "context_length");
+    limit_slot(c);
+    lose_windows(c);
+    if (r->method == ROPE_LONGROPE) take_file_lists(c);
+    if (!(c->family->flags & FAMILY_LATENT)) multiply_by_file(c, file);
+    if (r->method == ROPE_YARN && !(c->family->flags & FAMILY_GGUF_TELLS_YARN)) {
+        r->beta_fast = r->beta_slow = 0;
+        c->as->why_betas = "rope.scaling.yarn_beta_fast and yarn_beta_slow are not read";
+    }
+    r->truncate = true;
+    c->as->why_truncate = "the ramp is always rounded";
+    if (out->row == ENGINE_IK_LLAMA_CPP) change_graph(c);
 }

@@ -244,6 +244,44 @@ static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *
     return true;
 }
 
+bool engine_reads_gguf(int row) {
+    return row == ENGINE_LLAMA_CPP || row == ENGINE_IK_LLAMA_CPP || row == ENGINE_OLLAMA;
+}
+
+// A config that is read, and for a text of how many positions; and the GGUF file that it says the same
+// as (NULL: there is none).
+typedef struct {
+    const Json *whole;
+    const ConfigText *text;
+    int length;
+    const GgufFile *file;
+} AskedText;
+
+// One kind of layers of a GGUF file, as an engine reads it that runs such files. False as in read_kind.
+static bool read_file_kind(Reading *out, Config *c, const AskedText *q, const Reading *reference,
+                           Error *err) {
+    // Ollama starts llama.cpp's server for a file. What llama.cpp does with its families was all run.
+    const int row = out->row == ENGINE_OLLAMA ? ENGINE_LLAMA_CPP : out->row;
+    c->as->own = family_engine(c->family, engines[row].name);
+    c->as->transformers = out->transformers;
+    reading_unseen(c, !c->as->own && row != ENGINE_LLAMA_CPP);
+    reading_find_type(c);
+    if (!reading_begin(c, err)) return false;
+    engine_gguf_file(c, q->file);
+    // What llama.cpp's row refuses is refused by its converter, and a file is past that.
+    const bool refuses = c->as->own && row == ENGINE_IK_LLAMA_CPP;
+    if (refuses) config_refuse(c, c->as->own->refuses, c->as->own->refuses);
+    const bool is_bare = out->kind == KIND_FULL && layers_bare_full(c->family, &out->layers);
+    out->has_rope = !is_bare && !config_is_still(c);
+    settings_fill_defaults(c->rope, c->trained);
+    out->worst_pair = -1;
+    out->worst_ratio = 1;
+    reading_judge(c, out->has_rope ? reference : NULL);
+    memcpy(out->note, c->note, sizeof out->note);
+    if (c->stopped && out->verdict != VERDICT_UNSEEN) out->verdict = VERDICT_REFUSED;
+    return true;
+}
+
 // An engine that refuses the config for one kind of layers, or was not looked at for one, does or
 // was so for all.
 static void agree(Reading *out, int n) {
@@ -256,13 +294,6 @@ static void agree(Reading *out, int n) {
         memcpy(out[i].note, worst->note, sizeof worst->note);
     }
 }
-
-// A config that is read, and for a text of how many positions.
-typedef struct {
-    const Json *whole;
-    const ConfigText *text;
-    int length;
-} AskedText;
 
 // Reads each kind of layers as an engine does: *n readings from `out` on, the first with the
 // engine's name.
@@ -283,9 +314,12 @@ static bool read_as(Reading *out, const AskedText *q, const Reading *reference, 
         EngineReader as = {.out = one, .length = q->length};
         Config c = {
             .as = &as, .rope = &one->rope, .kind = kind, .flags = engine_rules[asked.row].flags};
-        if (!reading_open(&c, q->whole, q->text, err) ||
-            !read_kind(one, &c, reference ? &reference[*n] : NULL, err))
-            return false;
+        const Reading *beside = reference ? &reference[*n] : NULL;
+        const bool of_file = q->file && engine_reads_gguf(asked.row);
+        const bool ok = reading_open(&c, q->whole, q->text, err) &&
+                        (of_file ? read_file_kind(one, &c, q, beside, err)
+                                 : read_kind(one, &c, beside, err));
+        if (!ok) return false;
         ++*n;
     }
     agree(out, *n);
@@ -339,14 +373,25 @@ static Readings *read_engines(const char *list, const AskedText *q, const RopeCo
     return keep_if(ok, all);
 }
 
-Readings *engines_read(const char *list, const char *config, int length, const RopeConfig *meant,
-                       Error *err) {
+// What both functions below do; `meant` or `file` is NULL.
+static Readings *read_text(const char *list, const char *config, int length,
+                           const RopeConfig *meant, const GgufFile *file, Error *err) {
     Json *root = json_parse(config, strlen(config), err);
     ConfigText *text =
         root ? config_text_read(family_text(root), NULL, config_family(root), err) : NULL;
-    const AskedText asked = {root, text, length};
+    const AskedText asked = {root, text, length, file};
     Readings *all = text ? read_engines(list, &asked, meant, err) : NULL;
     config_text_free(text);
     free(root);
     return all;
+}
+
+Readings *engines_read(const char *list, const char *config, int length, const RopeConfig *meant,
+                       Error *err) {
+    return read_text(list, config, length, meant, NULL, err);
+}
+
+Readings *engines_read_file(const char *list, const GgufFile *file, const char *config, int length,
+                            Error *err) {
+    return read_text(list, config, length, NULL, file, err);
 }

@@ -76,6 +76,9 @@ void engine_prepare_llama_cpp(Config *c);
 void engine_prepare_gguf(Config *c);
 void engine_llama_cpp(Config *c);
 void engine_ik_llama_cpp(Config *c);
+// The same two of a GGUF file, by its own keys. The exporter has taken these as llama.cpp does, but for
+// what no key or only a flag can change there.
+void engine_gguf_file(Config *c, const GgufFile *file);
 
 // ---- engine_others.c ----
 

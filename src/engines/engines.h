@@ -68,6 +68,14 @@ typedef struct {
     Reading reference[N_KINDS];
 } Readings;
 
+// A GGUF file, which llama.cpp and what is built on it read by its own keys: what these say, by kind of
+// layers (KIND_...), as the exporter has it; and some of them. The settings stay the caller's.
+typedef struct {
+    const RopeConfig *rope[N_KINDS];
+    int context;                         // context_length
+    double attn_factor, log_multiplier;  // rope.scaling.attn_factor, ...yarn_log_multiplier
+} GgufFile;
+
 // Reads the text of a config.json as the engines of a list do, for a text of `length` positions.
 // The reference is `meant` (by KIND_...), or if NULL, Hugging Face 5's reading, or 4's where 5
 // refuses; where neither reads a key by which the model turns, this program's own. The caller frees
@@ -75,6 +83,12 @@ typedef struct {
 // without a family or heads.
 Readings *engines_read(const char *list, const char *config, int length, const RopeConfig *meant,
                        Error *err);
+// The same of a GGUF file and a config that means what the file says: the engines that read GGUF
+// (engine_reads_gguf) go by the file, the others by the config.
+Readings *engines_read_file(const char *list, const GgufFile *file, const char *config, int length,
+                            Error *err);
+// Whether an engine, a row of the table, runs GGUF files.
+bool engine_reads_gguf(int row);
 // How the facts of a reading were found, and when: "run 2026-11-28" by the engine's own code, or
 // "read 2026-08-15" from its source.
 const char *reading_looked(const Reading *reading);

@@ -20,6 +20,7 @@ typedef struct EngineReader {
     const double *one_list;   // longrope's for texts of any length; NULL: there are two
     const char *why_attention, *why_list;  // why something differs; NULL: no reason
     const char *why_theta, *why_share, *why_grows, *why_layers, *why_length, *why_truncate;
+    const char *why_betas;
     char why_text[100];   // room for one of them
     const char *why_far;  // why distances past L differ, though the map is the same
     Reading *out;

@@ -71,7 +71,9 @@ static void compare(Config *c, const Reading *reference, const RopeFreqs *here,
     if (!why_share)
         why_share =
             not_read(c, KEY_PARTIAL_ROTARY_FACTOR, c->family->rotary_key, share, sizeof share);
-    not_read(c, KEY_BETA_FAST, KEY_BETA_SLOW, betas, sizeof betas);
+    const char *why_betas = c->as->why_betas;
+    if (!why_betas)
+        why_betas = not_read(c, KEY_BETA_FAST, KEY_BETA_SLOW, betas, sizeof betas);
     const char *why_truncate = c->as->why_truncate;
     if (!why_truncate)
         why_truncate = not_read(c, KEY_TRUNCATE, KEY_NONE, truncate, sizeof truncate);
@@ -85,8 +87,8 @@ static void compare(Config *c, const Reading *reference, const RopeFreqs *here,
         {"s", here->scale, there->scale, why_scale},
         {"L", r->train_ctx, s->train_ctx, why_length},
         {"a", here->attention_factor, a, c->as->why_attention},
-        {"beta_fast", r->beta_fast, s->beta_fast, betas},
-        {"beta_slow", r->beta_slow, s->beta_slow, betas},
+        {"beta_fast", r->beta_fast, s->beta_fast, why_betas},
+        {"beta_slow", r->beta_slow, s->beta_slow, why_betas},
         {"truncate", r->truncate, s->truncate, why_truncate},
         {"pairs that turn", r->turning, s->turning, NULL},
     };

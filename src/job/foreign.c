@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "../tokens/unicode.h"
+#include "contents.h"
 
 const char *exporter_command(char *path, size_t size) {
     static const char ending[] = "-export";
@@ -232,6 +233,16 @@ bool foreign_source(const char *path, char *source, size_t size) {
     Source note = {source, size};
     source[0] = '\0';
     return !check_native(path, &note, &none) && source[0];
+}
+
+bool gguf_source(const char *path, char *source, size_t size) {
+    char magic[4] = "";
+    if (!foreign_source(path, source, size)) return false;
+    contents_take_first_part(source);
+    FILE *in = fopen(source, "rb");
+    const bool is_read = in && fread(magic, 1, sizeof magic, in) == sizeof magic;
+    if (in) fclose(in);
+    return is_read && memcmp(magic, "GGUF", 4) == 0;
 }
 
 bool open_model(const char *path, Model *model, Error *err) {

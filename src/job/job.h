@@ -31,6 +31,7 @@ typedef struct {
     Options *options;      // what was asked for; the job's own are a struct of these
     const Model *model;    // as in its file; without layers: no model is given
     const RopeFile *said;  // of its RoPE before a method is asked for
+    const char *gguf;      // the GGUF file that the exporter brought the model in from; NULL: none
     LayerKinds kinds;      // of its layers
     int length;       // -n: positions of a text or a window, of the longest haystack, or how deep
     RopePlan *plans;  // (n_plans) the methods to compare, at least one; for `length` positions
@@ -86,6 +87,7 @@ typedef struct {
     const Job *job;
     const RopePlan *plan;
     bool as_it_stands;  // the file is read, and not the plan
+    bool of_file;       // the model is a GGUF file, which engines of GGUF read by its own keys
 } ReadByEngines;
 
 // The file, where nothing that blocks have is given besides.
@@ -142,6 +144,8 @@ bool open_model(const char *path, Model *model, Error *err);
 // Whether the path leads to what the exporter can bring in: then `source` is what it is given, a GGUF
 // file or a folder.
 bool foreign_source(const char *path, char *source, size_t size);
+// The same of a GGUF file alone, of its first part.
+bool gguf_source(const char *path, char *source, size_t size);
 
 // The command of the exporter. Beside a program that is installed as NAME it is NAME-export; else
 // it is that of the folder of the sources. `path` is room for it, of `size` bytes.
@@ -159,6 +163,9 @@ bool exporter_script(char *path, size_t size);
 
 // What the model's file says.
 void said_by_model(const Model *model, RopeFile *said);
+
+// The family of the GGUF file that a model came from, by its architecture, where only one has that.
+void said_by_gguf(const char *path, RopeFile *said);
 
 // What is said without a model. head_dim, theta and train_ctx may be 0: not known.
 void said_by_numbers(int head_dim, double theta, int train_ctx, RopeFile *said);

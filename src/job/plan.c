@@ -1,6 +1,7 @@
 // Lengths, plans and sessions of jobs, what they are warned of, and their settings as engines read
 // them.
 #define _POSIX_C_SOURCE 200809L
+#include "gguf_keys.h"
 #include "job.h"
 
 #include <math.h>
@@ -188,6 +189,7 @@ ReadByEngines read_by_engines(const Job *job) {
         .job = job,
         .plan = job->plans,
         .as_it_stands = job->said->whole && !options_say_block(job->options),
+        .of_file = job->gguf && !job->options->rope_config && !options_say_block(job->options),
     };
 }
 
@@ -200,7 +202,15 @@ Readings *readings_of(const ReadByEngines *what, const char *list, int length, E
         published = publish_config(&publication, true, err);
         config = published;
     }
-    Readings *readings = config ? engines_read(list, config, length, NULL, err) : NULL;
+    const char *gguf = what->job->gguf;
+    GgufFile file = {.rope = {&said->rope, &said->sliding}, .context = said_context(said)};
+    if (what->of_file) {
+        file.attn_factor = gguf_number(gguf, "rope.scaling.attn_factor", 1);
+        file.log_multiplier = gguf_number(gguf, "rope.scaling.yarn_log_multiplier", 0);
+    }
+    Readings *readings = !config         ? NULL
+                         : what->of_file ? engines_read_file(list, &file, config, length, err)
+                                         : engines_read(list, config, length, NULL, err);
     free(published);
     const bool is_refused = what->as_it_stands && said->refused[0];
     const bool is_json = !what->as_it_stands || !said->not_json[0];
@@ -254,7 +264,7 @@ static bool plan_of_reading(const Job *job, const RopeSettings *given, const Rea
         return fail(err, "--reading: %s refuses this config: %s", r->engine, r->note);
     if (has_weights && r->by_layer && !layers_have(&r->layers, KIND_SLIDING))
         return fail(err, "--reading: to %s all layers are full, and the model's slide: %s",
-                    r->engine, r->note);
+                    r->engine, r->note[0] ? r->note : r[reading_kinds(r) - 1].note);
     if (has_weights && own && full->rope.rotary_dim != own)
         return fail(err,
                     "--reading: %s turns %d elements of a head, and the model's weights are stored "

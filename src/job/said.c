@@ -8,6 +8,7 @@
 
 #include "../kinds/latent.h"
 
+#include "gguf_keys.h"
 #include "text_io.h"
 
 enum { MOST_CONFIG_BYTES = 1 << 20 };
@@ -46,6 +47,13 @@ void said_by_model(const Model *model, RopeFile *said) {
         .original_unsaid = c->extra->rope_layers.original_unsaid,
         .named_original = c->extra->rope_layers.named_original,
     };
+}
+
+void said_by_gguf(const char *path, RopeFile *said) {
+    char architecture[64];
+    gguf_architecture(path, architecture, sizeof architecture);
+    const RopeFamily *family = family_of_gguf(architecture);
+    if (family) said->model_type = family->model_type;
 }
 
 void said_by_numbers(int head_dim, double theta, int train_ctx, RopeFile *said) {

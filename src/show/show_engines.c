@@ -121,6 +121,10 @@ bool show_engines(Job *job, Error *err) {
     t.name_above = true;
     const int alike = readings_alike(readings, &known);
     print_notes_of_all(&t, job->said, readings->reference, length);
+    if (what.of_file)
+        table_note(&t, "file",
+                   "its own keys: llama.cpp, ik_llama.cpp, ollama; the others read a config.json "
+                   "that says the same");
     if (is_refused && !t.eyes) table_note(&t, "refused_here", "%s", job->said->refused);
     note_raised(&t, &what, list, length, readings);
     const int n_short = readings_end_texts(readings, length);

@@ -33,6 +33,8 @@ WARNED = {
     'each fourth one will be without RoPE': lambda c: dict(c, sliding_window=4096, layers=[0, 0, 0, 3] * 16),
     "will cut the ends of YaRN's ramp": lambda c: dict(c, truncate=1, sliding_truncate=1),
     'llama.cpp needs --yarn-': lambda c: dict(c, beta_fast=32.0, beta_slow=1.0)}
+# Of these, what --reading llama.cpp has of the file itself.
+OF_ROPE = "will cut the ends of YaRN's ramp", 'llama.cpp needs --yarn-'
 YARN = dict(method='yarn', factor=4.0, beta_fast=32.0, beta_slow=1.0, train_ctx=16)
 LISTS = dict(method='longrope', factor=4.0, train_ctx=16, short_factors=[1.0, 1.25, 1.5, 2.0],
              long_factors=[1.0, 2.5, 4.0, 9.0])
@@ -213,6 +215,10 @@ def difference(library, name, path, c):
     theirs = [-x for x in library.ask('score', *ids)]
     worst = apart(theirs, perplexity(path, ids, *ENGINES[0]))
     warned = [words for words in WARNED if words in done.stderr]
+    if set(warned) & set(OF_ROPE):
+        own = apart(theirs, perplexity(out, ids, *ENGINES[0], '--reading', 'llama.cpp'))
+        if own > TOLERANCE:
+            return 'by --reading llama.cpp %.3g nats apart' % own, worst, ''
     if worst <= TOLERANCE:
         return ('it agrees, but %r is said' % warned[0] if warned else ''), worst, ''
     for words in warned:
@@ -327,6 +333,7 @@ def planted(library):
 
 
 def run(is_planted):
+    os.environ['XDG_CACHE_HOME'] = in_work('cache')
     try:
         library = Library()
     except Missing as why:

@@ -77,6 +77,11 @@ FAMILY_WORDS = (
      "longrope's lists have a place in its GGUF file"),
     ('gguf_divisors', lambda f: bool(f.gguf) and 'DIVISORS' in {each.name for each in gguf_of(f).ropes},
      'so have divisors of frequencies, as which llama3 is converted'),
+    ('gguf_tells_yarn', lambda f: bool(f.gguf) and f.gguf.yarn == 'told',
+     "it tells yarn's betas, and a multiplier that divides its attention factor"),
+    ('gguf_bare_sliding', lambda f: bool(f.gguf) and gguf_of(f).sliding.startswith('plain')
+     and not gguf_of(f).shares_attention,
+     'its sliding layers turn plainly, without attn_factor too'),
     ('mscales', lambda f: f.rope.attention_factor == 'long_mscale', "longrope's attention factor is long_mscale"),
     ('unmultiplied', lambda f: f.rope.attention_factor == 'one',
      "yarn's attention factor is 1 unless the block says one"),
@@ -225,6 +230,8 @@ def family_text(family):
              'period_key': layers.period_key, 'earlier_key': layers.earlier_key,
              'zeros_key': ' '.join(zeros), 'indexes_key': listed, 'other_words': others,
              'full_words': ' '.join(layers.full_words), 'layer_keys': ' '.join(layer_keys)}
+    if family.runs and family.gguf:
+        texts['gguf'] = family.gguf.architecture
     members = [quoted(family.model_type), quoted(family.architecture)]
     members += ['.%s = %s' % (name, number(value)) for name, value in numbers.items() if value]
     if layers.rule in SLIDES:

@@ -8,58 +8,62 @@ typedef uint64_t FamilyWords;
 
 // What is peculiar to a family.
 // this program runs its models; the others are explained
-#define FAMILY_RUNS ((FamilyWords)1 << 28)
+#define FAMILY_RUNS ((FamilyWords)1 << 26)
 // it came with transformers 5, so Hugging Face 4 does not know it
-#define FAMILY_NEW ((FamilyWords)1 << 29)
+#define FAMILY_NEW ((FamilyWords)1 << 27)
 // engines were looked at with it before those whose layers differ
-#define FAMILY_SEEN_FIRST ((FamilyWords)1 << 30)
-#define FAMILY_ANY ((FamilyWords)1 << 31)  // it is in place of families that have no row
+#define FAMILY_SEEN_FIRST ((FamilyWords)1 << 28)
+#define FAMILY_ANY ((FamilyWords)1 << 29)  // it is in place of families that have no row
 // the first layer of a period is the full one, not the last
-#define FAMILY_FULL_FIRST ((FamilyWords)1 << 32)
-#define FAMILY_FROM_END ((FamilyWords)1 << 33)  // periods of layers are counted from the last layer
-#define FAMILY_FULL_TOO ((FamilyWords)1 << 34)  // the first layer of all is full, too
-#define FAMILY_FULL_LAST ((FamilyWords)1 << 35)  // so is the last one, whatever a config says
-#define FAMILY_LINEAR ((FamilyWords)1 << 36)  // layers that are not full have linear attention
+#define FAMILY_FULL_FIRST ((FamilyWords)1 << 30)
+#define FAMILY_FROM_END ((FamilyWords)1 << 31)  // periods of layers are counted from the last layer
+#define FAMILY_FULL_TOO ((FamilyWords)1 << 32)  // the first layer of all is full, too
+#define FAMILY_FULL_LAST ((FamilyWords)1 << 33)  // so is the last one, whatever a config says
+#define FAMILY_LINEAR ((FamilyWords)1 << 34)  // layers that are not full have linear attention
 // what lists have after the last layer is not used
-#define FAMILY_CUTS_LISTS ((FamilyWords)1 << 37)
-#define FAMILY_BARE_FULL ((FamilyWords)1 << 38)  // full layers have no RoPE
+#define FAMILY_CUTS_LISTS ((FamilyWords)1 << 35)
+#define FAMILY_BARE_FULL ((FamilyWords)1 << 36)  // full layers have no RoPE
 // a window of null is refused, also where all layers are full
-#define FAMILY_NEEDS_WINDOW ((FamilyWords)1 << 39)
+#define FAMILY_NEEDS_WINDOW ((FamilyWords)1 << 37)
 // queries see later positions, too, if use_bidirectional_attention says so
-#define FAMILY_BOTH_WAYS ((FamilyWords)1 << 40)
+#define FAMILY_BOTH_WAYS ((FamilyWords)1 << 38)
 // a window then has half its width on either side
-#define FAMILY_HALVES_WINDOW ((FamilyWords)1 << 41)
-#define FAMILY_ENCODER ((FamilyWords)1 << 42)  // queries always see later positions, too
+#define FAMILY_HALVES_WINDOW ((FamilyWords)1 << 39)
+#define FAMILY_ENCODER ((FamilyWords)1 << 40)  // queries always see later positions, too
 // latent attention: a part of each head is at rest, and another turns
-#define FAMILY_LATENT ((FamilyWords)1 << 43)
+#define FAMILY_LATENT ((FamilyWords)1 << 41)
 // a head_dim of null is the model's width by its heads
-#define FAMILY_NULL_HEAD ((FamilyWords)1 << 44)
+#define FAMILY_NULL_HEAD ((FamilyWords)1 << 42)
 // a head is always the model's width by its heads, whatever head_dim says
-#define FAMILY_WIDTH_BY_HEADS ((FamilyWords)1 << 45)
-#define FAMILY_PARTIAL ((FamilyWords)1 << 46)  // partial_rotary_factor may be below 1
+#define FAMILY_WIDTH_BY_HEADS ((FamilyWords)1 << 43)
+#define FAMILY_PARTIAL ((FamilyWords)1 << 44)  // partial_rotary_factor may be below 1
 // of a scaled block's share and one beside it (or the class's) that beside counts
-#define FAMILY_SHARE_BESIDE ((FamilyWords)1 << 47)
-#define FAMILY_STILL ((FamilyWords)1 << 48)  // its class has no RoPE
+#define FAMILY_SHARE_BESIDE ((FamilyWords)1 << 45)
+#define FAMILY_STILL ((FamilyWords)1 << 46)  // its class has no RoPE
 // rope_parameters has a block for each kind of layers; rope_scaling is of the full ones
-#define FAMILY_BY_TYPE ((FamilyWords)1 << 49)
+#define FAMILY_BY_TYPE ((FamilyWords)1 << 47)
 // rope_scaling is not turned into rope_parameters: Hugging Face 5 fails
-#define FAMILY_NO_SCALING ((FamilyWords)1 << 50)
-#define FAMILY_FLAT_IS_FULL ((FamilyWords)1 << 51)  // one block for all is that of the full layers
+#define FAMILY_NO_SCALING ((FamilyWords)1 << 48)
+#define FAMILY_FLAT_IS_FULL ((FamilyWords)1 << 49)  // one block for all is that of the full layers
 // one RoPE of full layers and sliding ones, never two
-#define FAMILY_ONE_FOR_BOTH ((FamilyWords)1 << 52)
-#define FAMILY_LISTS ((FamilyWords)1 << 53)  // thetas and shares may be lists, of a number a layer
+#define FAMILY_ONE_FOR_BOTH ((FamilyWords)1 << 50)
+#define FAMILY_LISTS ((FamilyWords)1 << 51)  // thetas and shares may be lists, of a number a layer
 // blocks have sections of three axes, which are one in a text
-#define FAMILY_AXES ((FamilyWords)1 << 54)
+#define FAMILY_AXES ((FamilyWords)1 << 52)
 // max_position_embeddings is how far linear's factor reaches, not what it multiplies
-#define FAMILY_COUNTS_FACTOR ((FamilyWords)1 << 55)
+#define FAMILY_COUNTS_FACTOR ((FamilyWords)1 << 53)
 // of the types that scale its class knows longrope alone, and su and yarn as older names of it
-#define FAMILY_LONGROPE_ALONE ((FamilyWords)1 << 56)
+#define FAMILY_LONGROPE_ALONE ((FamilyWords)1 << 54)
 // ntk at every length is written as dynamic with an alpha
-#define FAMILY_ALPHA ((FamilyWords)1 << 57)
+#define FAMILY_ALPHA ((FamilyWords)1 << 55)
 // longrope's lists have a place in its GGUF file
-#define FAMILY_GGUF_LONGROPE ((FamilyWords)1 << 58)
+#define FAMILY_GGUF_LONGROPE ((FamilyWords)1 << 56)
 // so have divisors of frequencies, as which llama3 is converted
-#define FAMILY_GGUF_DIVISORS ((FamilyWords)1 << 59)
+#define FAMILY_GGUF_DIVISORS ((FamilyWords)1 << 57)
+// it tells yarn's betas, and a multiplier that divides its attention factor
+#define FAMILY_GGUF_TELLS_YARN ((FamilyWords)1 << 58)
+// its sliding layers turn plainly, without attn_factor too
+#define FAMILY_GGUF_BARE_SLIDING ((FamilyWords)1 << 59)
 #define FAMILY_MSCALES ((FamilyWords)1 << 60)  // longrope's attention factor is long_mscale
 // yarn's attention factor is 1 unless the block says one
 #define FAMILY_UNMULTIPLIED ((FamilyWords)1 << 61)
