@@ -1,5 +1,5 @@
-// Attention of prompts in whole numbers of 8 bits beside its definition in float64: shapes of heads, kinds of caches,
-// windows, large biases of keys, numbers that are not finite, and threads. Driven by test_attention.py.
+// Attention in whole numbers, of prompts and of a token alone, beside its definition in float64: shapes of heads, kinds
+// of caches, windows, large biases of keys, numbers that are not finite, and threads. Driven by test_attention.py.
 #include "tests/test_units.h"
 
 #include "src/fast/attention_task.h"
@@ -32,15 +32,31 @@ static const Shape shapes[] = {
     {"latent", 16, 1, 72, 64, KV_F32, 0, 0, true},
 };
 
+// Those that meet a cache of 8 or 4 bits a token at a time: the lengths of keys and values of released models, and odd
+// ones; up to 12 heads that share keys are few.
+static const Shape few_shapes[] = {
+    {"64", 14, 2, 64, 0, KV_Q8, 0, 0, false},           {"64", 14, 2, 64, 0, KV_Q4, 0, 0, false},
+    {"64, three", 9, 3, 64, 0, KV_Q8, 0, 0, false},     {"64, three", 9, 3, 64, 0, KV_Q4, 0, 0, false},
+    {"128, one", 2, 2, 128, 0, KV_Q8, 0, 0, false},     {"128, twelve", 12, 1, 128, 0, KV_Q4, 0, 0, false},
+    {"256", 4, 1, 256, 0, KV_Q8, 0, 0, false},          {"256", 4, 1, 256, 0, KV_Q4, 0, 0, false},
+    {"96, a window", 4, 2, 96, 0, KV_Q8, 100, 0, false}, {"96, a window", 4, 2, 96, 0, KV_Q4, 100, 0, false},
+    {"80", 5, 1, 80, 0, KV_Q8, 0, 0, false},            {"80", 5, 1, 80, 0, KV_Q4, 0, 0, false},
+    {"96 and 72", 8, 1, 96, 72, KV_Q8, 0, 0, false},    {"192 and 128", 4, 2, 192, 128, KV_Q4, 0, 0, false},
+    {"6", 5, 1, 6, 0, KV_Q8, 0, 0, false},              {"12", 11, 1, 12, 0, KV_Q4, 0, 0, false},
+    {"512", 2, 1, 512, 0, KV_Q8, 0, 0, false},          {"512", 2, 1, 512, 0, KV_Q4, 0, 0, false},
+    {"64, a bias", 6, 1, 64, 0, KV_Q8, 0, 30, false},   {"64, a bias", 6, 1, 64, 0, KV_Q4, 0, 30, false},
+};
+
 typedef struct {
     Shape shape;
     KvCache cache;
     AttentionScratch *scratch;
     Arena arena;
     float *keys, *values, *q, *out;  // keys and values (kv_heads, PAST + N, their dim)
+    Angles angles;  // of a layer whose keys are cached before they turn
 } Layer64;
 
-static const RopeConfig rope = {.train_ctx = PAST + N};
+static RopeConfig rope = {.train_ctx = PAST + N};  // turns nothing, but in a test of keys that turn
 
 static void fill(float *x, size_t n, float size) {
     for (size_t i = 0; i < n; i++) x[i] = size * (float)gauss();
@@ -61,6 +77,9 @@ static Layer64 layer_of(const Shape *s) {
         AttentionNeeds needs = {.max_n = N};
         attention_need(&needs, &l.cache, s->heads, true);
         l.scratch = attention_lay_out(&l.arena, &needs, 3);
+        SessionConfig config = {.kv = KV_Q4, .context = positions, .chunk = N, .rope = &rope};
+        if (rope.rotary_dim)
+            angles_lay_out(&l.angles, &l.arena, &config, &rope, &in_place, false);
         l.keys = arena_take(&l.arena, (size_t)s->kv_heads * positions * s->dim, sizeof(float));
         l.values = arena_take(&l.arena, (size_t)s->kv_heads * positions * width, sizeof(float));
         l.q = arena_take(&l.arena, (size_t)N * s->heads * s->dim, sizeof(float));
@@ -81,7 +100,7 @@ static Layer64 layer_of(const Shape *s) {
     return l;
 }
 
-static void attend_all(const Layer64 *l, bool in_int8, const Watch *watch, int threads, float *out) {
+static void attend_rows(Layer64 *l, int first, int n, bool in_int8, const Watch *watch, int threads, float *out) {
     TeamShared shared = {0};
     Attention a = {.cache = &l->cache,
                    .scratch = l->scratch,
@@ -90,17 +109,33 @@ static void attend_all(const Layer64 *l, bool in_int8, const Watch *watch, int t
                    .n_heads = l->shape.heads,
                    .scale = 1 / sqrtf((float)l->shape.dim),
                    .window = l->shape.window,
-                   .q = l->q,
-                   .first = PAST,
-                   .n = N,
+                   .q = l->q + (size_t)(first - PAST) * l->shape.heads * l->shape.dim,
+                   .first = first,
+                   .n = n,
                    .out = out};
+    if (rope.rotary_dim) a.angles = &l->angles;
     a.in_int8 = in_int8;
     a.watch = watch;
     (void)threads;
 #pragma omp parallel num_threads(threads)
     {
         Team team = team_join(&shared);
+        if (a.angles) angles_prepare_by_team(&team, &l->angles, first, n, PAST + N);
         attention_by_team(&team, &a);
+    }
+}
+
+static void attend_all(Layer64 *l, bool in_int8, const Watch *watch, int threads, float *out) {
+    attend_rows(l, PAST, N, in_int8, watch, threads, out);
+}
+
+// Key p as it is when it has turned.
+static void turned_key(const float *key, int p, int dim, double *out) {
+    for (int i = 0; i < dim; i++) out[i] = key[i];
+    for (int i = 0; i < rope.rotary_dim; i += 2) {
+        double angle = p * pow(rope.theta, -(double)i / rope.rotary_dim);
+        out[i] = key[i] * cos(angle) - key[i + 1] * sin(angle);
+        out[i + 1] = key[i] * sin(angle) + key[i + 1] * cos(angle);
     }
 }
 
@@ -113,7 +148,8 @@ static void define(const Layer64 *l, int token, int head, double *out) {
     const float *q = l->q + ((size_t)token * s->heads + head) * s->dim;
     double scores[PAST + N], max = -INFINITY, total = 0;
     for (int p = begin; p < end; p++) {
-        const float *key = l->keys + ((size_t)kv_head * positions + p) * s->dim;
+        double key[2 * ROPE_MAX_HEAD_DIM];
+        turned_key(l->keys + ((size_t)kv_head * positions + p) * s->dim, p, s->dim, key);
         scores[p] = 0;
         for (int i = 0; i < s->dim; i++) scores[p] += (double)q[i] * key[i] / sqrt(s->dim);
         max = fmax(max, scores[p]);
@@ -128,22 +164,25 @@ static void define(const Layer64 *l, int token, int head, double *out) {
     for (int i = 0; i < width; i++) out[i] /= total;
 }
 
-// The error of what was computed, in shares of the mix's own size, both as root mean squares.
-static double error_of(const Layer64 *l, const float *out) {
+// The error of what was computed for the tokens from number `first` of the late ones on, in shares of the mix's own
+// size, both as root mean squares.
+static double error_from(const Layer64 *l, int first, const float *out) {
     const Shape *s = &l->shape;
     int width = s->value_dim ? s->value_dim : s->dim;
     double wrong = 0, all = 0, expected[2 * ROPE_MAX_HEAD_DIM];
-    for (int token = 0; token < N; token += 5)
+    for (int token = first; token < N; token += 5)
         for (int head = 0; head < s->heads; head++) {
             define(l, token, head, expected);
             for (int i = 0; i < width; i++) {
-                double x = out[((size_t)token * s->heads + head) * width + i];
+                double x = out[((size_t)(token - first) * s->heads + head) * width + i];
                 wrong += (x - expected[i]) * (x - expected[i]);
                 all += expected[i] * expected[i];
             }
         }
     return sqrt(wrong / all);
 }
+
+static double error_of(const Layer64 *l, const float *out) { return error_from(l, 0, out); }
 
 // A cache of 8 or 4 bits rounds keys and values itself, which the same attention in float32 shows.
 static void test_shape(const Shape *s) {
@@ -160,6 +199,39 @@ static void test_shape(const Shape *s) {
     check(memcmp(threads, l.out, n * sizeof *floats) == 0, "heads of %s: threads differ", s->name);
     free(floats), free(threads);
     arena_close(&l.arena);
+}
+
+// A token alone, over a cache of 8 or 4 bits: what it adds to the error of the cache is far less than that. Who watches a
+// head gets float32, to which it is compared.
+static void test_alone(const Shape *s, int rotary_dim) {
+    rope = (RopeConfig){.train_ctx = PAST + N, .rotary_dim = rotary_dim, .theta = 10000};
+    Layer64 l = layer_of(s);
+    const int first = N - 1;
+    size_t n = (size_t)s->heads * (s->value_dim ? s->value_dim : s->dim);
+    float *floats = get(n * sizeof *floats), *threads = get(n * sizeof *threads);
+    float *scores = get((PAST + N) * sizeof *scores);
+    attend_rows(&l, PAST + first, 1, false, &(Watch){.scores = scores}, 1, floats);
+    attend_rows(&l, PAST + first, 1, false, NULL, 1, l.out);
+    attend_rows(&l, PAST + first, 1, false, NULL, 3, threads);
+    double before = error_from(&l, first, floats), error = error_from(&l, first, l.out);
+    double added = 0, size = 0;
+    for (size_t i = 0; i < n; i++) {
+        added += pow((double)l.out[i] - floats[i], 2);
+        size += pow(floats[i], 2);
+    }
+    added = sqrt(added / size);
+    bool is_8_bits = s->kept == KV_Q8;
+    check(added < (is_8_bits ? 3e-4 : 0.04), "a token, %s heads of %s: %g beside float32, whose error is %g",
+          is_8_bits ? "8 bits," : "4 bits,", s->name, added, before);
+    check(error < before * 1.05 + 1e-4, "a token, heads of %s: an error of %g, %g in float32", s->name, error, before);
+    KvBlock block = kv_cache_block(&l.cache, 0, 1);
+    bool is_few = few_rows_take_keys(&l.cache, &block, &(Lack){0}) || few_rows_take_values(&l.cache, &block);
+    bool same = memcmp(floats, l.out, n * sizeof *floats) == 0;
+    check(same == !is_few, "a token, heads of %s: %s", s->name, same ? "nothing is rounded" : "not as in float32");
+    check(memcmp(threads, l.out, n * sizeof *floats) == 0, "a token, heads of %s: threads differ", s->name);
+    free(floats), free(threads), free(scores);
+    arena_close(&l.arena);
+    rope = (RopeConfig){.train_ctx = PAST + N};
 }
 
 // A key or a value that is not finite is seen by all later rows, and by no earlier one.
@@ -226,6 +298,12 @@ static void test_where(void) {
 int main(void) {
     test_where();
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) test_shape(&shapes[i]);
+    for (size_t i = 0; i < sizeof few_shapes / sizeof *few_shapes; i++) {
+        const Shape *s = &few_shapes[i];
+        test_alone(s, 0);
+        if (s->kept == KV_Q4) test_alone(s, s->dim);
+        if (s->kept == KV_Q4 && s->dim > 12) test_alone(s, s->dim / 2);
+    }
     test_watched();
     test_not_finite(false, NAN);
     test_not_finite(true, NAN);

@@ -60,11 +60,17 @@ static void load_queries(const AttentionTask *k) {
 
 // ---- scores ----
 
+// The zone that most of the past is in.
+static Zone zone_of_past(const Attention *c) { return c->angles && c->angles->far ? FAR : NEAR; }
+
 // Whether the task's rows multiply a block as it lies: few do, while for many it is widened to
 // float32 once. Packed numbers must be widened.
 static bool is_read_in_place(const AttentionTask *k, const KvBlock *block) {
     return k->rows <= FEW_ROWS && !block->is_packed;
 }
+
+// Whether the task's rows are few and nobody wants their scores to the last bit.
+static bool are_rounded(const AttentionTask *k) { return k->rows <= FEW_ROWS && !k->call->watch; }
 
 // Rotates a block of widened keys by the sum of two angles that they lack, the block's and the
 // step's.
@@ -89,17 +95,9 @@ static void rotate_keys(float *keys, const Lack *lack) {
 }
 
 // scores += q . keys, of the elements that turn, for few rows that read a block in place: queries
-// are rotated back by the block's angle, keys by their steps in registers.
+// are turned back by the block's angle, keys by their steps in registers.
 static void multiply_turning(Gemm p, const Lack *lack, float *turned) {
-    for (int64_t r = 0; r < p.m; r++)
-        for (int64_t i = 0; i < lack->pairs; i++) {
-            const float *x = p.a + r * p.a_stride + 2 * i;
-            const float cosine = lack->block[i];
-            const float sine = lack->block[lack->pairs + i];
-            float *out = turned + r * p.a_stride + 2 * i;
-            out[0] = x[0] * cosine + x[1] * sine;
-            out[1] = x[1] * cosine - x[0] * sine;
-        }
+    turn_rows_back(turned, p.a, p.m, p.a_stride, lack);
     p.a = turned;
     p.k = 2 * lack->pairs;
     p.turns = lack->steps;
@@ -124,6 +122,10 @@ static void multiply_keys(const AttentionTask *k, const KvBlock *block, int64_t 
         .b_stride = KV_BLOCK,
         .c = scores,
     };
+    if (are_rounded(k) && few_rows_take_keys(c, block, &lack)) {
+        few_rows_score(&k->scratch->few, k->rows, product.a, c, block, &lack, scores);
+        return;
+    }
     memset(scores, 0, k->rows * KV_BLOCK * sizeof *scores);
     if (!is_read_in_place(k, block)) {
         kv_block_keys(c, block, 0, c->head_dim, widened);
@@ -131,7 +133,7 @@ static void multiply_keys(const AttentionTask *k, const KvBlock *block, int64_t 
         product.b = widened;
         product.b_type = NUMBER_F32;
     } else if (lack.pairs > 0) {
-        multiply_turning(product, &lack, widened);
+        multiply_turning(product, &lack, k->scratch->few.turned);
         product.a += 2 * lack.pairs;
         product.b = block->keys + 2 * lack.pairs * KV_BLOCK * number_bytes(block->type);
         product.k -= 2 * lack.pairs;
@@ -229,6 +231,10 @@ static void take_values(const AttentionTask *k, const KvBlock *block) {
 static void mix_values(const AttentionTask *k, const KvBlock *block, int count, float *sums) {
     const KvCache *c = k->call->cache;
     float *weights = k->scratch->scores;
+    if (are_rounded(k) && few_rows_take_values(c, block)) {
+        few_rows_mix(&k->scratch->few, k->rows, c, block, weights, sums);
+        return;
+    }
     Gemm product = {
         .m = k->rows,
         .n = c->value_width,
@@ -260,6 +266,8 @@ static AttentionTask begin_task(const Attention *c, const AttentionMemory *scrat
     int heads = c->n_heads / c->cache->n_kv_heads;
     AttentionTask k = {c, scratch, heads, kv_head, c->first + t0, n, (int64_t)n * heads};
     load_queries(&k);
+    if (are_rounded(&k) && c->cache->kept == KV_Q8)
+        few_rows_round(&scratch->few, k.rows, scratch->q[zone_of_past(c)], c->cache->head_dim);
     return k;
 }
 
@@ -333,9 +341,6 @@ static void watch_task_parts(const AttentionTask *k, int block0, int last) {
 
 // ---- whole numbers ----
 
-// The zone of the blocks that are rounded.
-static Zone int8_zone(const Attention *c) { return c->angles && c->angles->far ? FAR : NEAR; }
-
 // By how much more the elements of a kv head's keys count than others; NULL: all alike.
 static const float *focus_of(const KvCache *c, int kv_head) {
     return c->focus ? c->focus + kv_head * c->head_dim : NULL;
@@ -354,7 +359,7 @@ static bool takes_int8(const AttentionTask *k, int index) {
     int end = start + KV_BLOCK;
     if (!uses_int8(c) || index == 0 || end > k->first + 1) return false;
     if (window_start(c, k->first + k->n - 1) > start) return false;
-    return int8_zone(c) == NEAR || near_from(c, k->first) >= end;
+    return zone_of_past(c) == NEAR || near_from(c, k->first) >= end;
 }
 
 // Rounds the blocks from first_block on that tasks may take so.
@@ -371,7 +376,7 @@ static void round_past_by_team(const Team *team, const Attention *c, int first_b
         int index = first + i % blocks;
         KvBlock block = kv_cache_block(cache, kv_head, index);
         Int8Block rounded = int8_past_block(&past, kv_head, index);
-        Lack lack = angles_lack(c->angles, int8_zone(c), index);
+        Lack lack = angles_lack(c->angles, zone_of_past(c), index);
         if (cache->values_in_keys) take_values(&k, &block);
         else kv_block_values(cache, &block, KV_BLOCK, memory->values);
         kv_block_keys(cache, &block, 0, cache->head_dim, memory->widened);
@@ -392,7 +397,7 @@ static void meet_int8(const AttentionTask *k, int index, int end, float *maxima,
                       float *sums) {
     const KvCache *cache = k->call->cache;
     const RoundedQueries *rows = &k->scratch->int8;
-    const float *q = k->scratch->q[int8_zone(k->call)];
+    const float *q = k->scratch->q[zone_of_past(k->call)];
     Int8Past past = {cache, k->call->scratch->past};
     int8_queries_write(rows, k->rows, q, cache->head_dim, focus_of(cache, k->kv_head));
     for (int first = index, n; first < end; first += n) {

@@ -37,12 +37,6 @@ static const float LOG2_E = 1.44269504f, LOG2_LEVELS = 7.99435344f;
 
 static int64_t lanes_of(int64_t n) { return (n + WHOLES - 1) / WHOLES; }
 
-// Adding this leaves the nearest whole number, between -2^22 and 2^22, in a sum's low bits.
-#define ROUNDING 0x1.8p23f
-enum { ROUNDING_BITS = 0x4b400000 };
-
-ALWAYS_INLINE vi nearest(vf x) { return (vi)(x + ROUNDING) - ROUNDING_BITS; }
-
 // Number k of a lane.
 ALWAYS_INLINE vi placed(vi x, int k) {
     const int bits = 8 * sizeof(Whole);

@@ -52,6 +52,7 @@ AttentionScratch *attention_lay_out(Arena *arena, const AttentionNeeds *needs, i
         t.other_scores = arena_take(arena, rows * KV_BLOCK, sizeof(float));
         t.widened = arena_take(arena, larger(needs->key_dim, width) * KV_BLOCK, sizeof(float));
         t.values = arena_take(arena, width * KV_BLOCK, sizeof(float));
+        t.few = few_rows_lay_out(arena, needs->key_dim, width);
         t.int8 = int8_queries_lay_out(arena, needs->past ? rows : 0, needs->key_dim);
         if (s.threads) s.threads[i] = t;
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "angles.h"
+#include "attention_few.h"
 #include "attention_int8.h"
 #include "heads.h"
 
@@ -39,7 +40,6 @@ enum {
     TASK_ROWS = 128,    // rows that go through a block together, about
     SPLIT_BLOCKS = 16,  // most blocks of the past that one task takes when the past is split
     ENOUGH_TASKS = 16,  // with fewer tasks than this the past is split
-    FEW_ROWS = 12,      // up to so many rows multiply a block as it lies
     MANY_ROWS = 64,     // so many queries of a kv head are worth rounding the past for
     // Most sums that one thread adds up for all, about as long as a wait of the team.
     MERGED_ALONE = 1 << 14,
@@ -51,6 +51,7 @@ typedef struct {
     float *other_scores;  // (rows, KV_BLOCK) of a block on the border, for near keys
     float *widened;       // a block's keys, or a few queries that are rotated back
     float *values;        // (KV_BLOCK, value_width)
+    FewRows few;          // the rows, if they are few, while they meet a cache of 8 or 4 bits
     RoundedQueries int8;  // the rows, while they meet whole numbers
 } AttentionMemory;
 

@@ -46,8 +46,8 @@ void numbers_to_f32(float *out, const void *x, Number type, int64_t n) {
 }
 
 // The numbers in the halves of LANES bytes.
-static inline vf low_numbers(vi bytes) { return to_float((bytes & 15) - 8); }
-static inline vf high_numbers(vi bytes) { return to_float((bytes >> 4) - 8); }
+static inline vf low_numbers(vi bytes) { return number_of_4_bits(bytes); }
+static inline vf high_numbers(vi bytes) { return number_of_4_bits(bytes >> 4); }
 
 void columns_of_4_bits(float *out, const uint8_t *bytes, int64_t n, int64_t half,
                        const float *scales, const float *plus) {
@@ -64,16 +64,17 @@ void columns_of_4_bits(float *out, const uint8_t *bytes, int64_t n, int64_t half
     }
 }
 
-void rows_of_4_bits(float *out, const uint8_t *bytes, int64_t n, int64_t half,
-                    const float *scales) {
-    for (int64_t i = 0; i < n; i++) {
-        for (int64_t j = 0; j < half; j += LANES) {
-            vi both = load_u8(bytes + i * half + j);
-            float *row = out + i * 2 * half + j;
-            store(row, low_numbers(both) * scales[i]);
-            store(row + half, high_numbers(both) * scales[i]);
+void eights_of_4_bits(float *out, const uint8_t *bytes, int64_t n, int64_t width,
+                      const float *scales) {
+    for (int64_t row = 0; row < n; row += 8, out += 8 * width)
+        for (int64_t e = 0; e < width; e += LANES, bytes += 4 * LANES) {
+            vi eight = (vi)load_bytes(bytes);
+            const float *own = scales + e / 32 * n + row;
+            UNROLLED (i, 8) {
+                vf number = number_of_4_bits(eight >> (i % 4 * 8 + i / 4 * 4));
+                store(out + i * width + e, number * own[i]);
+            }
         }
-    }
 }
 
 ALWAYS_INLINE float round_to_i8(int8_t *out, const float *x, int64_t n) {

@@ -60,12 +60,15 @@ float exp_and_sum(float *x, int64_t n, float max);
 
 // n numbers of any type to float32.
 void numbers_to_f32(float *out, const void *x, Number type, int64_t n);
-// n rows of numbers of 4 bits, of which 8 stands for 0, times their scales, as float32. A row is the
-// low halves of `half` bytes, a multiple of 16, then their high halves. Columns have a scale each,
-// and rows a number that is added (NULL: none), or rows have a scale each.
+// Numbers of 4 bits, of which 8 stands for 0, times their scales, as float32. n rows are the low
+// halves of `half` bytes, a multiple of 16, then their high halves; columns have a scale each, and
+// rows a number that is added (NULL: none).
 void columns_of_4_bits(float *out, const uint8_t *bytes, int64_t n, int64_t half,
                        const float *scales, const float *plus);
-void rows_of_4_bits(float *out, const uint8_t *bytes, int64_t n, int64_t half, const float *scales);
+// Of n rows (n, width), eight are interleaved: (n / 8, width, 4 bytes), where byte j has row j in its
+// low half, j + 4 in the high. 32 columns of a row share a scale: (width / 32, n).
+void eights_of_4_bits(float *out, const uint8_t *bytes, int64_t n, int64_t width,
+                      const float *scales);
 // n float32 numbers to any type but bfloat16. float16 is rounded to nearest even and overflows to
 // infinity. int8 is round(x / scale). Returns 1, or for int8 scale = max|x| / 127: 0 when all are
 // 0, NaN when one is no number.

@@ -17,10 +17,11 @@ enum { UNLIKE = 4 };
 // and a number from 0 to 15 for each, of which 8 stands for 0.
 //
 //     keys          (head_dim, 32) byte j of a row: position j in the low half, j + 32 in the high
-//     values        (64, packs, 16) byte i of a pack: element i in the low half, i + 16 in the high
+//     values        (8, value_width, 4) of eight positions and an element: byte j has position j in
+//                   its low half, j + 4 in the high
 //     key_scales    (packs, 64) float16
-//     value_scales  (64, packs) float16
-enum { PACK = 32, HALF_PACK = PACK / 2, HALF_BLOCK = KV_BLOCK / 2, SCALE_BYTES = 2 };
+//     value_scales  (packs, 64) float16
+enum { PACK = KV_PACK, HALF_BLOCK = KV_BLOCK / 2, SCALE_BYTES = 2 };
 
 static int64_t packs_of(int64_t n) { return (n + PACK - 1) / PACK; }
 
@@ -32,7 +33,7 @@ static Packed packed_at(const KvCache *c, uint8_t *start) {
     int64_t value_packs = c->values_in_keys ? 0 : packs_of(c->value_dim);
     Packed at = {.keys = start};
     at.values = at.keys + c->head_dim * HALF_BLOCK;
-    at.key_scales = at.values + KV_BLOCK * value_packs * HALF_PACK;
+    at.key_scales = at.values + HALF_BLOCK * value_packs * PACK;
     at.value_scales = at.key_scales + packs_of(c->head_dim) * KV_BLOCK * SCALE_BYTES;
     return at;
 }
@@ -40,7 +41,7 @@ static Packed packed_at(const KvCache *c, uint8_t *start) {
 static int64_t packed_block_bytes(const KvCache *c) {
     int64_t value_packs = c->values_in_keys ? 0 : packs_of(c->value_dim);
     int64_t key_bytes = c->head_dim * HALF_BLOCK + packs_of(c->head_dim) * KV_BLOCK * SCALE_BYTES;
-    return key_bytes + KV_BLOCK * value_packs * (HALF_PACK + SCALE_BYTES);
+    return key_bytes + value_packs * (PACK * HALF_BLOCK + KV_BLOCK * SCALE_BYTES);
 }
 
 // A pack of up to PACK numbers: stores its scale, and returns how many times smaller 1 becomes. The
@@ -75,17 +76,16 @@ static void pack_key(const KvCache *c, Packed at, int64_t p, const float *key) {
 }
 
 static void pack_value(const KvCache *c, Packed at, int64_t p, const float *value) {
-    int64_t packs = packs_of(c->value_dim);
-    for (int64_t pack = 0; pack < packs; pack++) {
-        const float *x = value + pack * PACK;
-        int64_t left = c->value_dim - pack * PACK;
-        int64_t n = left < PACK ? left : PACK;
-        uint8_t *bytes = at.values + (p * packs + pack) * HALF_PACK;
-        float inverse = put_pack_scale(at.value_scales + (p * packs + pack) * SCALE_BYTES, x, n);
-        for (int i = 0; i < HALF_PACK; i++) {
-            int low = to_nibble(i < n ? x[i] : 0, inverse);
-            int high = to_nibble(i + HALF_PACK < n ? x[i + HALF_PACK] : 0, inverse);
-            bytes[i] = (uint8_t)(low | high << 4);
+    const int shift = p % 8 < 4 ? 0 : 4;
+    uint8_t *column = at.values + p / 8 * c->value_width * 4 + p % 4;
+    for (int64_t first = 0; first < c->value_width; first += PACK) {
+        int64_t n = c->value_dim - first < PACK ? c->value_dim - first : PACK;
+        uint8_t *scale = at.value_scales + (first / PACK * KV_BLOCK + p) * SCALE_BYTES;
+        float inverse = put_pack_scale(scale, value + first, n);
+        for (int64_t i = first; i < first + PACK; i++) {
+            int other = column[4 * i] & (15 << (4 - shift));
+            int number = to_nibble(i < first + n ? value[i] : 0, inverse);
+            column[4 * i] = (uint8_t)(other | number << shift);
         }
     }
 }
@@ -105,12 +105,26 @@ static void unpack_key_columns(const KvBlock *block, Packed at, int64_t first, i
     }
 }
 
-// The values of the first n positions, (n, value_width).
-static void unpack_value_rows(const KvCache *c, Packed at, int64_t n, float *out) {
+const uint8_t *kv_block_packed_values(const KvCache *c, const KvBlock *block) {
+    return packed_at(c, block->keys).values;
+}
+
+static void unpack_scales(float *scales, const uint8_t *halves, int64_t pack) {
+    numbers_to_f32(scales, halves + pack * KV_BLOCK * SCALE_BYTES, NUMBER_F16, KV_BLOCK);
+}
+
+void kv_block_pack_scales(const KvCache *c, const KvBlock *block, int64_t pack, float *keys,
+                          float *values) {
+    Packed at = packed_at(c, block->keys);
+    if (keys) unpack_scales(keys, at.key_scales, pack);
+    if (values) unpack_scales(values, at.value_scales, pack);
+}
+
+// The values of all positions, (KV_BLOCK, value_width).
+static void unpack_values(const KvCache *c, Packed at, float *out) {
     float scales[KV_BLOCK * MAX_KEY / PACK];
-    int64_t packs = packs_of(c->value_dim);
-    numbers_to_f32(scales, at.value_scales, NUMBER_F16, n * packs);
-    rows_of_4_bits(out, at.values, n * packs, HALF_PACK, scales);
+    numbers_to_f32(scales, at.value_scales, NUMBER_F16, c->value_width / PACK * KV_BLOCK);
+    eights_of_4_bits(out, at.values, KV_BLOCK, c->value_width, scales);
 }
 
 // ---- all kinds ----
@@ -251,7 +265,7 @@ void kv_block_keys(const KvCache *c, const KvBlock *block, int64_t first, int64_
 }
 
 void kv_block_values(const KvCache *c, const KvBlock *block, int64_t n, float *out) {
-    if (block->is_packed) unpack_value_rows(c, packed_at(c, block->keys), n, out);
+    if (block->is_packed) unpack_values(c, packed_at(c, block->keys), out);
     else numbers_to_f32(out, block->values, block->type, n * c->value_width);
 }
 

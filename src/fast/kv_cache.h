@@ -9,6 +9,8 @@ _Static_assert((int)KV_F16 == NUMBER_F16 && (int)KV_F32 == NUMBER_F32 && (int)KV
                "one is the other");
 
 enum { KV_BLOCK = 64 };  // positions that are stored, read and rotated together
+// Elements of a position that share a scale in a cache of 4 bits, and the number that stands for 0.
+enum { KV_PACK = 32, KV_PACK_ZERO = 8 };
 
 static inline int64_t blocks_of(int64_t positions) { return (positions + KV_BLOCK - 1) / KV_BLOCK; }
 static inline int64_t whole_vectors(int64_t n) { return (n + 15) / 16 * 16; }
@@ -92,7 +94,16 @@ typedef struct {
 KvBlock kv_cache_block(const KvCache *cache, int kv_head, int64_t block);
 
 // As float32, without the scales of q8: elements [first, first + n) of a block's keys, (n,
-// KV_BLOCK), and the values of its first n positions, (n, value_width).
+// KV_BLOCK), and the values of its first n positions, (n, value_width). What follows those, up to
+// KV_BLOCK, may be written, too.
 void kv_block_keys(const KvCache *cache, const KvBlock *block, int64_t first, int64_t n,
                    float *out);
 void kv_block_values(const KvCache *cache, const KvBlock *block, int64_t n, float *out);
+
+// Where the values of a packed block lie, (KV_BLOCK / 8, value_width, 4 bytes): byte j of an element
+// has position j of eight in its low half, j + 4 in the high. Its keys are (head_dim, KV_BLOCK / 2):
+// byte j has position j and j + 32. And the scales (KV_BLOCK) of keys and of values of a pack of
+// elements; either may be NULL.
+const uint8_t *kv_block_packed_values(const KvCache *cache, const KvBlock *block);
+void kv_block_pack_scales(const KvCache *cache, const KvBlock *block, int64_t pack, float *keys,
+                          float *values);

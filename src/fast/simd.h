@@ -179,6 +179,16 @@ static inline vi load_u8(const void *p) {
 #endif
 }
 
+// The number in the lowest 4 bits of each lane, of which 8 stands for 0.
+static inline vf number_of_4_bits(vi x) {
+#ifdef SIMD_AVX512
+    const vf numbers = {-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7};
+    return _mm512_permutexvar_ps((vx)x, numbers);  // which sees 4 bits of x
+#else
+    return to_float((x & 15) - 8);
+#endif
+}
+
 // Of 16 bits each, sign-extended. Multiplying by a power of two moves the exponent, and gets
 // subnormals right. Infinity and NaN have the largest exponent in both types.
 static inline vf f16_bits_to_float(vi h) {

@@ -376,7 +376,8 @@ ALWAYS_INLINE vi dot_pairs(vi sum, vb a, vb b) {
 #endif
 }
 
-// Each lane: sum + its keys times its queries.
+// Each lane: sum + its keys times its queries. Of bytes, keys must have no signs where KEY_OFFSET is
+// not 0; else they are below 128 or have signs.
 ALWAYS_INLINE vi dot_keys(vi sum, vb keys, vb queries) {
     return WHOLES == 4 ? dot_bytes(BYTES, sum, keys, queries) : dot_pairs(sum, keys, queries);
 }
@@ -389,6 +390,49 @@ ALWAYS_INLINE vi dot_values(vi sum, vb values, vb weights) {
     return (vi)vdotq_u32((uint32x4_t)sum, (uint8x16_t)values, (uint8x16_t)weights);
 #else
     return dot_pairs(sum, values, weights);
+#endif
+}
+
+// Adding this leaves the nearest whole number, between -2^22 and 2^22, in a sum's low bits.
+#define ROUNDING 0x1.8p23f
+enum { ROUNDING_BITS = 0x4b400000 };
+
+ALWAYS_INLINE vi nearest(vf x) { return (vi)(x + ROUNDING) - ROUNDING_BITS; }
+
+// Four registers of bytes become lanes of four: those of byte i of each. Before it, each has gone
+// through in_dealt_order, so that lane i of the first register is that of byte i, and so on.
+ALWAYS_INLINE void four_in_lanes(vb x[4]) {
+#if defined SIMD_WIDE
+    vx a = MM(unpacklo_epi8)((vx)x[0], (vx)x[1]), b = MM(unpackhi_epi8)((vx)x[0], (vx)x[1]);
+    vx c = MM(unpacklo_epi8)((vx)x[2], (vx)x[3]), d = MM(unpackhi_epi8)((vx)x[2], (vx)x[3]);
+    x[0] = (vb)MM(unpacklo_epi16)(a, c);
+    x[1] = (vb)MM(unpackhi_epi16)(a, c);
+    x[2] = (vb)MM(unpacklo_epi16)(b, d);
+    x[3] = (vb)MM(unpackhi_epi16)(b, d);
+#elif defined SIMD_NEON
+    uint8x16x2_t ab = vzipq_u8((uint8x16_t)x[0], (uint8x16_t)x[1]);
+    uint8x16x2_t cd = vzipq_u8((uint8x16_t)x[2], (uint8x16_t)x[3]);
+    UNROLLED (i, 2) {
+        uint16x8x2_t four = vzipq_u16((uint16x8_t)ab.val[i], (uint16x8_t)cd.val[i]);
+        x[2 * i] = (vb)four.val[0];
+        x[2 * i + 1] = (vb)four.val[1];
+    }
+#else
+    uint8_t lanes[16 * LANES];
+    UNROLLED (i, 4)
+        for (int j = 0; j < 4 * LANES; j++) lanes[4 * j + i] = x[i][j];
+    UNROLLED (i, 4) x[i] = load_bytes(lanes + 4 * LANES * i);
+#endif
+}
+
+ALWAYS_INLINE vb in_dealt_order(vb x) {
+#if defined SIMD_AVX512
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    return (vb)_mm512_permutexvar_epi32(order, (vx)x);
+#elif defined SIMD_AVX2
+    return (vb)_mm256_permutevar8x32_epi32((vx)x, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
+#else
+    return x;
 #endif
 }
 

@@ -10,7 +10,7 @@
 # by their bytes. cppcheck's take the address of a result for a use of it, and do not know vectors in braces. What calls
 # itself here does so no deeper than a text may nest.
 LINT_GCC ?= gcc
-VECTORS = src/fast/attention_int8.c src/fast/kernels.c src/fast/matmul.c src/fast/rows.c src/fast/panels.c src/fast/packed.c \
+VECTORS = src/fast/attention_few.c src/fast/attention_int8.c src/fast/kernels.c src/fast/matmul.c src/fast/rows.c src/fast/panels.c src/fast/packed.c \
 	src/fast/widen.c
 TIDY = bugprone-*,cert-*,misc-*,performance-*,portability-*,-bugprone-easily-swappable-parameters,-bugprone-reserved-identifier,-cert-dcl37-c,$\
 -cert-dcl51-cpp,-cert-err33-c,-performance-no-int-to-ptr,-cert-err34-c,-bugprone-not-null-terminated-result,$\
