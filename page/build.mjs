@@ -21,6 +21,7 @@ const COMPILE = [
     '-std=gnu11',
     '-O3',
     '-msimd128',
+    '-DATTENTION_IN_FLOATS',
     '-Wall',
     '-Wextra',
     '-Werror',

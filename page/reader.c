@@ -34,7 +34,6 @@ FOR_PAGE PageReader *page_reader_new(Page *page, int context) {
     const Job job = job_of_page(page, context);
     page->options.sessions.kv = KV_F32;
     SessionConfig config = session_config(&job, &r->plan, context);
-    config.float_attention = true;  // its pictures take attention apart
     r->session = session_new(&page->model, &config, &page->err);
     if (r->session) return r;
     free(r);

@@ -69,7 +69,7 @@ export function buildReference() {
             recursive: true,
             preserveTimestamps: true,
         });
-    execFileSync('make', ['-s', '-C', copy, 'ARCH='], {
+    execFileSync('make', ['-s', '-C', copy, 'ARCH=', 'CPPFLAGS=-DATTENTION_IN_FLOATS'], {
         stdio: ['ignore', 'ignore', 'inherit'],
     });
 }

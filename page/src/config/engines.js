@@ -6,6 +6,7 @@ import { inWords } from './words.js';
 const DOES = { refused: 'refuses it', ignored: 'ignores it', differs: 'reads it otherwise' };
 
 const UNSEEN = 'not looked at';
+const TOO_LONG = 'too long'; // read as it is meant, by an engine that does not take such a text
 
 const stops = ({ most }, length) => (most < length ? ` It stops at ${count(most)} positions.` : '');
 
@@ -36,23 +37,27 @@ function sentence(row, rows, length) {
     return h(`li.${verdict}`, h('b', nameOf(row)), words);
 }
 
-// The engines that read it as it is meant, a line for each length where some of them stop. None of them knows how far the
-// settings reach.
+// The engines that read it as it is meant, a line for each length and reason where some of them stop. None of them knows how
+// far the settings reach.
 function alikeLines(same, length, reach) {
     const limitOf = ({ most }) => (most < length ? most : Infinity);
-    const limits = [...new Set(same.map(limitOf))].sort((a, b) => b - a);
-    return limits.map((limit) => {
-        const names = same.filter((row) => limitOf(row) === limit).map(nameOf);
-        const s = names.length > 1 ? '' : 's';
-        const reads = `${names.join(', ')} read${s} it as it is meant`;
-        return limit === Infinity
-            ? h(
-                  'li.same',
-                  length > reach
-                      ? `${reads}, and do${s && 'es'} not stop you past ${count(reach)}.`
-                      : `${reads}, for all ${count(length)} positions.`,
-              )
-            : h('li.differs', `${reads}, but stop${s} at ${count(limit)} positions.`);
+    const reasonOf = ({ verdict, note }) => (verdict === TOO_LONG ? note.slice(note.indexOf(': ') + 2) : '');
+    const groups = new Map();
+    for (const row of [...same].sort((a, b) => limitOf(b) - limitOf(a))) {
+        const key = `${limitOf(row)} ${reasonOf(row)}`;
+        groups.set(key, [...(groups.get(key) ?? []), row]);
+    }
+    return [...groups.values()].map((rows) => {
+        const limit = limitOf(rows[0]),
+            reason = reasonOf(rows[0]);
+        const s = rows.length > 1 ? '' : 's';
+        const reads = `${rows.map(nameOf).join(', ')} read${s} it as it is meant`;
+        if (limit === Infinity) {
+            const ends = `${reads}, and do${s && 'es'} not stop you past ${count(reach)}.`;
+            return h('li.same', length > reach ? ends : `${reads}, for all ${count(length)} positions.`);
+        }
+        const why = reason && ` (${inWords(reason)})`;
+        return h('li.differs', `${reads}, but stop${s} at ${count(limit)} positions${why}.`);
     });
 }
 
@@ -69,7 +74,7 @@ export function engineReadings(all, length, reach) {
     const reference = rows.find((row) => row.verdict === 'same') ?? rows[0];
     const far = (row) => distanceFrom(reference, row);
     const others = rows
-        .filter((row, i) => row.verdict !== 'same' && !alikeIn(row, rows[i - 1]))
+        .filter((row, i) => !['same', TOO_LONG].includes(row.verdict) && !alikeIn(row, rows[i - 1]))
         .sort((a, b) => far(b) - far(a));
     const odd = new Set(others.map(({ engine }) => engine));
     const same = rows.filter((row, i) => !odd.has(row.engine) && rows[i - 1]?.engine !== row.engine);
