@@ -38,6 +38,7 @@ SHARED = os.path.join(os.path.dirname(ROOT), 'shared')
 GOLDEN = os.path.join(ROOT, 'tests', 'golden')
 EXPORT = sys.executable, '-S', os.path.join(ROOT, 'model_export.py')  # it starts sooner without what sites add
 WORK = tempfile.mkdtemp(prefix='rope_test.')  # goes away at the end of main()
+os.environ.setdefault('OMP_WAIT_POLICY', 'passive')  # threads that wait would spin, and test files run side by side
 os.environ['XDG_CACHE_HOME'] = os.path.join(WORK, 'cache')  # models that are brought in
 # What runs them: TEST_RUNNER=qemu-aarch64 for another processor's.
 RUNNER = shlex.split(os.environ.get('TEST_RUNNER', ''))
