@@ -66,7 +66,7 @@ FOR_PAGE bool page_config(Page *page, char *text, int length, int head_dim, doub
     said_by_numbers(0, 0, 0, said);
     said->instead = (StandIns){head_dim, theta, train_ctx};
     if (!rope_config_parse(said, text, (size_t)length, &page->err)) return false;
-    if (said->still)
+    if (said->no_rope)
         return fail(&page->err, "model_type: this family has no RoPE, so there is nothing to show");
     return settings_check(&said->rope, said->rope.train_ctx, &page->err);
 }

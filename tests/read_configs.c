@@ -37,16 +37,16 @@ static void put_answer(char door, bool good, const Error *err, const RopeFile *s
     put(good ? "" : err->text);
     put(good ? said->remarks : "");
     put(good ? said->unused : "");
-    if (good && said->still) fputs("\tno RoPE", stdout);
+    if (good && said->no_rope) fputs("\tno RoPE", stdout);
     else if (good) put_rope(&said->rope);
-    if (good && said->by_layer && !said->still) put_rope(&said->sliding);
+    if (good && said->by_layer && !said->no_rope) put_rope(&said->sliding);
     putchar('\n');
 }
 
 static bool parse(RopeFile *said, const char *text, Error *err) {
     bool good = rope_config_parse(said, text, strlen(text), err);
     Error unused;
-    if (good && !said->still) good = settings_check(&said->rope, said->rope.train_ctx, err);
+    if (good && !said->no_rope) good = settings_check(&said->rope, said->rope.train_ctx, err);
     if (!good) snprintf(said->refused, sizeof said->refused, "%s", err->text);
     return good || fail(&unused, "%s", "");
 }

@@ -12,36 +12,32 @@ static int needed_for(const Field *f, double x) {
     return f->version_5 && x >= f->version_5 ? 5 : 0;
 }
 
-static bool check_range(const Field *f, double x, int version, Error *err) {
-    if (f->type == I32X8) return true;
-    if (!(x >= f->low && x <= f->high))
-        return f->high == ANY ? fail(err, "%s is %g (expected a number, or 0 for none)", f->name, x)
-                              : fail(err, "%s is %.10g (expected %.10g to %.10g)", f->name, x,
-                                     f->low, f->high);
-    return version >= needed_for(f, x) ||
-           fail(err, "%s is %.0f in version %d (expected version %d)", f->name, x, version,
-                needed_for(f, x));
-}
-
-// A wide whole number begins with the narrow one of its value.
-static bool read_field(const Field *f, const uint8_t *header, int version, void *to, Error *err) {
-    uint8_t *place = (uint8_t *)to + f->place;
-    int32_t whole;
-    double x;
-    memcpy(&whole, header + f->offset, sizeof whole);
-    int64_t wide = whole;
-    if (f->type == F64) memcpy(&x, header + f->offset, sizeof x);
-    else x = whole;
-    if (!check_range(f, x, version, err)) return false;
-    if (f->type == I32X8) memcpy(place, header + f->offset, f->bytes);
-    else memcpy(place, f->type == F64 ? (void *)&x : &wide, f->bytes);
-    return true;
-}
-
 bool fields_read(const FieldTable *tables, int n, const uint8_t *header, int version, Error *err) {
-    for (const FieldTable *t = tables; t < tables + n; t++)
-        for (const Field *f = t->fields; f < t->fields + t->n; f++)
-            if (!read_field(f, header, version, t->to, err)) return false;
+    for (const FieldTable *t = tables; t < tables + n; t++) {
+        for (const Field *f = t->fields; f < t->fields + t->n; f++) {
+            uint8_t *place = (uint8_t *)t->to + f->place;
+            if (f->type == I32X8) {
+                memcpy(place, header + f->offset, f->bytes);
+                continue;
+            }
+            int32_t whole;
+            double x;
+            memcpy(&whole, header + f->offset, sizeof whole);
+            const int64_t wide = whole;  // it begins with the narrow one of its value
+            if (f->type == F64) memcpy(&x, header + f->offset, sizeof x);
+            else x = whole;
+            const bool is_within = x >= f->low && x <= f->high;
+            if (!is_within && f->high == ANY)
+                return fail(err, "%s is %g (expected a number, or 0 for none)", f->name, x);
+            if (!is_within)
+                return fail(err, "%s is %.10g (expected %.10g to %.10g)", f->name, x, f->low,
+                            f->high);
+            if (version < needed_for(f, x))
+                return fail(err, "%s is %.0f in version %d (expected version %d)", f->name, x,
+                            version, needed_for(f, x));
+            memcpy(place, f->type == F64 ? (const void *)&x : &wide, f->bytes);
+        }
+    }
     return true;
 }
 

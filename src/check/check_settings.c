@@ -223,7 +223,7 @@ void judge_settings(const Job *job, const RopePlan *own, int length, Table *tabl
         if (seen < length) by_length++;
     }
     bool has_rope = model_encoding(job->model) == ENCODING_ROPE;
-    bool has_angles = has_rope && !job->said->still;  // where nothing turns, none can be new
+    bool has_angles = has_rope && !job->said->no_rope;  // where nothing turns, none can be new
     if (has_angles && !turns_in_windows(job)) {       // else the text shows how far it reaches
         judge_context(&j, job->said, &given, seq_len);
         judge_reach(&j, job->said, asked, seq_len);

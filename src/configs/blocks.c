@@ -84,42 +84,31 @@ KeyPlace config_full_block(const Config *c) {
     return c->flags & PARAMETERS_FIRST ? there(c, found + 1) : AT_NOWHERE;
 }
 
-// The block of the full layers, where one block is theirs or all layers'.
-static void find_one(Config *c) {
-    c->block = config_full_block(c);
-    if (c->block == AT_NOWHERE && has_kinds_in(c, block_of_all(c)))
-        c->why_plain = "rope_parameters by layer type is not read";
-}
-
-// The block of all layers that is laid over that of the full ones: rope_scaling, or rope_parameters
-// if that `is_taken`, which counts where there is none. AT_NOWHERE: none.
-static KeyPlace laid_over_full(const Config *c, bool is_taken) {
-    if (!c->family || config_is_of(c, FAMILY_NO_SCALING)) return AT_NOWHERE;
-    if (has_members(c, AT_SCALING)) return AT_SCALING;
-    return is_taken ? AT_PARAMETERS : AT_NOWHERE;
-}
-
-// The block of the kind's name, and rope_scaling laid over that of the full layers.
-static void find_typed(Config *c) {
-    const KeyPlace place = c->kind == KIND_FULL ? AT_PARAMETERS_FULL : AT_PARAMETERS_SLIDING;
-    const Json *own = config_at(c, place);
-    bool is_typed = config_has_type_blocks(c->family, config_at(c, AT_PARAMETERS));
-    bool is_flat = !is_typed && has_members(c, AT_PARAMETERS);
-    bool is_taken = is_flat && config_is_of(c, FAMILY_FLAT_IS_FULL);
-    bool is_silent = !is_typed && (!is_flat || config_is_strict(c));
-    if (is_typed && own && own->kind != 'n') c->block = place;
-    if (is_silent) c->block = there(c, c->kind == KIND_FULL ? AT_CLASS_FULL : AT_CLASS_SLIDING);
-    if (c->kind != KIND_FULL) return;
-    if (is_flat && !is_taken) c->why_plain = "rope_parameters has no block for a kind of layers";
-    const KeyPlace over = laid_over_full(c, is_taken);
-    if (over == AT_NOWHERE) return;
-    c->under = c->block;
-    c->block = over;
-    c->why_plain = NULL;
-}
-
 void config_find_block(Config *c) {
     c->block = c->under = AT_NOWHERE;
-    if (c->layout == BY_TYPE) find_typed(c);
-    else if (c->kind == KIND_FULL || c->layout == ONE_BLOCK) find_one(c);
+    if (c->layout != BY_TYPE) {  // one block, of the full layers or of all
+        if (c->kind != KIND_FULL && c->layout != ONE_BLOCK) return;
+        c->block = config_full_block(c);
+        if (c->block == AT_NOWHERE && has_kinds_in(c, block_of_all(c)))
+            c->why_plain = "rope_parameters by layer type is not read";
+        return;
+    }
+    // The block of the kind's name.
+    const KeyPlace place = c->kind == KIND_FULL ? AT_PARAMETERS_FULL : AT_PARAMETERS_SLIDING;
+    const Json *own = config_at(c, place);
+    const bool is_typed = config_has_type_blocks(c->family, config_at(c, AT_PARAMETERS));
+    const bool is_flat = !is_typed && has_members(c, AT_PARAMETERS);
+    const bool is_for_full = is_flat && config_is_of(c, FAMILY_FLAT_IS_FULL);
+    const bool has_none = !is_typed && (!is_flat || config_is_strict(c));
+    if (is_typed && own && own->kind != 'n') c->block = place;
+    if (has_none) c->block = there(c, c->kind == KIND_FULL ? AT_CLASS_FULL : AT_CLASS_SLIDING);
+    if (c->kind != KIND_FULL) return;
+    if (is_flat && !is_for_full) c->why_plain = "rope_parameters has no block for a kind of layers";
+    // A block of all layers overrides that of the full ones: rope_scaling, or flat rope_parameters.
+    if (!c->family || config_is_of(c, FAMILY_NO_SCALING)) return;
+    const bool has_scaling = has_members(c, AT_SCALING);
+    if (!has_scaling && !is_for_full) return;
+    c->under = c->block;
+    c->block = has_scaling ? AT_SCALING : AT_PARAMETERS;
+    c->why_plain = NULL;
 }

@@ -300,9 +300,9 @@ RopeType config_type_named(const Config *c, const Json *name);
 // A factor that is missing is the length over L, where the type allows that.
 void config_fill_factor(Config *c);
 // Whether no layer turns.
-bool config_is_still(const Config *c);
+bool config_has_no_rope(const Config *c);
 // The key that says so of an unverified family. KEY_NONE: none does.
-KeyId config_says_still(const Config *c);
+KeyId config_says_no_rope(const Config *c);
 // How much of a head turns, by the share: elements, or with proportional pairs.
 void config_turn(const Config *c, int head_dim);
 // Reads one of longrope's lists of n numbers above 0. False when there is no such list.
@@ -341,5 +341,5 @@ void config_remark_any(Config *c);
 void config_remark_unread(Config *c);
 // Warns of a block that scales, where no layer turns; and of a missing theta, where a null would say
 // that none does.
-void config_remark_still(Config *c);
+void config_remark_no_rope(Config *c);
 void config_remark_no_theta(Config *c);

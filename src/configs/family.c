@@ -59,7 +59,7 @@ static const Json *only_text_in(const Json *config) {
     for (const Json *v = json_members(config); v; v = v->next) {
         const RopeFamily *family =
             v->kind == '{' && family_model_type(v) ? family_by_name(v) : NULL;
-        if (!family || family->flags & FAMILY_STILL) continue;
+        if (!family || family->flags & FAMILY_NO_ROPE) continue;
         found = v;
         n++;
     }
@@ -410,9 +410,9 @@ const char *family_sees_later(const Json *text, const RopeFamily *family) {
 // ---- layers that turn alike ----
 
 // Whether a layer does not turn, by no_rope_layers or an interval.
-static bool is_at_rest(const LayerReader *r, int layer) {
+static bool is_without_rope(const LayerReader *r, int layer) {
     const Json *v = json_items(list_of(r, "no_rope_layers"));
-    double x = r->family->still_each;
+    double x = r->family->no_rope_each;
     const bool is_listed = v;
     for (int i = 0; v && i < layer; i++) v = v->next;
     if (is_listed) return json_number(v, &x) && x == 0;
@@ -423,7 +423,7 @@ static bool is_at_rest(const LayerReader *r, int layer) {
 // Whether a layer slides where no list says it. `first` is max_window_layers.
 static bool slides(const LayerReader *r, int layer, double first) {
     switch (r->family->slides) {
-    case SLIDES_SOME_BY_FLAG: return r->family->still_each ? is_at_rest(r, layer) : layer >= first;
+    case SLIDES_SOME_BY_FLAG: return r->family->no_rope_each ? is_without_rope(r, layer) : layer >= first;
     case SLIDES_ODD_BY_FLAG: return layer % 2 == 0 && layer < first;
     case SLIDES_LATER: return layer >= first;
     default: return true;

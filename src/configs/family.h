@@ -73,7 +73,7 @@ typedef struct {
     const char
         *other_words;  // likewise for those that neither slide nor are full; NULL: they slide
     double partial;    // partial_rotary_factor; 0: 1
-    int still_each;    // every n-th layer has no RoPE, where no list says which; 0: all have it
+    int no_rope_each;    // every n-th layer has no RoPE, where no list says which; 0: all have it
     int chunk;         // of how many positions a layer with RoPE sees one part; 0: no chunks
     // Keys of a temperature of layers without RoPE, a flag, what queries grow by and how often, and
     // the defaults of the last two; KEY_NONE: none.
@@ -161,7 +161,7 @@ typedef struct {
     double
         beta;  // their queries are multiplied by 1 + beta ln(1 + (position + 1) / length); 0: not
     int length, chunk;  // the others see their own chunk of so many positions; 0: no chunks
-} LayersAtRest;
+} LayersWithoutRope;
 
 // How many layers layer_types names, where that is another number than num_hidden_layers, which
 // transformers refuses; else -1, and where the family's class takes any number.

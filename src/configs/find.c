@@ -141,7 +141,7 @@ static bool has_null_theta(const Config *c) {
     return theta->state == SLOT_NULL;
 }
 
-KeyId config_says_still(const Config *c) {
+KeyId config_says_no_rope(const Config *c) {
     static const KeyId shares[] = {KEY_PARTIAL_ROTARY_FACTOR, KEY_ROTARY_DIM};
     if (!c->strict || !c->strict->is_any) return KEY_NONE;
     if (has_null_theta(c)) return KEY_ROPE_THETA;
@@ -158,13 +158,13 @@ KeyId config_says_still(const Config *c) {
     return KEY_NONE;
 }
 
-bool config_is_still(const Config *c) {
+bool config_has_no_rope(const Config *c) {
     const char *key = c->family ? c->family->only_key : NULL;
     const Json *v = key ? json_member(c->config, key) : NULL;
     const bool is_theta = key && strcmp(key, "rope_theta") == 0;
     const bool is_said =
         is_theta ? !has_null_theta(c) : v && (json_is(v, "rope") || v->kind == 't');
-    return config_is_of(c, FAMILY_STILL) || (key && !is_said) || config_says_still(c) != KEY_NONE;
+    return config_is_of(c, FAMILY_NO_ROPE) || (key && !is_said) || config_says_no_rope(c) != KEY_NONE;
 }
 
 // ---- type ----
@@ -214,34 +214,13 @@ double config_number_of_kind(Config *c, KeyId key, double missing) {
 
 // ---- lengths ----
 
-// The original length that a type has besides; 0: the config has none. A class with longrope alone
-// reads only the top level's.
-static int own_original(const Config *c) {
-    if (c->longrope_alone && c->type == TYPE_LONGROPE) return c->top ? c->top : c->family->original;
-    if (c->top && !(c->flags & L_OF_BLOCK)) return c->top;
-    if (c->inside) return c->inside;
-    return c->flags & L_OF_BLOCK ? type_rows[c->type].original : 0;
-}
-
-// L. llama3, yarn and longrope have an original one.
-static int original_length(Config *c) {
-    bool has_most = (c->family && !config_is_of(c, FAMILY_ANY)) ||
-                    config_said(c, AT_BESIDE, KEY_MAX_POSITION_EMBEDDINGS);
-    int most = has_most ? c->trained : c->strict ? c->strict->model[c->kind].train_ctx : 0;
-    if (config_type_has(c, TYPE_HAS_ORIGINAL)) {
-        const int own = own_original(c);
-        if (own) return own;
-    }
-    if (!most && config_fills(c, FILLED_TRAIN_CTX)) most = c->strict->file->instead.train_ctx;
-    return most;
-}
-
 void config_find_original(Config *c) {
     static const KeyId key = KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS;
     const KeyPlace block = config_where(c, key);
+    const bool has_original = config_type_has(c, TYPE_HAS_ORIGINAL);
     const int low = c->type == TYPE_LONGROPE ? 2 : 1;  // longrope divides by its logarithm
     c->top = c->inside = 0;
-    if (config_type_has(c, TYPE_HAS_ORIGINAL)) {
+    if (has_original) {
         config_ask_block(c, key);
         if (!config_is_strict(c) || !c->longrope_alone)
             c->inside = config_length(c, block, key, 0, low);
@@ -253,7 +232,21 @@ void config_find_original(Config *c) {
             c->inside = config_length(c, block, key, 0, low);
         c->top = config_length(c, AT_BESIDE, key, 0, low);
     }
-    c->rope->train_ctx = original_length(c);
+    // L: the original length of llama3, yarn and longrope, else the longest. A class with longrope
+    // alone reads only the top level's.
+    int original = 0;
+    if (has_original && c->longrope_alone && c->type == TYPE_LONGROPE)
+        original = c->top ? c->top : c->family->original;
+    else if (has_original && c->top && !(c->flags & L_OF_BLOCK)) original = c->top;
+    else if (has_original && c->inside) original = c->inside;
+    else if (has_original && c->flags & L_OF_BLOCK) original = type_rows[c->type].original;
+    const bool has_most = (c->family && !config_is_of(c, FAMILY_ANY)) ||
+                          config_said(c, AT_BESIDE, KEY_MAX_POSITION_EMBEDDINGS);
+    if (!original && has_most) original = c->trained;
+    else if (!original && c->strict) original = c->strict->model[c->kind].train_ctx;
+    if (!original && config_fills(c, FILLED_TRAIN_CTX))
+        original = c->strict->file->instead.train_ctx;
+    c->rope->train_ctx = original;
 }
 
 // ---- theta ----

@@ -63,7 +63,7 @@ static int whole(Config *c, KeyId key, int missing) {
 }
 
 // By no_rope_layers, which has a 0 for each layer without RoPE; more may follow.
-static void read_still_list(Config *c, LayersAtRest *out, const Json *list, int n_layers) {
+static void read_no_rope_list(Config *c, LayersWithoutRope *out, const Json *list, int n_layers) {
     int i = 0;
     for (const Json *v = json_items(list); v; v = v->next, i++) {
         double x = 2;
@@ -76,7 +76,7 @@ static void read_still_list(Config *c, LayersAtRest *out, const Json *list, int 
 }
 
 // By a list of thetas, which has a 0 for each layer without RoPE.
-static void read_thetas(Config *c, LayersAtRest *out) {
+static void read_thetas(Config *c, LayersWithoutRope *out) {
     const char *key = c->family->thetas_key;
     const Json *list = json_member(c->config, key);
     if (!config_is_something(list)) return;
@@ -94,7 +94,7 @@ static void read_thetas(Config *c, LayersAtRest *out) {
 }
 
 // Layers without RoPE have a temperature, if the flag that the row names says so.
-static void read_temperature(Config *c, LayersAtRest *out) {
+static void read_temperature(Config *c, LayersWithoutRope *out) {
     const RopeFamily *f = c->family;
     const Json *flag = config_beside(c, f->unturned[0]);
     double beta = config_number(c, AT_BESIDE, f->unturned[1], f->unturned_beta);
@@ -106,19 +106,19 @@ static void read_temperature(Config *c, LayersAtRest *out) {
 
 // Which layers do not turn, with their temperature and the chunks that the others see, in families
 // that have a list of them.
-static void read_still(Config *c) {
+static void read_no_rope_layers(Config *c) {
     const RopeFamily *f = c->family;
-    LayersAtRest *out = &c->strict->file->at_rest;
-    *out = (LayersAtRest){.n = 0};
+    LayersWithoutRope *out = &c->strict->file->without_rope;
+    *out = (LayersWithoutRope){.n = 0};
     if (f && f->thetas_key) read_thetas(c, out);
-    if (!f || !f->still_each) return;
+    if (!f || !f->no_rope_each) return;
     int n_layers = whole(c, KEY_NUM_HIDDEN_LAYERS, 0);
     const Json *list = config_beside(c, KEY_NO_ROPE_LAYERS);
     // An empty list is as good as no list to a class with chunks, and too short to others.
     if (json_items(list) || (list && list->kind == '[' && n_layers && !f->chunk)) {
-        read_still_list(c, out, list, n_layers);
+        read_no_rope_list(c, out, list, n_layers);
     } else {
-        const int each = whole(c, KEY_NO_ROPE_LAYER_INTERVAL, f->still_each);
+        const int each = whole(c, KEY_NO_ROPE_LAYER_INTERVAL, f->no_rope_each);
         for (int i = each - 1; i >= 0 && i < n_layers; i += each) out->layers[out->n++] = (short)i;
     }
     if (f->unturned[0]) read_temperature(c, out);
@@ -168,7 +168,7 @@ static void remark_no_window(Config *c, const ConfigLayers *layers) {
 void config_read_layers(Config *c) {
     const char *key = "", *expected = "";
     if (c->family) c->strict->file->by_layer = false;
-    if (c->family) read_still(c);
+    if (c->family) read_no_rope_layers(c);
     double x;
     const bool is_alike = c->family && !c->family->period;
     const bool is_counted = json_number(config_beside(c, KEY_NUM_HIDDEN_LAYERS), &x);

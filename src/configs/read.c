@@ -122,7 +122,7 @@ static void check_sizes(Config *c) {
 }
 
 // A family without RoPE needs no numbers.
-static bool settle_still(Config *c) {
+static bool fill_without_rope(Config *c) {
     if (config_slot(c, AT_BESIDE, KEY_HEAD_DIM)->state > SLOT_NULL)
         config_number(c, AT_BESIDE, KEY_HEAD_DIM, 0);
     if (!c->strict->file->head_dim) c->strict->file->head_dim = 2;  // which nothing reads
@@ -148,17 +148,17 @@ static void read_all(Config *c) {
     config_read_layers(c);
     if (c->family && !(c->family->flags & FAMILY_RUNS) && !c->strict->is_any)
         config_remark(c, "model_type %s is explained, and not run yet", c->family->model_type);
-    bool was_still = file->still;
-    const bool has_none = config_is_still(c);
-    file->still = has_none || (file->bare_full && !file->by_layer);
-    if (file->still && file->sizes.dim && !was_still)
+    bool had_no_rope = file->no_rope;
+    const bool has_none = config_has_no_rope(c);
+    file->no_rope = has_none || (file->bare_full && !file->by_layer);
+    if (file->no_rope && file->sizes.dim && !had_no_rope)
         config_reject(c, c->config, "model_type", "a family with RoPE, as the model has it");
-    if (file->still) config_remark_still(c);
-    if (has_none) c->strict->good = c->strict->good && settle_still(c);
+    if (file->no_rope) config_remark_no_rope(c);
+    if (has_none) c->strict->good = c->strict->good && fill_without_rope(c);
     else read_blocks(c);
     if (c->strict->is_any && c->strict->good) config_remark_any(c);
-    if (c->strict->good && (c->strict->is_any || !file->still)) config_remark_unread(c);
-    if (c->strict->good && !file->still) config_remark_no_theta(c);
+    if (c->strict->good && (c->strict->is_any || !file->no_rope)) config_remark_unread(c);
+    if (c->strict->good && !file->no_rope) config_remark_no_theta(c);
     if (c->strict->good) config_remark_lost(c);
     check_sizes(c);
 }

@@ -285,12 +285,12 @@ void config_remark_any(Config *c) {
     if (!type) type = family_model_type(c->strict->outer);
     if (!type) type = json_items(json_member(c->config, "architectures"));
     const Word name = config_word(type);
-    const KeyId still = config_says_still(c);
-    const Json *why = config_said(c, AT_BESIDE, still);
-    if (still == KEY_ROPE_THETA)
+    const KeyId key = config_says_no_rope(c);
+    const Json *why = config_said(c, AT_BESIDE, key);
+    if (key == KEY_ROPE_THETA)
         config_unread(c, "unknown model_type %s: a rope_theta of null is read as no RoPE",
                       name.text);
-    else if (still)
+    else if (key)
         config_unread(c, "unknown model_type %s: %s %s is read as no RoPE", name.text, why->key,
                       config_word(why).text);
     else
@@ -313,7 +313,7 @@ void config_remark_no_theta(Config *c) {
                       c->rope->theta);
 }
 
-void config_remark_still(Config *c) {
+void config_remark_no_rope(Config *c) {
     static const KeyPlace blocks[] = {AT_SCALING, AT_PARAMETERS};
     for (int i = 0; i < 2 && c->config; i++) {
         const Slot *newer = config_slot(c, blocks[i], KEY_ROPE_TYPE);

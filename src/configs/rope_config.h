@@ -28,10 +28,10 @@ typedef struct {
     bool by_layer;         // some layers slide, and turn by `sliding`
     bool by_kind;          // each kind of layers has a block of its own
     bool bare_full;        // full layers do not turn
-    bool still;            // no layer turns
+    bool no_rope;          // no layer rotates
     ConfigLayers layers;   // which layers are of which kind; none: not known
     char directions[200];  // that queries see later positions, too, in words; empty: they do not
-    LayersAtRest at_rest;  // layers without RoPE, where the family lists them
+    LayersWithoutRope without_rope;  // layers without RoPE, where the family lists them
     ModelSizes sizes;      // of the model
     bool latent;           // the model has latent attention: mscale_all_dim scales its scores
     int head_dim;          // of which rope.rotary_dim turn; 0: not known

@@ -176,45 +176,31 @@ const Json *config_get(Config *c, const Json *object, const char *name) {
     return json_member(object, name);
 }
 
-// Whether a slot has a number that the row allows.
-static bool is_allowed(const ConfigKey *row, const Slot *slot, double low) {
-    const double x = slot->number;
-    if (slot->state != SLOT_NUMBER) return false;
-    if (row->type == KEY_IS_WHOLE) return x == floor(x) && x >= low && x <= row->high;
-    return (x > low && x <= row->high) || (x == 0 && row->zero);
-}
-
-// The number that a text is, as Python's float() reads it.
-static bool text_number(const Json *v, double *x) {
-    char *end;
-    if (!v->string || !v->string[0]) return false;
-    *x = strtod(v->string, &end);
-    return !*end;
-}
-
-// What an engine takes for a number.
-static double lenient_number(Config *c, KeyId key, const Slot *slot, double missing) {
-    double x;
-    if (slot->state <= SLOT_NULL) return missing;
-    if (c->texts[key] && text_number(slot->member, &x) && fabs(x) <= CONFIG_LIMIT) return x;
-    if (slot->state == SLOT_NUMBER && fabs(slot->number) <= CONFIG_LIMIT) return slot->number;
-    config_refuse(c, !c->passes[key], "TypeError: a setting is not a number that can be used");
-    return missing;
-}
-
 static double number_from(Config *c, KeyPlace at, KeyId key, double missing, double low) {
     const ConfigKey *row = &config_key_rows[key];
     const unsigned type = 1u << c->type;
     const double otherwise = isnan(missing) ? 0 : missing;
     Slot slot = *config_ask(c, at, key);
     if (slot.other && is_unverified(c)) slot = slot_of(slot.other);
-    if (!config_is_strict(c)) return lenient_number(c, key, &slot, otherwise);
+    const double x = slot.number;
+    if (!config_is_strict(c)) {  // what an engine takes for a number: in Python also float("8")
+        const char *text = c->texts[key] && slot.member ? slot.member->string : NULL;
+        char *end = NULL;
+        const double parsed = text && text[0] ? strtod(text, &end) : 0;
+        if (slot.state <= SLOT_NULL) return otherwise;
+        if (end && !*end && fabs(parsed) <= CONFIG_LIMIT) return parsed;
+        if (slot.state == SLOT_NUMBER && fabs(x) <= CONFIG_LIMIT) return x;
+        config_refuse(c, !c->passes[key], "TypeError: a setting is not a number that can be used");
+        return otherwise;
+    }
     const bool may_lack = !isnan(missing) && !(row->needed & type);
     const bool may_be_null = !isnan(missing) && row->null & type;
     if (slot.state == SLOT_ABSENT && may_lack) return missing;
     if (slot.state == SLOT_NULL && may_be_null) return missing;
-    if (is_allowed(row, &slot, low)) return slot.number;
     const bool is_whole = row->type == KEY_IS_WHOLE;
+    const bool is_allowed = is_whole ? x == floor(x) && x >= low && x <= row->high
+                                     : (x > low && x <= row->high) || (x == 0 && row->zero);
+    if (slot.state == SLOT_NUMBER && is_allowed) return x;
     if (c->strict && c->strict->good)
         c->strict->file->is_malformed =
             slot.state > SLOT_NUMBER || (is_whole && slot.state != SLOT_ABSENT);

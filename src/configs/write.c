@@ -154,11 +154,11 @@ static void print_config(FILE *out, const Publication *p, const RopePlan *plan, 
     fputc('}', out);
 }
 
-// A stream into *text, which the caller frees; `still` is why a model without RoPE has no such text
+// A stream into *text, which the caller frees; `without_rope` is why a model without RoPE has no such text
 // (NULL: it has). NULL with the reason where other programs have no words for the settings.
-static FILE *open_published(const Publication *p, const RopePlan *plan, const char *still,
+static FILE *open_published(const Publication *p, const RopePlan *plan, const char *without_rope,
                             char **text, size_t *size, Error *err) {
-    const char *why = p->said->still ? still : why_unpublished(p, plan);
+    const char *why = p->said->no_rope ? without_rope : why_unpublished(p, plan);
     FILE *out = why ? NULL : open_memstream(text, size);
     if (!out) fail(err, "rope %s: %s", plan->name, why ? why : "no memory for a config");
     return out;
@@ -205,7 +205,7 @@ static void print_rope_keys(FILE *out, const Publication *p, const RopePlan *pla
     if (publishes_original(c) && !is_typed && !grows)
         fprintf(out, ", \"original_max_position_embeddings\": %d", c->train_ctx);
     const bool has_block =
-        !p->said->still && (is_typed || grows || c->method != ROPE_NONE || family->block);
+        !p->said->no_rope && (is_typed || grows || c->method != ROPE_NONE || family->block);
     fprintf(out, ", \"%s\": ",
             is_typed || grows || (family->block && c->method == ROPE_NONE) ? "rope_parameters"
                                                                            : "rope_scaling");

@@ -234,7 +234,7 @@ static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *
     const bool is_hf = out->row == ENGINE_HF5 || out->row == ENGINE_HF4 || c->flags & STRICT;
     const bool slides = layers_have(&out->layers, KIND_SLIDING);
     const bool is_alone = is_full && !slides && reference && !reference->by_layer;
-    out->has_rope = !(is_full && (slides || is_hf)) && !config_is_still(c);
+    out->has_rope = !(is_full && (slides || is_hf)) && !config_has_no_rope(c);
     reading_unseen(c, is_alone && !is_hf);
     reading_end(c);
     reading_judge(c, out->has_rope ? reference : NULL);
@@ -272,7 +272,7 @@ static bool read_file_kind(Reading *out, Config *c, const AskedText *q, const Re
     const bool refuses = c->as->own && row == ENGINE_IK_LLAMA_CPP;
     if (refuses) config_refuse(c, c->as->own->refuses, c->as->own->refuses);
     const bool is_bare = out->kind == KIND_FULL && layers_bare_full(c->family, &out->layers);
-    out->has_rope = !is_bare && !config_is_still(c);
+    out->has_rope = !is_bare && !config_has_no_rope(c);
     settings_fill_defaults(c->rope, c->trained);
     out->worst_pair = -1;
     out->worst_ratio = 1;

@@ -91,7 +91,7 @@ static void refuse_by_vllm(Config *c) {
 // Of Qwen's classes, that some layers slide and others do not.
 static void refuse_some_that_slide(Config *c) {
     const ConfigLayers *layers = &c->as->out->layers;
-    const bool is_qwen = c->family->slides == SLIDES_SOME_BY_FLAG && !c->family->still_each;
+    const bool is_qwen = c->family->slides == SLIDES_SOME_BY_FLAG && !c->family->no_rope_each;
     const bool are_mixed = layers->n_of[KIND_SLIDING] > 0 && layers->n_of[KIND_FULL] > 0;
     double first = c->family->max_window_layers;
     json_number(json_member(c->config, "max_window_layers"), &first);

@@ -13,7 +13,7 @@ typedef enum {
     VERDICT_SAME,  // to 1e-5
     VERDICT_DIFFERS,
     VERDICT_IGNORED,  // plain RoPE where a method was asked for
-    VERDICT_TAKEN,     // as the reference, which this program refuses
+    VERDICT_AS_REFERENCE,     // as the reference, which this program refuses
     VERDICT_TOO_LONG,  // as the reference, but the engine takes no text of this length
     VERDICT_REFUSED,  // the engine stops with an error; the note says why
     VERDICT_UNSEEN,   // how the engine reads this config is unverified

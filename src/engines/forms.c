@@ -229,7 +229,7 @@ static void refuse_theta(Config *c) {
 void reading_refuse_forms(Config *c) {
     bool told[N_KEYS] = {false}, beside[N_KEYS] = {false};
     take_rows(c, beside_rows, sizeof beside_rows / sizeof *beside_rows, false, beside);
-    if (!config_is_still(c)) refuse_theta(c);
+    if (!config_has_no_rope(c)) refuse_theta(c);
     if (c->block == AT_NOWHERE) return;
     if (c->longrope_alone)
         take_rows(c, longrope_alone_rows, sizeof longrope_alone_rows / sizeof *longrope_alone_rows,

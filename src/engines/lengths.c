@@ -30,7 +30,7 @@ int readings_end_texts(Readings *readings, int length) {
         snprintf(told, sizeof told, "%s", r->note);
         snprintf(r->note, sizeof r->note, "%s", words);
         if (told[0]) add_name(r->note, sizeof r->note, "; ", told);
-        if (r->verdict == VERDICT_SAME || r->verdict == VERDICT_TAKEN)
+        if (r->verdict == VERDICT_SAME || r->verdict == VERDICT_AS_REFERENCE)
             r->verdict = VERDICT_TOO_LONG;
     }
     return n;

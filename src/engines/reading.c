@@ -245,7 +245,7 @@ static void find_gguf_block(Config *c) {
 
 void reading_find_type(Config *c) {
     config_find_block(c);
-    if (config_is_still(c)) c->block = c->under = AT_NOWHERE;
+    if (config_has_no_rope(c)) c->block = c->under = AT_NOWHERE;
     find_gguf_block(c);
     config_find_type(c);
     find_null_type(c);
@@ -430,7 +430,7 @@ static void settle_shares(Config *c) {
 bool reading_begin(Config *c, Error *err) {
     find_values(c);
     if (config_is_of(c, FAMILY_ANY) && c->partial == 0) c->partial = 1;  // no layer turns
-    if (config_is_still(c)) {                                            // which needs no head
+    if (config_has_no_rope(c)) {                                            // which needs no head
         c->partial = 1;
         c->head_dim = 2;
     }
@@ -545,7 +545,7 @@ static void judge_odd_factor(Config *c) {
     const bool is_hf = out->row == ENGINE_HF5 || out->row == ENGINE_HF4;
     if (!is_odd || c->stopped) return;
     out->is_odd = c->stopped = true;
-    out->verdict = is_hf ? VERDICT_TAKEN : VERDICT_UNSEEN;
+    out->verdict = is_hf ? VERDICT_AS_REFERENCE : VERDICT_UNSEEN;
     c->note[0] = '\0';
     if (is_hf)
         config_note(c, "loaded with a warning (factor must be >= 1): %s",

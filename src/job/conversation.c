@@ -37,43 +37,34 @@ static void count_unread(void *whose, const char *message) {
     c->unread += n;
 }
 
-// Whether dynamic-yarn takes the model farther than it was trained: it turns, and nothing is done
-// about the length yet.
-static bool helps_to_scale(const Job *job) {
-    const RopeConfig *rope = &job->plans->rope;
-    return rope->method == ROPE_NONE && !rope->map && !model_encoding(job->model) &&
-           !job->said->still && !turns_in_windows(job);
-}
-
-// Words for a -n by which `positions` and as many answers fit.
-static void name_room(const Conversation *c, size_t positions, size_t answers, char *text,
-                      size_t size) {
-    enum { USUAL_ANSWER = 256, FARTHEST = 32 };
-    const Job *job = c->writing->job;
-    const size_t most = job->model->config.most_positions;
-    const size_t answer = 2 * c->longest > USUAL_ANSWER ? 2 * c->longest : USUAL_ANSWER;
-    const size_t needed = (positions + answers * answer + 1023) / 1024;
-    const size_t trained = (size_t)job->plans->rope.train_ctx;
-    if (most && needed * 1024 > most)
-        snprintf(text, size, "this model has no more than %zu positions", most);
-    else if (needed * 1024 > FARTHEST * trained + 1024)
-        snprintf(text, size, "too much for one chat: it is %d times what the model was trained on",
-                 (int)(needed * 1024 / trained));
-    else
-        snprintf(text, size, "-n %zuk%s has room", needed,
-                 needed * 1024 > trained && helps_to_scale(job) ? " --rope dynamic-yarn" : "");
-}
-
 // Fails with `why`, how many messages were not read for that, and the -n that has room for them. These
 // begin with one that has `tokens`; 0: they come after an answer that was cut.
 static bool fail_full(Conversation *c, size_t tokens, const char *why, Error *err) {
-    const Writing *w = c->writing;
+    enum { USUAL_ANSWER = 256, FARTHEST = 32 };
+    const Job *job = c->writing->job;
+    const RopeConfig *rope = &job->plans->rope;
     const bool is_typed = c->messages.is_typed;
     char room[100], lost[80] = "";
     bool all = true;
-    size_t n = messages_left(&c->messages, count_unread, c, &all) + (tokens > 0);
+    const size_t n = messages_left(&c->messages, count_unread, c, &all) + (tokens > 0);
     if (interrupted) return true;
-    name_room(c, w->session->position + tokens + c->unread, n + (tokens == 0), room, sizeof room);
+    // A -n by which these messages and as many answers fit.
+    const size_t positions = c->writing->session->position + tokens + c->unread;
+    const size_t answer = 2 * c->longest > USUAL_ANSWER ? 2 * c->longest : USUAL_ANSWER;
+    const size_t needed = (positions + (n + (tokens == 0)) * answer + 1023) / 1024;
+    const size_t most = job->model->config.most_positions, trained = (size_t)rope->train_ctx;
+    // dynamic-yarn takes a model farther that turns, and does nothing about the length yet.
+    const bool can_scale = rope->method == ROPE_NONE && !rope->map && !model_encoding(job->model) &&
+                           !job->said->no_rope && !turns_in_windows(job);
+    if (most && needed * 1024 > most)
+        snprintf(room, sizeof room, "this model has no more than %zu positions", most);
+    else if (needed * 1024 > FARTHEST * trained + 1024)
+        snprintf(room, sizeof room,
+                 "too much for one chat: it is %d times what the model was trained on",
+                 (int)(needed * 1024 / trained));
+    else
+        snprintf(room, sizeof room, "-n %zuk%s has room", needed,
+                 needed * 1024 > trained && can_scale ? " --rope dynamic-yarn" : "");
     if (n > 0 && !is_typed)
         snprintf(lost, sizeof lost, "; %s%zu message%s not read", all ? "" : "at least ", n,
                  n > 1 ? "s were" : " was");

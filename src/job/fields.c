@@ -60,10 +60,10 @@ static void put_rest(const RopeFile *said) {
     put_number("", "named_original", said->named_original);
     put_number("", "unscaled_positions", c->unscaled_positions);
     put_number("", "mscale_in_scores", c->mscale_in_scores);
-    const LayersAtRest *rest = &said->at_rest;
-    put_number("", "temperature_beta", rest->beta != 0 ? rest->beta : c->temperature_beta);
-    put_number("", "temperature_length", rest->beta != 0 ? rest->length : 0);
-    put_number("", "temperature_unturned", rest->beta != 0);
+    const LayersWithoutRope *list = &said->without_rope;
+    put_number("", "temperature_beta", list->beta != 0 ? list->beta : c->temperature_beta);
+    put_number("", "temperature_length", list->beta != 0 ? list->length : 0);
+    put_number("", "temperature_unturned", list->beta != 0);
     if (c->map) put_number("", "chunk", c->chunk);  // of dca, which no header has
 }
 
@@ -102,7 +102,7 @@ bool print_fields(Job *job, Error *err) {
         put_string("unused", unused);
     }
     RopeConfig rope = said->rope;
-    if (said->still) rope.rotary_dim = rope.turning = 0;
+    if (said->no_rope) rope.rotary_dim = rope.turning = 0;
     if (said->model_type) put_string("family", said->model_type);
     if (said->wrapper) put_string("wrapper", said->wrapper);
     put_string("inside", said->inside);

@@ -126,7 +126,7 @@ void print_advice(const Job *job, bool of_reach, bool of_tuning) {
     const RopeSettings *methods = job->options->asked;
     const RopeConfig *own = own_settings(job);
     char others[300] = "", idle[300] = "";
-    if (model_encoding(job->model) || job->said->still) return;
+    if (model_encoding(job->model) || job->said->no_rope) return;
     of_reach = of_reach && !turns_in_windows(job);
     for (int i = 0; i < job->n_plans; i++) {
         const RopePlan *plan = &job->plans[i];
@@ -220,7 +220,7 @@ Readings *readings_of(const ReadByEngines *what, const char *list, int length, E
         const bool is_reference = i >= readings->n;
         Reading *r = is_reference ? &readings->reference[i - readings->n] : &readings->of[i];
         // Nothing is the same as what is refused here, though engines may read it alike.
-        if (is_refused && !is_reference && r->verdict == VERDICT_SAME) r->verdict = VERDICT_TAKEN;
+        if (is_refused && !is_reference && r->verdict == VERDICT_SAME) r->verdict = VERDICT_AS_REFERENCE;
         // What nobody can mean was tried on no engine, and an engine that seems to take it has the
         // same only by chance.
         const bool may_take = r->verdict < VERDICT_REFUSED && !r->is_tried;

@@ -24,7 +24,7 @@ static int sliding_head(const Model *m) {
 }
 
 // Whether no layer turns, of those that attend.
-static bool stands_still(const Model *m) {
+static bool has_no_rope(const Model *m) {
     for (int l = 0; l < m->config.n_layers; l++)
         if (layer_attends(&m->layers[l]) && !(m->layers[l].extra->flags & LAYER_NOPE)) return false;
     return model_encoding(m) == ENCODING_ROPE;
@@ -37,7 +37,7 @@ void said_by_model(const Model *model, RopeFile *said) {
         .sliding =
             c->extra->layers.sliding_rope ? model->config.extra->layers.sliding : model->rope,
         .by_layer = c->extra->layers.sliding_rope,
-        .still = stands_still(model),
+        .no_rope = has_no_rope(model),
         .latent = has_latent_attention(model),
         .sizes = {(int)c->dim, c->n_layers, c->extra->layers.has_shapes ? 0 : c->n_heads,
                   c->extra->layers.has_shapes ? 0 : c->n_kv_heads},
@@ -161,15 +161,15 @@ Model model_as_said(const Model *model, const RopeFile *said, struct ModelExtra 
 // Those of a config whose layers turn alike, and of which some slide, or all.
 static LayerKinds kinds_of_alike(const RopeFile *said) {
     const ConfigLayers *layers = &said->layers;
-    const LayersAtRest *rest = &said->at_rest;
+    const LayersWithoutRope *list = &said->without_rope;
     LayerKinds kinds = {.is_there = {layers->n_of[KIND_FULL] > 0, !layers->n_of[KIND_FULL]}};
     kinds.turns[LAYERS_SLIDING] = !layers->n;  // then all slide
     for (int i = 0, k = 0; i < layers->n; i++) {
         const int kind = layers->kinds[i] == KIND_SLIDING ? LAYERS_SLIDING : LAYERS_FULL;
-        const bool is_at_rest = k < rest->n && rest->layers[k] == i;
-        k += is_at_rest;
+        const bool is_without_rope = k < list->n && list->layers[k] == i;
+        k += is_without_rope;
         kinds.is_there[kind] = true;
-        kinds.turns[kind] = kinds.turns[kind] || !is_at_rest;
+        kinds.turns[kind] = kinds.turns[kind] || !is_without_rope;
     }
     return kinds;
 }
@@ -182,7 +182,7 @@ LayerKinds kinds_of_layers(const Model *model, const RopeFile *said) {
         bool has_full = !said->by_layer || layers_have(layers, KIND_FULL);
         return (LayerKinds){
             .is_there = {has_full, said->by_layer},
-            .turns = {!said->bare_full && !said->still, said->by_layer && !said->still},
+            .turns = {!said->bare_full && !said->no_rope, said->by_layer && !said->no_rope},
             .own_sliding = said->by_layer,
         };
     }

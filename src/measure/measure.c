@@ -82,33 +82,25 @@ static double negative_log_likelihood(float *logits, int vocab_size, int target)
     return log(sum_in_double(logits, vocab_size)) + (double)max - (double)at;
 }
 
-// nll[i] = -ln p(next[i]) for the first n tokens of the session's last read.
-static bool score_rows(Session *s, const int32_t *next, int n, double *nll, Error *err) {
-    int vocab_size = s->model->config.vocab_size;
-    for (int row = 0; row < n; row += LOGIT_ROWS) {
-        int rows = n - row;
-        if (rows > LOGIT_ROWS) rows = LOGIT_ROWS;
-        float *logits = session_logits(s, row, rows, err);
-        if (!logits) return false;
-#pragma omp parallel for schedule(static) if (rows > 1)
-        for (int64_t i = 0; i < rows; i++) {
-            float *of_token = logits + i * vocab_size;
-            const int32_t target = next[row + i];
-            nll[row + i] = negative_log_likelihood(of_token, vocab_size, target);
-        }
-    }
-    return true;
-}
-
-// The session has read the ids up to the one before the first that is not scored.
+// nll (span.to - span.from) = -ln p of the ids that are scored. The session has read the ids up to
+// the one before the first of them.
 static bool score_next(Session *s, Span span, double *nll, Error *err) {
+    const int vocab_size = s->model->config.vocab_size;
     const int step = span.length ? s->config.chunk : 1;
     for (int at = span.from; at < span.to; at += step) {
-        int count = span.to - at;
-        if (count > step) count = step;
+        const int count = span.to - at < step ? span.to - at : step;
         const int length = span.length ? span.length : s->position + 1;
         if (!session_read(s, span.ids + at - 1, count, length, count, err)) return false;
-        if (!score_rows(s, span.ids + at, count, nll + at - span.from, err)) return false;
+        for (int row = 0; row < count; row += LOGIT_ROWS) {
+            const int rows = count - row < LOGIT_ROWS ? count - row : LOGIT_ROWS;
+            const int32_t *next = span.ids + at + row;
+            double *of_rows = nll + at - span.from + row;
+            float *logits = session_logits(s, row, rows, err);
+            if (!logits) return false;
+#pragma omp parallel for schedule(static) if (rows > 1)
+            for (int64_t i = 0; i < rows; i++)
+                of_rows[i] = negative_log_likelihood(logits + i * vocab_size, vocab_size, next[i]);
+        }
     }
     return true;
 }

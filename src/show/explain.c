@@ -256,7 +256,7 @@ static int fill_kinds(const Job *job, LayerKind kinds[N_LAYER_KINDS]) {
         bool own = k->own_sliding && (i == LAYERS_SLIDING || (both && !k->turns[LAYERS_FULL]));
         int own_head = own ? job->said->sliding_head_dim : 0;
         *kind = (LayerKind){.name = names[i],
-                            .turns = k->turns[i] || (!both && !job->said->still),
+                            .turns = k->turns[i] || (!both && !job->said->no_rope),
                             .rope = own ? plan->sliding : plan->rope};
         if (both && i == LAYERS_FULL && !plan->rope.all_slide)
             kind->rope.window = kind->rope.sinks = 0;
@@ -327,7 +327,7 @@ static void print_all_notes(Table *t, const LayerKind *kinds, int n) {
 // a config without weights the temperature of the former; of a model the notes have that.
 static void note_layers_without_rope(Table *t, const Job *job) {
     const Model *m = job->model;
-    const LayersAtRest *rest = &job->said->at_rest;
+    const LayersWithoutRope *rest = &job->said->without_rope;
     const bool has_model = m->layers != NULL;
     ConfigLayers layers = {.n = 0};
     char list[200];

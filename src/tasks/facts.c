@@ -54,45 +54,39 @@ static int fact_value(int fact) {
     return (int)(10000 + (bits ^ bits >> 27) % 90000);
 }
 
-static bool ends_sentence(const Tokenizer *tokenizer, int32_t id) {
-    size_t length;
-    const char *piece = tokenizer_decode(tokenizer, -1, id, &length);
-    return length > 0 && strchr(".!?\n", piece[length - 1]);
-}
-
-// Puts the next fact into the text at `at`, if it fits below `end`. False with the reason.
-static bool hide_fact(FactText *t, int at, int end, int *n, Error *err) {
-    const int number = t->n_hidden;
-    char sentence[256];
-    size_t count;
-    Hidden h = {.asked = facts[number % N_FACT_WORDS], .from = at};
-    snprintf(h.answer, sizeof h.answer, "%d", fact_value(number));
-    snprintf(sentence, sizeof sentence, "%s %s. Remember that.%s %s.", h.asked, h.answer, h.asked,
-             h.answer);
-    int32_t *ids = tokenizer_encode(t->tokenizer, sentence, strlen(sentence), false, &count, err);
-    if (!ids) return false;
-    h.to = at + (int)count;
-    if (h.to <= end && number < MOST_HIDDEN) {
-        memcpy(t->ids + at, ids, count * sizeof *ids);
-        t->hidden[t->n_hidden++] = h;
-        *n = h.to;
-    }
-    free(ids);
-    return true;
-}
-
 bool hide_facts(FactText *t, int from, int to, int most, Error *err) {
     const int room = (to - from) / FACTS_APART;
     const int count = room < most ? room : most;
     const int end = to - BEFORE_END;
     int n = from;
     for (int k = 0; k < count; k++) {
+        // Filler up to the fact's place, and on to the end of a sentence.
         const int place = from + (int)((k + 0.3) * (to - from) / count);
         while (n < place) t->ids[n++] = t->filler[t->n_used++];
         const int latest = n + MOST_AFTER < end ? n + MOST_AFTER : end;
-        while (n < latest && !ends_sentence(t->tokenizer, t->ids[n - 1]))
-            t->ids[n++] = t->filler[t->n_used++];
-        if (!hide_fact(t, n, end, &n, err)) return false;
+        for (; n < latest; t->ids[n++] = t->filler[t->n_used++]) {
+            size_t length;
+            const char *piece = tokenizer_decode(t->tokenizer, -1, t->ids[n - 1], &length);
+            if (length > 0 && strchr(".!?\n", piece[length - 1])) break;
+        }
+        // The fact, if it fits.
+        const int number = t->n_hidden;
+        char sentence[256];
+        size_t n_fact;
+        Hidden h = {.asked = facts[number % N_FACT_WORDS], .from = n};
+        snprintf(h.answer, sizeof h.answer, "%d", fact_value(number));
+        snprintf(sentence, sizeof sentence, "%s %s. Remember that.%s %s.", h.asked, h.answer,
+                 h.asked, h.answer);
+        int32_t *ids =
+            tokenizer_encode(t->tokenizer, sentence, strlen(sentence), false, &n_fact, err);
+        if (!ids) return false;
+        h.to = n + (int)n_fact;
+        if (h.to <= end && number < MOST_HIDDEN) {
+            memcpy(t->ids + n, ids, n_fact * sizeof *ids);
+            t->hidden[t->n_hidden++] = h;
+            n = h.to;
+        }
+        free(ids);
     }
     while (n < to) t->ids[n++] = t->filler[t->n_used++];
     return true;

@@ -246,29 +246,23 @@ static bool add_message(const Trial *t, const char *text, size_t from, size_t to
     return add_to_chat(all, used, turn, n, err);
 }
 
-// The ids of a chat: the text, its answer, the question.
-static int32_t *chat_ids(const Trial *t, const Prompt *p, size_t *n, Error *err) {
-    const int end = end_of_answer(t->tokenizer);
-    int32_t *all = NULL;
-    size_t n_answer;
-    *n = 0;
-    bool ok = add_message(t, p->text, 0, p->question, -1, &all, n, err);
+int32_t *prompt_ids(const Trial *t, const Prompt *p, int *n, Error *err) {
+    size_t n_ids = 0, n_answer = 0;
+    int32_t *ids = NULL;
+    if (!t->chat) {
+        ids = tokenizer_encode(t->tokenizer, p->text, p->n, true, &n_ids, err);
+        *n = ids ? (int)n_ids : 0;
+        return ids;
+    }
+    // Of a chat: the text, its answer, the question.
+    bool ok = add_message(t, p->text, 0, p->question, -1, &ids, &n_ids, err);
     int32_t *answer = ok ? tokenizer_encode(t->tokenizer, message_answer, strlen(message_answer),
                                             false, &n_answer, err)
                          : NULL;
-    ok = ok && add_to_chat(&all, n, answer, n_answer, err) &&
-         add_message(t, p->text, p->question, p->n, end, &all, n, err);
-    if (ok) return all;
-    free(all);
-    return NULL;
-}
-
-int32_t *prompt_ids(const Trial *t, const Prompt *p, int *n, Error *err) {
-    size_t n_ids;
-    int32_t *ids = t->chat ? chat_ids(t, p, &n_ids, err)
-                           : tokenizer_encode(t->tokenizer, p->text, p->n, true, &n_ids, err);
-    *n = ids ? (int)n_ids : 0;
-    return ids;
+    ok = ok && add_to_chat(&ids, &n_ids, answer, n_answer, err) &&
+         add_message(t, p->text, p->question, p->n, end_of_answer(t->tokenizer), &ids, &n_ids, err);
+    *n = ok ? (int)n_ids : 0;
+    return keep_if(ok, ids);
 }
 
 int32_t *trial_ids(const Trial *t, int *n, Error *err) {

@@ -37,45 +37,41 @@ const Piece *find_piece(const Tokenizer *t, const char *bytes, size_t length) {
     return found ? found->piece : NULL;
 }
 
-// Whether a space follows another character.
-static bool has_inner_space(const Piece *piece) {
-    for (size_t i = 1; i < piece->length; i++)
-        if (piece->bytes[i] == ' ' && piece->bytes[i - 1] != ' ') return true;
-    return false;
-}
-
-// Takes note of what one token is to the encoder.
-static void index_piece(Tokenizer *t, const Piece *piece) {
-    bool bytelevel = t->head.kind == BYTELEVEL;
-    bool hides_unused = t->head.flags & HIDE_UNUSED;
-    bool normal = piece->type == NORMAL || piece->type == USER_DEFINED;
-    bool passed = bytelevel ? piece->type == CONTROL : piece->type == UNUSED && !hides_unused;
-    bool is_byte = bytelevel ? normal && piece->length == 1 : piece->type == BYTE;
-    if (piece->length == 0) return;
-    unsigned char first = (unsigned char)piece->bytes[0];
-    uint16_t *longest = &t->longest_added[first];
-    if (is_byte && t->byte_ids[first] < 0) t->byte_ids[first] = piece->id;
-    if (!normal && !passed) return;
-    t->spellings[t->n_spellings++] = spelling_of(piece);
-    if (is_added(piece) && piece->length > *longest) *longest = piece->length;
-    if (piece->as_symbols && piece->length > t->longest_symbols) t->longest_symbols = piece->length;
-    t->by_words &= !has_inner_space(piece);
-}
-
-// Fills in what the encoder asks for, and sorts the tokens that it looks up. A byte-level
-// tokenizer's control tokens are among them since they hide user-defined ones, and sentencepiece's
-// unused ones since merges pass through them.
+// Fills in what the encoder looks up, and sorts the tokens that it finds by their spelling. A
+// byte-level tokenizer's control tokens are among them since they hide user-defined ones, and
+// sentencepiece's unused ones since merges pass through them.
 bool tokenizer_index(Tokenizer *t, Error *err) {
+    const bool is_bytelevel = t->head.kind == BYTELEVEL;
+    const bool hides_unused = t->head.flags & HIDE_UNUSED;
     bool every_byte = t->head.flags & BYTE_FALLBACK;
     t->spellings = alloc_array(t->vocab_size, sizeof *t->spellings, "tokenizer", err);
     if (!t->spellings) return false;
     unicode_classes(t->classes);
     t->by_words = true;
     for (int b = 0; b < 256; b++) t->byte_ids[b] = -1;
-    for (int id = 0; id < t->vocab_size; id++) index_piece(t, &t->pieces[id]);
+    for (int id = 0; id < t->vocab_size; id++) {
+        const Piece *piece = &t->pieces[id];
+        if (piece->length == 0) continue;
+        const unsigned char first = (unsigned char)piece->bytes[0];
+        const bool is_text = piece->type == NORMAL || piece->type == USER_DEFINED;
+        const bool is_byte =
+            is_bytelevel ? is_text && piece->length == 1 : piece->type == BYTE;
+        const bool is_passed =
+            is_bytelevel ? piece->type == CONTROL : piece->type == UNUSED && !hides_unused;
+        if (is_byte && t->byte_ids[first] < 0) t->byte_ids[first] = id;
+        if (!is_text && !is_passed) continue;
+        t->spellings[t->n_spellings++] = spelling_of(piece);
+        if (is_added(piece) && piece->length > t->longest_added[first])
+            t->longest_added[first] = piece->length;
+        if (piece->as_symbols && piece->length > t->longest_symbols)
+            t->longest_symbols = piece->length;
+        // A text cannot be cut before a space if a token has one after another character.
+        for (size_t i = 1; i < piece->length; i++)
+            if (piece->bytes[i] == ' ' && piece->bytes[i - 1] != ' ') t->by_words = false;
+    }
     qsort(t->spellings, t->n_spellings, sizeof *t->spellings, by_spelling);
     for (int b = 0; b < 256; b++) every_byte = every_byte && t->byte_ids[b] >= 0;
-    return every_byte || t->head.unk_id >= 0 || t->head.kind == BYTELEVEL ||
+    return every_byte || t->head.unk_id >= 0 || is_bytelevel ||
            fail(err, "no token for unknown characters (expected an unk_id, or byte fallback with "
                      "256 byte tokens)");
 }

@@ -57,7 +57,7 @@ FAMILY_WORDS = (
     ('share_beside', lambda f: f.rope.share_beside,
      "of a scaled block's share and one beside it (or the class's) that beside counts"),
     # Blocks.
-    ('still', lambda f: f.rope.none, 'its class has no RoPE'),
+    ('no_rope', lambda f: f.rope.none, 'its class has no RoPE'),
     ('by_type', lambda f: f.rope.by_kind,
      'rope_parameters has a block for each kind of layers; rope_scaling is of the full ones'),
     ('no_scaling', lambda f: f.rope.one_block == 'refused',
@@ -215,7 +215,7 @@ def family_text(family):
         'nope_dim': default('qk_nope_head_dim', 0), 'rope_dim': default('qk_rope_head_dim', 0),
         'theta': default('rope_theta', 1e4), 'local_theta': rope.local_theta if rope.by_kind else 0,
         'window': default('sliding_window', 0) if is_periodic else 0, 'period': family.period,
-        'still_each': default('no_rope_layer_interval', 0) if layers.without_rope == 'listed' else 0,
+        'no_rope_each': default('no_rope_layer_interval', 0) if layers.without_rope == 'listed' else 0,
         'chunk': default('attention_chunk_size', 0) if layers.rule == 'chunked' else 0,
         'partial': default('partial_rotary_factor', 0), 'slides_with': family.gguf.slides_with if family.gguf else 0}
     block = default('rope_parameters')

@@ -39,7 +39,7 @@ typedef uint64_t FamilyWords;
 #define FAMILY_PARTIAL ((FamilyWords)1 << 44)  // partial_rotary_factor may be below 1
 // of a scaled block's share and one beside it (or the class's) that beside counts
 #define FAMILY_SHARE_BESIDE ((FamilyWords)1 << 45)
-#define FAMILY_STILL ((FamilyWords)1 << 46)  // its class has no RoPE
+#define FAMILY_NO_ROPE ((FamilyWords)1 << 46)  // its class has no RoPE
 // rope_parameters has a block for each kind of layers; rope_scaling is of the full ones
 #define FAMILY_BY_TYPE ((FamilyWords)1 << 47)
 // rope_scaling is not turned into rope_parameters: Hugging Face 5 fails
