@@ -563,11 +563,31 @@ def test_one_rope_in_two_kinds():
     check(abs(read - other) > 0.01, 'in no layer', (read, other))
 
 
+MARKS = {'same': '=', 'too long': '=', 'differs': '≠', 'ignored': 'off', 'refused': '×', UNSEEN: '?'}
+
+
+def test_matrix():
+    """The matrix of docs/engines.md is what --engines says of the configs of tests/engines/matrix.json, its costs aside."""
+    document = read(os.path.join(ROOT, 'docs', 'engines.md')).decode()
+    table_of = document.split('## Which engine reads which key')[1].split('\n##')[0]
+    said = [line.strip('| ').split(' | ') for line in table_of.splitlines() if line[:2] == '| '][2:]
+    with open(os.path.join(ROOT, 'tests', 'engines', 'matrix.json'), encoding='utf-8') as file:
+        rows = json.load(file)
+    check([row[0] for row in said] == [row['key'] for row in rows], 'its rows', [row[0] for row in said])
+    for row, marks in zip(rows, said):
+        found, _ = engines(saved(row['config']), row['length'])
+        verdicts = {name: [one['verdict'] for one in found[name].values()] for name in ENGINES}
+        worst = [next((MARKS[kind] for kind in ('refused', UNSEEN, 'ignored', 'differs') if kind in verdicts[name]), '=')
+                 for name in ENGINES]
+        check(worst[0] == '=' and worst[1:] == marks[1:9], row['key'], worst, marks)
+
+
 def test_at_a_terminal():
     """80 columns hold a row; the pair that is furthest off and the note are in words below it."""
     for one in CASES:
         path = saved(one['config'])
-        lines = screen(at_terminal(('--engines', '--rope-config', path, '-n', 16384)))
+        shown = screen(at_terminal(('--engines', '--rope-config', path, '-n', 16384)))
+        lines = [line for line in shown if not line.startswith('run: warning: ')]  # which no table holds
         check(all(len(line) <= 80 for line in lines), one['name'] + ' in 80 columns', lines)
         if one in ALIKE:
             check_words_below(one['name'], lines, table(run('--engines', '--rope-config', path, '-n', 16384).out)[2])

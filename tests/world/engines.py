@@ -119,7 +119,7 @@ def write_date(name, day):
     with open(path) as file:
         text = file.read()
     limits = {'FIRST': 0, 'NEWEST': 1e9}
-    for row in re.finditer(r'\{"%s", (\S+), (\S+), "([^"]*?)(run )?([\d-]+)"\}' % re.escape(engine), text):
+    for row in re.finditer(r'\{"%s", (\w[\w.]*), (\w[\w.]*), "([^"]*?)(run )?([\d-]+)"\}' % re.escape(engine), text):
         first, last = [limits[x] if x in limits else float(x) for x in row.groups()[:2]]
         if first - 1e-9 < number < last + 0.01 - 1e-9 or number == last == 1e9:
             if row.group(4):

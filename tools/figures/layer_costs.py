@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What it costs when an engine reads a config by layer otherwise than Hugging Face: the rows of the second list of
-docs/engines.md that can be measured, on the small models of models/ whose layers differ.
+"""What it costs when an engine reads a config by layer otherwise than Hugging Face: the rows by layer of the
+matrix in docs/engines.md that can be measured, on the small models of models/ whose layers differ.
 
     tools/figures/layer_costs.py [TEXT]     [book.txt, a story that none has read]
 
