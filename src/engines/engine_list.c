@@ -374,7 +374,7 @@ static Readings *read_engines(const char *list, const AskedText *q, const RopeCo
 }
 
 // What both functions below do; `meant` or `file` is NULL.
-static Readings *read_text(const char *list, const char *config, int length,
+static Readings *read_any(const char *list, const char *config, int length,
                            const RopeConfig *meant, const GgufFile *file, Error *err) {
     Json *root = json_parse(config, strlen(config), err);
     ConfigText *text =
@@ -388,10 +388,10 @@ static Readings *read_text(const char *list, const char *config, int length,
 
 Readings *engines_read(const char *list, const char *config, int length, const RopeConfig *meant,
                        Error *err) {
-    return read_text(list, config, length, meant, NULL, err);
+    return read_any(list, config, length, meant, NULL, err);
 }
 
 Readings *engines_read_file(const char *list, const GgufFile *file, const char *config, int length,
                             Error *err) {
-    return read_text(list, config, length, NULL, file, err);
+    return read_any(list, config, length, NULL, file, err);
 }

@@ -11,8 +11,8 @@
 
 #include "../base/util.h"
 
-enum { A_FLOAT32 = 6, A_TEXT = 8, A_LIST = 9, N_TYPES = 13 };
-static const int type_bytes[N_TYPES] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
+enum { A_FLOAT32 = 6, A_TEXT = 8, A_LIST = 9, N_VALUE_TYPES = 13 };
+static const int type_bytes[N_VALUE_TYPES] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
 // What is left of a file. Past its end everything reads as zeros, and `is_cut` is set.
 typedef struct {
@@ -39,7 +39,7 @@ static uint64_t take_number(Bytes *b, size_t n) {
 
 // Passes a value of a type that is neither a text nor a list.
 static void skip_numbers(Bytes *b, uint32_t type, uint64_t n) {
-    const uint64_t size = type < N_TYPES ? (uint64_t)type_bytes[type] : 0;
+    const uint64_t size = type < N_VALUE_TYPES ? (uint64_t)type_bytes[type] : 0;
     b->is_cut = b->is_cut || size == 0 || n > b->left / size;
     take(b, n * size);
 }
