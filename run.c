@@ -18,7 +18,7 @@
 #include "src/tasks/task_rows.h"
 #include "src/tasks/tasks.h"
 
-#define VERSION "5.0.0"
+#define VERSION "6.0.0"
 #ifndef COMMIT                   // make says it in a clone,
 #define COMMIT "$Format: (%h)$"  // and `git archive` writes it here
 #endif
@@ -68,7 +68,7 @@ static Answer finish(Program *p, bool ok, Error *err) {
     return answer_of(p, ok);
 }
 
-// "5.0.0 (0123456789)", without a commit where nobody knows it.
+// "6.0.0 (0123456789)", without a commit where nobody knows it.
 static const char *version_text(void) { return COMMIT[0] == '$' ? VERSION : VERSION COMMIT; }
 
 static bool print_version(const Options *o, const char *program, Error *err) {
