@@ -68,7 +68,7 @@ static Answer finish(Program *p, bool ok, Error *err) {
     return answer_of(p, ok);
 }
 
-// "6.0.0 (0123456789)", without a commit where nobody knows it.
+// "6.0.0 (0123456789)", without the commit if it is unknown.
 static const char *version_text(void) { return COMMIT[0] == '$' ? VERSION : VERSION COMMIT; }
 
 static bool print_version(const Options *o, const char *program, Error *err) {
