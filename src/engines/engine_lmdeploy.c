@@ -17,7 +17,9 @@ static void lmdeploy_original(Config *c) {
 static void refuse_nulls(Config *c) {
     static const KeyId keys[] = {KEY_BETA_FAST, KEY_BETA_SLOW};
     const Json *theta = json_member(c->config, "rope_theta");
-    config_refuse(c, theta && theta->kind == 'n', "TypeError: rope_theta is null");
+    const Json *inside = config_member(c, KEY_ROPE_THETA);
+    config_refuse(c, (theta && theta->kind == 'n') || (inside && inside->kind == 'n'),
+                  "TypeError: rope_theta is null");
     for (int i = 0; i < 2; i++) {
         const Json *beta = config_member(c, keys[i]);
         config_refuse(c, c->type == TYPE_YARN && beta && beta->kind == 'n',
@@ -101,6 +103,21 @@ static void refuse_text_models(Config *c) {
                   "ValueError: InternVL text model architecture is not supported by TurboMind");
 }
 
+// What TurboMind makes of a list in place of a number or a name, or of linear's factor as null, was run
+// on a few configs alone, and has no rule.
+static void leave_odd_forms(Config *c) {
+    static const KeyId keys[] = {KEY_ATTENTION_FACTOR, KEY_MSCALE, KEY_MSCALE_ALL_DIM,
+                                 KEY_BETA_FAST, KEY_BETA_SLOW, KEY_TRUNCATE};
+    const Json *name = c->rope_type_member ? c->rope_type_member : c->type_member;
+    const Json *factor = config_member(c, KEY_FACTOR);
+    reading_unseen(c, name && name->kind == '[');
+    reading_unseen(c, c->type == TYPE_LINEAR && factor && factor->kind == 'n');
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const Json *v = config_member(c, keys[i]);
+        reading_unseen(c, v && v->kind == '[');
+    }
+}
+
 void engine_turbomind(Config *c) {
     if (!reading_is_class(c, turbomind_classes)) {
         engine_lmdeploy_pytorch(c);
@@ -113,6 +130,7 @@ void engine_turbomind(Config *c) {
     config_refuse(c, is_inside, "AttributeError: 'dict' object has no attribute 'hidden_size'");
     refuse_text_models(c);
     reading_excuse_type(c);
+    leave_odd_forms(c);
     reading_unseen(c, c->type == TYPE_LLAMA3 && c->rope->low_freq_factor > 0 &&
                           c->rope->low_freq_factor == c->rope->high_freq_factor);
     hf_refuse_by_classes(c);

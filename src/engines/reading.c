@@ -100,6 +100,31 @@ static const struct {
     {"exllamav3", "AssertionError: Unknown architecture"},
 };
 
+// Model types, mostly of wrappers, that came after their text model's family: the first release that knows
+// one, by the package's own table of them; and how those before refuse it.
+static const struct {
+    const char *model_type, *engine;
+    double since;
+    const char *before;
+} later_types[] = {
+    {"gemma4_unified", "hf5", 5.10, "ValueError: the model_type is not known"},
+    {"gemma4_unified_text", "hf5", 5.10, "ValueError: the model_type is not known"},
+    {"exaone4_5", "hf5", 5.08, "ValueError: the model_type is not known"},
+    {"kimi_k25", "exllamav3", 2e9,  // none so far
+     "AssertionError: Unknown architecture KimiK25ForConditionalGeneration"},
+};
+
+static void refuse_later_types(Config *c, const char *engine) {
+    const Json *type = family_model_type(c->whole);
+    const int n = sizeof later_types / sizeof *later_types;
+    for (int i = 0; i < n; i++)
+        config_refuse(c,
+                      json_is(type, later_types[i].model_type) &&
+                          strcmp(later_types[i].engine, engine) == 0 &&
+                          c->as->out->release < later_types[i].since - 1e-9,
+                      later_types[i].before);
+}
+
 // Whether the wrapper is one of these, and the engine reads it. If it is known to refuse it, c is
 // stopped.
 static bool reads_any_text(Config *c, const char *engine) {
@@ -118,6 +143,8 @@ static bool reads_any_text(Config *c, const char *engine) {
 }
 
 void reading_find_own(Config *c, const char *engine) {
+    refuse_later_types(c, engine);
+    if (c->stopped) return;
     // How it reads the text model of a wrapper that no row names is unverified.
     bool is_known = family_wrapper_is_known(c->whole) || reads_any_text(c, engine);
     if (c->stopped) return;
