@@ -1,6 +1,7 @@
-// The program: Llama inference past the trained length. Start reading here: options, a model, what
-// is said of its RoPE, a text, plans, and then a job (src/options/jobs.h has a row for each). A text
-// is written in src/job/text.c; src/measure, src/tasks, src/show and src/check have the other jobs.
+// The program: Llama inference past the trained length. Start reading here. main parses the
+// options, opens the model, finds its RoPE settings, reads the text, plans the methods, and runs
+// one job (src/options/jobs.h has a row for each). src/job/text.c writes texts; the other jobs are
+// in src/measure, src/tasks, src/show and src/check.
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +43,7 @@ static Answer answer_of(const Program *p, bool ok) {
     return ok ? p->job.answer : TROUBLE;
 }
 
-// Ends what --json prints with the reason of the exit status: the job's own, or what went wrong.
+// Ends the JSON with the reason for the exit status: the job's own reason, or the error.
 static void end_json(Program *p, Answer answer, const Error *err) {
     if (answer == TROUBLE) json_reason(&p->json, "trouble", err->text);
     if (answer == INTERRUPTED) json_reason(&p->json, "interrupted", "Ctrl-C or SIGTERM ended it");
@@ -102,7 +103,7 @@ int main(int argc, char **argv) {
     return finish(&p, ok, &err);
 }
 
-// ---- what a job needs ----
+// ---- the inputs of a job ----
 
 // Finds where a model is read, which may be another program's. False with the reason.
 static bool find_model(const Options *o, const char *path, char *place, size_t size, Error *err) {
@@ -126,7 +127,7 @@ static void find_installed(Program *p) {
     }
 }
 
-// Opens the model, or takes what the options say in its place, and finds what is said of its RoPE.
+// Opens the model, or a config in its place, and finds RoPE's settings in the file and the options.
 static bool load_model(Program *p, Error *err) {
     Options *o = &p->options;
     const RopeConfig *numbers = &o->rope.rope;
@@ -185,7 +186,7 @@ static bool find_tokenizer(Program *p, Error *err) {
     return p->job.tokenizer;
 }
 
-// Adds to the reason why the FILE of --check cannot be read what `--check 32k` most likely means.
+// Adds a hint to the error about the FILE of --check: `--check 32k` most likely means a length.
 static void hint_at_length(const char *path, Error *err) {
     const size_t digits = strspn(path, "0123456789");
     const bool is_length =
@@ -199,7 +200,7 @@ static bool is_taught_to_chat(const Program *p) {
     return chat_is_taught(p->job.tokenizer, m->eos_ids, m->n_eos);
 }
 
-// With nothing but a model, at a terminal, one that was taught to chat does so. Others write a text.
+// Given a model alone, at a terminal, a model with a chat template chats. Others write a text.
 static void settle_bare(Program *p) {
     if (!p->options.is_bare) return;
     if (is_taught_to_chat(p)) fprintf(stderr, "run: a chat (-m generate writes a text instead)\n");
@@ -244,7 +245,7 @@ static bool read_ids(Program *p, bool prompted, Error *err) {
 #define RUN_JOB(kind, run, length, needs) [JOB_##kind] = (run),
 static RunJob *const run_of_job[N_JOBS] = {JOB_ROWS(RUN_JOB)};
 
-// Does what a job needs, and then the job. False with the reason.
+// Prepares the inputs of the job, and runs it. False with the reason.
 static bool run_job(Program *p, Error *err) {
     const Options *o = &p->options;
     Job *job = &p->job;

@@ -1,4 +1,4 @@
-// Settings of RoPE: names of methods, defaults, and what makes sense together.
+// Settings of RoPE: names of methods, defaults, and checks of one against another.
 #define _POSIX_C_SOURCE 200809L
 #include "rope_settings.h"
 
@@ -120,7 +120,7 @@ void setting_put(void *base, const Setting *f, double value) {
 }
 
 // Reads a decimal number. strtod alone would also take spaces in front, hexadecimal, "nan" and
-// "infinity". Like the functions below it leaves what was expected in *err.
+// "infinity". Like the functions below it leaves the expected values in *err.
 static bool read_number(const Setting *setting, const char *text, double *x, Error *err) {
     bool is_whole = setting->type != NUMBER;
     double low = setting->low, high = setting->type == FLAG ? 1 : setting->high;
@@ -321,7 +321,7 @@ bool settings_check(const RopeConfig *config, int context, Error *err) {
     const unsigned flags = rope_methods[c->method].flags, map = c->map ? c->map->flags : 0;
     const int n_pairs = c->rotary_dim / 2;
     settings_fill_defaults(&filled, context);
-    // What every configuration has.
+    // Settings of every method.
     if (c->dynamic && !(flags & ROPE_CAN_BE_DYNAMIC))
         return fail(err, "this rope method has no dynamic form");
     if (c->rotary_dim < 2 || c->rotary_dim > ROPE_MAX_HEAD_DIM || c->rotary_dim % 2)
@@ -339,7 +339,7 @@ bool settings_check(const RopeConfig *config, int context, Error *err) {
         return fail(err, "high_freq_factor must not be below low_freq_factor, and both above 0");
     if (c->attention_factor != 0 && !positive(c->attention_factor))
         return fail(err, "attention_factor must be a number above 0");
-    // What some methods have.
+    // Settings of some methods.
     if (flags & ROPE_USES_TURNING && (c->turning < 1 || c->turning > n_pairs))
         return fail(err, "turning is %d (expected 1 to %d, the pairs of a head)", c->turning,
                     n_pairs);
@@ -359,7 +359,7 @@ bool settings_check(const RopeConfig *config, int context, Error *err) {
             return fail(err, "unscaled_positions need one list of factors for all lengths, short "
                              "and long the same");
     }
-    // Distance maps, windows and what follows L.
+    // Distance maps, windows, and L.
     const int far = map & ROPE_MAP_CHUNK ? c->chunk : c->near;
     if (map & (ROPE_MAP_NEAR | ROPE_MAP_CHUNK) && (far < 1 || far > c->train_ctx - 1))
         return fail(err, "%s is %d (expected 1 to %d, below the trained length of %d)",

@@ -6,7 +6,7 @@
 
 enum { MAX_METHOD_NAME = 160 };
 
-// What a value is. Its place is: none, bool, int, double, int or an enum, const char *, uint64_t,
+// The type of a value. Its place is: none, bool, int, double, int or an enum, const char *, uint64_t,
 // int[2] (3.5).
 typedef enum { NOTHING, FLAG, WHOLE, NUMBER, WORD, TEXT, SEED, PAIR } ValueType;
 
@@ -71,7 +71,7 @@ typedef struct {
     char name[MAX_METHOD_NAME];
     RopeConfig rope;  // method, dynamic and map, unless they are the model's, and fields in `said`
     bool is_window;   // the pseudo-method `window`: none, with a window of the trained length
-    bool of_all;      // from the list `all`: left out if the model lacks what it needs
+    bool of_all;      // from the list `all`: left out if the model lacks the method's factors
     unsigned said;    // bits (1 << row of rope_settings)
 } RopeSettings;
 
@@ -79,7 +79,7 @@ typedef struct {
 typedef struct {
     RopeConfig rope;     // complete, and checked
     RopeConfig sliding;  // the same of layers with LAYER_SLIDING; not used if the model has none
-    int head_dim;        // of the model, of which rope.rotary_dim turn
+    int head_dim;        // of the model; rope.rotary_dim of these elements rotate
     bool stale_keys;     // see SessionConfig
     int spread, piece;   // see Spread: positions (0: as many as tokens), tokens of a piece
     char name[MAX_METHOD_NAME];  // in tables
@@ -102,20 +102,21 @@ typedef struct {
 } MethodName;
 MethodName settings_method_name(const RopeConfig *config);
 
-// How many elements of a head turn, as a model's file says it. With `proportional` settings count
-// all pairs, and have how many of them turn. settings_turn puts that number, which is called
-// `field`, into settings. False with the reason when the head does not have so many.
+// settings_turning returns how many elements of a head rotate, as a model's file counts them; with
+// `proportional`, rotary_dim covers the whole head, and `turning` counts the pairs that rotate.
+// settings_turn stores that number, which messages call `field`. False with the reason when the
+// head is smaller.
 int settings_turning(const RopeConfig *config);
 bool settings_turn(RopeConfig *config, const char *field, int turning, int head_dim, Error *err);
 
-// Fills in what was not given, but for window and sinks. factor becomes 1 if dynamic or of
+// Fills in the settings that were not given, except window and sinks. factor becomes 1 if dynamic or of
 // `proportional`, else max(1, context / L).
 void settings_fill_defaults(RopeConfig *config, int context);
 // Whether longrope's two lists are the same. Unscaled positions need that, since cached keys are
 // rotated in blocks.
 bool settings_has_one_list(const RopeConfig *config);
-// Whether the method changes frequencies by a rule of its own, without a factor that says how far
-// it reaches, as cope does.
+// Whether the method changes frequencies by its own rule, and has no factor that tells how far it
+// reaches, like cope.
 bool settings_have_no_factor(const RopeConfig *config);
 // Whether longrope reads a text of `before` positions by one list, and one of `now` by the other.
 // Hugging Face's generate then drops the cache, and reads the whole text anew.

@@ -2,13 +2,14 @@
 """make test-planted: what the tests are worth. Errors are planted, one at a time, in a copy of the program; a row is
 printed for each, with the test that caught it, or `missed`.
 
-    python3 tests/planted.py [WORD ...]    only the errors that have one of the words in their row python3
-    tests/planted.py --places      only checks that each text is there once python3 tests/planted.py --matrix ...  all
-    tests of make test that catch each, among the files that could see it python3 tests/planted.py --resume ...  goes on
-    where it was stopped: what build/planted.json has caught is not asked again python3 tests/planted.py --seconds=N
-    stops after the error under which N seconds are over python3 tests/planted.py --cover       a small set of tests
-    that catches all that the last runs found caught (greedy), and
-                                           which dear tests of make test caught nothing
+    python3 tests/planted.py [WORD ...]    only the errors that have one of the words in their row
+    python3 tests/planted.py --places      only checks that each text is there once
+    python3 tests/planted.py --matrix ...  all tests of make test that catch each, among the files that could see it
+    python3 tests/planted.py --resume ...  goes on where it was stopped: what build/planted.json has caught is not
+                                           asked again
+    python3 tests/planted.py --seconds=N   stops after the error under which N seconds are over
+    python3 tests/planted.py --cover       a small set of tests that catches all that the last runs found caught
+                                           (greedy), and which dear tests of make test caught nothing
 
 planted.json has the errors: what is wrong, a text and what becomes of it, and the tests of make test that may catch it,
 the cheapest first. The text is there once in the sources, in whichever file: code moves. A test counts that passes

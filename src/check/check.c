@@ -47,7 +47,7 @@ static const struct {
 };
 enum { N_TYPES = sizeof order / sizeof order[0] };
 
-// ---- what is printed of a row ----
+// ---- printing a row ----
 
 // A number with so many digits that it does not look like `other` when it is not; '-' where it is
 // not known.
@@ -211,7 +211,7 @@ static void warn_of_unsaid(const Job *job) {
             words);
 }
 
-// What usually decides all rows, in tokens.
+// The tokens that usually decide all rows.
 static double planned_tokens(const Check *c) {
     double tokens = 0;
     for (int i = 0; i < N_TYPES; i++) {
@@ -233,7 +233,7 @@ static void name_why(const Job *job, const Conclusion *said, int length) {
     fprintf(stderr, "\n");
 }
 
-// What is above the rows.
+// The lines above the rows.
 static void print_check_head(Check *c) {
     const Job *job = c->job;
     const CheckOptions *o = &job->options->check;
@@ -249,7 +249,7 @@ static void print_check_head(Check *c) {
     table_columns(&c->table, as_list, "check\tlength\tvalue\tse\tn\tlimit\tverdict\ttokens");
 }
 
-// Judges job->length, in a table that goes on from length to length. What short texts have shown is
+// Judges job->length, in a table that goes on from length to length. The rows about short texts are
 // kept from the length before. False with the reason.
 static bool check_length(Job *job, Check *c, FILE *save, int number, Error *err) {
     static const double times[N_REFERENCES] = {1, 1, 1 / BASE_STEP, BASE_STEP};

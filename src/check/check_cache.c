@@ -1,5 +1,5 @@
-// The row of --check about what the cache costs, which --max-cache asks for: what rounding of keys
-// and values changes.
+// The row of --check about the cache, for --max-cache: how much the rounding of keys and values
+// changes.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,7 +55,7 @@ static double divergence(const float *p, const float *q, int n) {
     return sum;
 }
 
-// What a reading leaves after each of the last CACHE_TOKENS of a stretch.
+// The results of a reading after each of the last CACHE_TOKENS of a stretch.
 typedef struct {
     float *expected;  // (CACHE_TOKENS, vocab_size) ln p by a cache of float16
     float *room;      // (vocab_size)
@@ -88,7 +88,7 @@ static bool read_by(Check *c, const Row *row, int kv, const int32_t *text, Cache
     return ok;
 }
 
-// What float16 leaves, then each cache that is asked for beside it.
+// The results with float16, then with each cache that is compared with it.
 static bool read_caches(Check *c, Row *row, const int32_t *text, CacheReading *r, Error *err) {
     if (!read_by(c, row, KV_F16, text, r, err)) return false;
     r->is_known = true;

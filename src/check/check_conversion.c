@@ -19,7 +19,7 @@ enum {
 // The reference's perplexity, in shares of that with one.
 static const Limits mistake_limits = {1.02, 1.02};
 
-// What is changed.
+// The tensors that a mistake changes.
 enum {
     QUERIES = 1,
     KEYS = 2,
@@ -77,7 +77,7 @@ static bool can_turn_over(RowOrder to, const RopeConfig *rope, int64_t head_dim)
     return rope->rotary_dim == head_dim && head_dim % 4 == 0;
 }
 
-// Whether rows of wq and wk can be moved with what belongs to them, and nothing else with them.
+// Whether rows of wq and wk can be moved together with their scales, and without other rows.
 static bool has_movable_rows(const Model *model) {
     const Matrix *wq = &model->layers[0].wq;
     bool good = model_encoding(model) == ENCODING_ROPE;

@@ -208,7 +208,7 @@ static bool wants_passkeys(const Check *c, int length) {
     return !row || row->verdict != OK;
 }
 
-// Opens the trials of a length, or of a short text, whose prompts share what is before the key.
+// Opens the trials of a length, or of a short text. Their prompts share the text before the key.
 static bool open_passkeys(Check *c, Row *row, int length, Error *err) {
     Keys *k = c->keys;
     if (k->asking && k->length == length) return true;
@@ -262,7 +262,7 @@ static bool read_passkeys(Check *c, Row *row, Error *err) {
                        &row->others[q], err);
 }
 
-// What is lost in short texts, too, says nothing about the length.
+// Keys that are lost in short texts, too, say nothing about the length.
 static void judge_passkeys(const Check *c, Row *row) {
     bool is_lost = false;
     bool is_open = false;
@@ -288,7 +288,7 @@ static int most_passkeys(const Check *c, const Row *row) {
     return (int)((QUARTERS + 1) * MOST_PASSKEYS * c->effort);
 }
 
-// From where to where keys are lost, and what was found.
+// The depths between which keys are lost, and the keys that were found.
 static void describe_passkeys(const Check *c, const Row *row, char *out, size_t size) {
     static const char *const parts[] = {"first quarter", "first half", "first three quarters",
                                         "whole"};

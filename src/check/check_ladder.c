@@ -255,7 +255,7 @@ const RowType perplexity_row = {
     .add_remark = add_rise,
 };
 
-// ---- cost: what the settings cost within the model's own reach ----
+// ---- cost: the cost of the settings within the model's own reach ----
 
 static bool wants_cost(const Check *c, int length) {
     return !is_reference(c) && length == longest_within(c, &c->references[c->reference_is].rope);
@@ -265,7 +265,7 @@ static int cost_tokens(const Check *c, int length) {
     return wants_cost(c, length) ? length : 0;
 }
 
-// What is tried beside what another reader makes of the row's next text.
+// The settings under test, compared with another reader on the row's next text.
 static bool read_beside(Check *c, int reader, Row *row, Error *err) {
     const int rung = rung_of(c, row->length);
     const double *own = read_sample(c, reader, rung, row->units, row, err);
@@ -319,7 +319,7 @@ const RowType cost_row = {
 
 // ---- attention: would the method's own attention factor read better than the given one? ----
 
-// The factors of a text of that length: what is given, and what the method gives.
+// The factors of a text of that length: the given one, and the method's.
 static void attention_factors(const Check *c, int length, double *given, double *own) {
     const RopeConfig *tried = &c->job->plans->rope;
     const RopeConfig formula = with_own_attention(tried);

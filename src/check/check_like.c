@@ -1,8 +1,8 @@
 // The rows of --check --like: another model reads the same text. Models with one tokenizer read
 // texts of the ladder, of -n tokens, ours by the settings that are tried and the other by its own,
 // and are compared token by token: how hard the tokens are, whether the likeliest one is the same,
-// and how far the two distributions lie apart. With two tokenizers, what each model gives to the
-// same bytes of a short text is compared.
+// and how far the two distributions lie apart. With two tokenizers, the
+// probabilities that each model gives to the same bytes of a short text are compared.
 #include "check_rows.h"
 
 #include <math.h>
@@ -227,8 +227,8 @@ static int like_tokens(const Check *c, int length) {
     return wants_like(c, length) ? 2 * length : 0;
 }
 
-// What the logits of the two models after one token say of the next: -ln p of it by each, whether
-// their likeliest tokens differ, and the Kullback-Leibler divergence of ours from theirs, in nats.
+// The two models' predictions after one token: -ln p of the next token by each, whether their
+// likeliest tokens differ, and the Kullback-Leibler divergence of ours from theirs, in nats.
 typedef struct {
     double ours, theirs, differs, divergence;
 } Beside;
@@ -330,7 +330,7 @@ static void describe_like(const Check *c, const Row *row, char *out, size_t size
              row->others[DIVERGENCES].mean);
 }
 
-// Then what has no limit: the share of first guesses that differ, and the divergence.
+// Then the numbers without a limit: the share of first guesses that differ, and the divergence.
 static void print_like(Check *c, const Row *row, PrintRow *line) {
     static const char *const names[] = {[GUESSES] = "like-guesses", [DIVERGENCES] = "like-nats"};
     line(c, row, row->type->name);

@@ -1,4 +1,4 @@
-// What the rows of --check share: samples and what they decide, time, the stretches of text and the
+// Shared by the rows of --check: samples and their decisions, time, the stretches of text and the
 // sessions that read them, and words. docs/check.md has the limits and the reasons for them.
 #include "check_rows.h"
 
@@ -96,7 +96,7 @@ static void judge_others(Row *row, int n, Limits limits) {
     *row = worst;
 }
 
-// ---- what a type leaves to these ----
+// ---- the defaults of a type ----
 
 int most_units(const Check *c, const Row *row) {
     const RowType *type = row->type;

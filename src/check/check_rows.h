@@ -1,5 +1,5 @@
-// The rows of --check: what is known of each, when it is decided, and what its files have for one
-// another. check.c has the order of rows and says which file is which.
+// The rows of --check: the state of each, when it is decided, and the functions that its files
+// share. check.c has the order of rows and says which file is which.
 #pragma once
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 enum { FAILED_BYTES = 400 };
 
-// What settings say of a length, before anything is read.
+// The reach of the settings, before anything is read.
 typedef struct {
     char failed[FAILED_BYTES];  // what the first row that fails says; empty: none does
     const char *row;            // its name
@@ -47,7 +47,7 @@ enum {
     MOST_OTHERS = 12,    // readings that a row tells apart
     LEAST_SAMPLES = 12,  // that decide at SURE; fewer ones are judged by Student's t
 };
-// What an open row needs to be decided: nothing but its turn, or more memory, another text, more
+// The reason why a row is open: it waits for its turn, or needs more memory, another text, or more
 // effort.
 typedef enum { NEEDS_NOTHING, NEEDS_MEMORY, NEEDS_TEXT, NEEDS_EFFORT } Needs;
 static const double SURE = 3.5;  // standard errors between a value and its limit that decide
@@ -92,7 +92,7 @@ typedef struct Ladder Ladder;      // see check_ladder.c
 
 enum { PLAIN_ROPE, FILES_OWN, SMALLER_BASE, LARGER_BASE, N_REFERENCES };  // plans for short texts
 
-// What came out for a length: a short name for programs, and the last line.
+// The conclusion about a length: a short name for programs, and the last line.
 typedef struct {
     Answer answer;
     char code[40], words[1000];
@@ -104,8 +104,8 @@ typedef struct {
 // 1. A row's verdict follows from the model, the settings, the length, the text and the effort alone.
 //    Its units are read in a fixed order, and it is decided at the first unit at which it can be. The
 //    effort bounds their number, in no unit of time, so that all machines say the same. A budget of
-//    seconds only ends the reading, and what is then open is undecided.
-// 2. What is decided is final: no unit is read afterwards.
+//    seconds only ends the reading, and the rows that are then open stay undecided.
+// 2. A decision is final: no unit is read afterwards.
 // 3. The verdict on the model is `no` as soon as one row fails, and `yes` when all that it needs
 //    are ok.
 // 4. ids, lengths, the window and the stretches are fixed before the first row, the reference by
@@ -150,7 +150,7 @@ typedef struct {
 // Prints a row's line under a name. For rows that print more than one.
 typedef void PrintRow(Check *check, const Row *row, const char *name);
 
-// A kind of row: what it needs, reads and judges, and what it found in words.
+// A kind of row: its needs, its reading, its judgment, and its words for the result.
 struct RowType {
     const char *name;  // as printed
     // Whether the check asks for it at this length; NULL: always.
@@ -180,7 +180,7 @@ struct RowType {
 // Whether nothing more can be read for the row.
 static inline bool is_finished(const Row *row) { return row->verdict != OPEN || row->needs; }
 
-// ---- check_rows.c: what rows share ----
+// ---- check_rows.c: shared by all rows ----
 
 // The row of the type at that length. NULL: nothing was read for it.
 const Row *find_row(const Check *check, const RowType *type, int length);
@@ -201,8 +201,8 @@ typedef struct {
 Verdict decide_share(const Samples *samples, const ShareTest *test);
 // How many samples are right.
 double n_right(const Samples *samples);
-// Judges a row by the ratio of two perplexities, whose logarithm its samples have. What is surely
-// below `broken` or above `healthy` is what it is nearer to.
+// Judges a row by the ratio of two perplexities, whose logarithm its samples have. A ratio that is
+// surely below `broken` or above `healthy` counts as the nearer of the two.
 void judge_ratio(Row *row, Limits limits);
 
 // Seconds since the check began.
@@ -229,8 +229,8 @@ bool has_bos(const Check *check);
 // Copies n tokens that begin with the given text's id number `start`, after BOS in the first one's
 // place, if there is one.
 void take_text(const Check *check, size_t start, int n, int32_t *text);
-// Copies n tokens, BOS among them, that end before the given text's id number `end`. What the text
-// lacks before that is the story, and plain English.
+// Copies n tokens, BOS among them, that end before id number `end` of the given text. Where the
+// text is too short, the story, or plain English, comes before it.
 void take_before(const Check *check, size_t end, int n, int32_t *text);
 // The i-th of n places in an order in which each beginning is spread over the whole: 0, n/2, n/4,
 // 3n/4, ... (van der Corput's, 1935).
@@ -299,7 +299,7 @@ extern const RowType facts_row, passkeys_row, first_passkeys_row;
 bool keys_prepare(Check *check, Error *err);
 void keys_free(Check *check);
 
-// ---- check_start.c: what a check begins with ----
+// ---- check_start.c: the beginning of a check ----
 
 // Chooses the lengths and lays out the text. False with the reason.
 bool check_prepare(Check *check, Error *err);
@@ -315,18 +315,18 @@ bool save_readings(const Check *check, FILE *file, bool is_first);
 
 // ---- check_junit.c: a report for build servers ----
 
-// Writes the conclusions (n) as a file of JUnit: a no is a failure, what is undecided is skipped.
+// Writes the conclusions (n) as a file of JUnit: a no is a failure, and undecided is skipped.
 // False with the reason.
 bool write_junit(const char *path, const char *model, const Check *check, const Conclusion *said,
                  const int *lengths, int n, Error *err);
 
 // ---- check_verdict.c: the last line ----
 
-// What is known of a length: OK when all that it needs is.
+// The state of a length: OK when all rows that it needs are.
 Verdict verdict_at(const Check *check, int length);
 // Whether a length below one that fails may be said to hold.
 bool may_hold_shorter(const Check *check);
-// Puts what came out for -n into check->said. Returns the answer.
+// Puts the conclusion about -n into check->said. Returns the answer.
 Answer say_verdict(Check *check);
 // The same where only settings were judged.
 Answer say_of_settings(Check *check);

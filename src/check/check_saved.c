@@ -1,4 +1,4 @@
-// Readings of --check in a file: --save FILE.json writes what the ladder has read of each text, and
+// Readings of --check in a file: --save FILE.json writes the ladder's reading of each text, and
 // --like FILE.json compares a later run with it, token by token as with a model. That takes the
 // same text, tokenizer, effort and length.
 //

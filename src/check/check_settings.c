@@ -33,7 +33,7 @@ static void print_setting(const Judge *j, const char *check, const Cell *found, 
     table_end_row(t);
 }
 
-// What a text that is read will show fails nothing: that is said.
+// A doubt that the reading of a text will settle fails no row, and is only mentioned.
 static void put_result(Judge *j, const char *check, const Cell *found, const Cell *limit, bool good,
                        const char *form) {
     char *other = j->found->other;
@@ -132,7 +132,7 @@ static double reach_of(const RopeConfig *r, const RopeFile *said, int seq_len, i
     return longest == MOST_LENGTH ? INFINITY : longest;
 }
 
-// What the file (or --rope-config) says, compared with itself.
+// Consistency of the file (or --rope-config) with itself.
 static void judge_said(Judge *j, const RopeConfig *said, const RopeConfig *given, int seq_len) {
     const RopeMethod *method = &rope_methods[said->method];
     if (method->flags & ROPE_USES_FREQ_FACTORS) {
@@ -162,8 +162,8 @@ static void judge_context(Judge *j, const RopeFile *said, const RopeConfig *give
         judge_setting(j, "context", seq_len, reach, seq_len <= reach * 1.01 + 1, IS_MOST);
 }
 
-// What was asked for, compared with what the model was made with: another method, factor, base or
-// trained length is another model.
+// The options, compared with the settings that the model was made with: another method, factor,
+// base or trained length makes another model.
 static void judge_asked(Judge *j, const Job *job, const RopePlan *own, int seq_len) {
     const RopeConfig *said = &job->said->rope;
     const RopeConfig *made = &own->rope;

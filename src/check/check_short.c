@@ -26,7 +26,7 @@ static int known_tokens(const Check *c, int length) {
     return FIRST_STRETCHES * length * (has_own ? 2 : 1);
 }
 
-// Keeps what the reference has read of the first n stretches.
+// Keeps the reference's reading of the first n stretches.
 static bool keep_scores(Check *c, double scores[][MOST_WINDOW], int n, Error *err) {
     for (int u = 0; u < n; u++) {
         if (!c->scores[u])

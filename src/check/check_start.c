@@ -1,4 +1,4 @@
-// What a check begins with: its text, and the lengths that are read.
+// The beginning of a check: its text, and the lengths that are read.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

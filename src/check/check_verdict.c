@@ -1,5 +1,5 @@
-// What a length needs to hold, and the last line of --check. All that is said of a length follows
-// from its rows, so that it is the same for -n and for the "holds to" of a longer -n.
+// The rows that a length needs to hold, and the last line of --check. The verdict on a length
+// follows from its rows alone, so it is the same for -n and for the "holds to" of a longer -n.
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 // An effort is named that is at most so many times as large.
 static const double MOST_TIMES = 64;
 
-// ---- what a length needs ----
+// ---- the rows that a length needs ----
 
 // The settings' word on another length than -n, which they may hold to where they do not hold to
 // -n, or the other way round.
@@ -26,7 +26,7 @@ static Verdict verdict_of(const Check *c, const RowType *type, int length) {
     return row ? row->verdict : OPEN;
 }
 
-// What fails at a length fails at all longer ones. A length holds once its rows are ok, those of
+// A row that fails at a length fails at all longer ones. A length holds once its rows are ok, those of
 // all rungs below it, and those about short texts.
 Verdict verdict_at(const Check *c, int length) {
     const SettingsFound settings = settings_at(c, length);
@@ -56,8 +56,8 @@ static void conclude(Check *c, const char *code, const char *format, ...) {
 
 // ---- no ----
 
-// The row about the shortest length that failed; NULL: none did. What a mistake made is reported by
-// the mistake.
+// The row about the shortest length that failed; NULL: none did. A failure that a mistake explains
+// is reported as the mistake.
 static const Row *shortest_failure(const Check *c) {
     const Row *mistake = find_row(c, &conversion_row, c->window);
     const Row *found = NULL;
@@ -77,13 +77,13 @@ static int longest_held(const Check *c, int limit) {
     return longest;
 }
 
-// Within its trained length a model that breaks is damaged, and what holds is not of interest.
+// A model that breaks within its trained length is damaged; how far it holds is of no interest.
 bool may_hold_shorter(const Check *c) {
     const Row *row = shortest_failure(c);
     return !row || row->length > c->references[FILES_OWN].rope.train_ctx;
 }
 
-// A row of settings is why, where one failed, and what was read is what came of it.
+// Where a row of settings failed, it is the reason, and failures of the reading follow from it.
 static Answer say_failure(Check *c) {
     const SettingsFound *s = &c->settings;
     const Row *row = shortest_failure(c);
@@ -121,7 +121,7 @@ static double rounded_up(double number) {
     return ceil(number / unit) * unit;
 }
 
-// A budget that should do, from the pace so far: never less than twice what was not enough.
+// A budget that should do, from the pace so far: at least twice the one that was not enough.
 static double enough_seconds(const Check *c) {
     const double times = c->tokens > 0 ? c->planned / c->tokens : 0;
     return rounded_up(fmax(2 * fmax(c->budget, spent(c)), 1.2 * times * spent(c)));
@@ -136,7 +136,7 @@ static double enough_effort(const Check *c, const Row *row) {
     return rounded_up(c->effort * fmin(fmax(times, 2), MOST_TIMES));
 }
 
-// What is known so far of a row that is open, which neither passed nor failed.
+// The state of an open row, which neither passed nor failed.
 static void describe_open(const Row *row, char *out, size_t size) {
     char ratio[60];
     describe_ratio(row, ratio, sizeof ratio);
@@ -145,7 +145,7 @@ static void describe_open(const Row *row, char *out, size_t size) {
              row->length, ratio, row->type->is_share ? "least" : "most", row->limit);
 }
 
-// What would decide it, and what is known of it. More time is of no use where a text is read up.
+// The means to decide it, and its state. More time is of no use once a text is read up.
 static Answer say_undecided(Check *c) {
     const int n = c->job->length;
     const Row *row = open_row(c, false);

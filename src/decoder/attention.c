@@ -198,8 +198,8 @@ static float largest_number(float *x, int n, int k) {
     return x[k - 1];
 }
 
-// Hides all keys but those with the best scores, an oracle for what choosing keys could reach (Quest,
-// arXiv 2406.10774; DeepSeek V3.2's sparse attention): it has computed what it need not look at.
+// Hides all keys except those with the best scores. It is an oracle: methods that choose keys
+// (Quest, arXiv 2406.10774; DeepSeek V3.2's sparse attention) save the scores that it computes.
 static void hide_worse(Plain *p) {
     int best = p->extra->config->best_keys, n = p->i + 1;
     float *sorted = p->extra->attention.sorted;
@@ -236,7 +236,7 @@ void watch_parts(const Plain *p, const float *key, int j, float scale) {
     parts[2 * n * stride] = scale * dot(q + 2 * n, key + 2 * n, d - 2 * n);
 }
 
-// ---- what is mixed ----
+// ---- the mixed values ----
 
 // wg @ normed has a number for each element, or one for each head.
 void gate_mixed(Plain *p) {

@@ -37,13 +37,13 @@ bool query_sees(const Plain *plain, int h, int j);
 // The factor of the present query's scores, in this layer and at this position.
 float present_score_scale(const Plain *plain);
 
-// What becomes of all scores of the query's head h before the softmax: a cap, and what
-// hides keys. Whoever watches the head gets them.
+// Caps the scores of the query's head h, and hides keys, before the softmax. A watcher of the head
+// gets the scores.
 void finish_scores(Plain *plain, int h);
 
-// Gives whoever watches the head what its score with the key of token j is the sum of: that key is
-// `key`, and plain->turned the query as it meets it.
+// Gives a watcher of the head the parts that add up to its score with `key`, the key of token j.
+// plain->turned is the query, rotated to meet it.
 void watch_parts(const Plain *plain, const float *key, int j, float scale);
 
-// Multiplies what is mixed, of all heads, by its scale and by the gate of plain->normed.
+// Multiplies the mixed values of all heads by their scale and by the gate of plain->normed.
 void gate_mixed(Plain *plain);

@@ -1,4 +1,4 @@
-// The arithmetic that other families have where a Llama has SiLU, an RMS norm or nothing.
+// Arithmetic of other families, in the place of a Llama's SiLU and RMS norm, or beside them.
 #pragma once
 
 #include "../weights/matrix.h"

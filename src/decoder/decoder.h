@@ -1,6 +1,6 @@
-// Any decoder: what a model, a layer and a forward pass may have besides a Llama's. What some
-// models have instead of a step is in src/kinds. The functions are in files of the parts' names,
-// and forward.c has the forward pass.
+// Any decoder: the members that a model, a layer and a forward pass may have besides a Llama's.
+// src/kinds has the steps that replace a Llama's in some models. The functions are in files of the
+// parts' names, and forward.c has the forward pass.
 #pragma once
 
 #include "session_config.h"
@@ -40,13 +40,13 @@ typedef struct {
     double cancelled;                // the attention factor, where norms cancel it
 } RopeAngles;
 
-// What the definition keeps for them.
+// The memory of the definition for these angles.
 typedef struct {
     RopeAngles full, sliding;  // `sliding` is for layers with LAYER_SLIDING, `full` for all others
     int *lengths;              // (context) the length when a token was read, for stale keys
 } PlainRope;
 
-// ---- what may differ from layer to layer (layers.c) ----
+// ---- differences from layer to layer (layers.c) ----
 
 // Flags of a layer. Those of a kind of model (LAYER_DENSE, LAYER_STATE) are checked by it.
 enum {
@@ -121,7 +121,7 @@ typedef struct {
 
 // ---- the residual stream (residual.c) ----
 
-// Where a layer norms: what its halves read, what they add, or both. PARALLEL: attention and
+// Where a layer norms: the inputs of its halves, their outputs, or both. PARALLEL: attention and
 // feed-forward read one norm of the same x.
 enum { NORM_BEFORE, NORM_AFTER, NORM_BOTH, NORM_PARALLEL, N_NORM_PLACES };
 
@@ -129,15 +129,15 @@ enum { NORM_BEFORE, NORM_AFTER, NORM_BOTH, NORM_PARALLEL, N_NORM_PLACES };
 typedef struct {
     int norm_place;          // NORM_...
     bool layer_norm;         // norms subtract the mean, too
-    double after_norm_eps;   // of norms of what a layer adds; 0: norm_eps
+    double after_norm_eps;   // of norms of a half's output; 0: norm_eps
     bool embedding_norm;     // an RMS norm of the embedding, without weights
     double embedding_scale;  // of the token's embedding; 0: 1
-    double residual_scale;   // of what a layer adds; 0: 1
+    double residual_scale;   // of a half's output; 0: 1
     double logit_scale;      // of the logits; 0: 1
     double logit_cap;        // c: logits become c tanh(logits / c); 0: they do not
 } ResidualConfig;
 
-// Norms of what a layer adds. Without NORM_BEFORE, BOTH or PARALLEL, Layer.attention_norm is NULL.
+// Norms of the outputs of a layer's halves. Without NORM_BEFORE, BOTH or PARALLEL, Layer.attention_norm is NULL.
 typedef struct {
     const float *attention_after;  // (dim) NULL: none
     const float *ffn_after;        // (dim) NULL: none

@@ -12,8 +12,8 @@
 // plain->context tokens by the settings given, else by the model's own. False with the reason.
 bool decoder_plan(Plain *plain, const RopeSettings *given, RopePlan *plan, Error *err);
 
-// Of any decoder what plain_lay_out, plain_forward and plain_logits are of a Llama (forward.h of
-// src/llama has what they take and return). decoder_lay_out needs plain->extra->config.
+// The counterparts of plain_lay_out, plain_forward and plain_logits for any decoder, with the same
+// arguments and results (src/llama/forward.h). decoder_lay_out needs plain->extra->config.
 uint64_t decoder_lay_out(Plain *plain, Arena *arena);
 int decoder_forward(Plain *plain, int32_t token, int i, int length, float *x);
 void decoder_logits(Plain *plain, const float *x, float *logits);
@@ -30,5 +30,5 @@ void project_heads(Plain *plain);
 void attend(Plain *plain);
 // head h of it, of plain->scores (i + 1);
 void mix_head(Plain *plain, int h);
-// added (dim), of what is mixed.
+// added (dim), of the mixed values.
 void project_mixed(Plain *plain);

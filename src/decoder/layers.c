@@ -1,11 +1,11 @@
-// What may differ from layer to layer: the tables after the header, and their checks.
+// Differences from layer to layer: the tables after the header, and their checks.
 #include "layers.h"
 
 #include <string.h>
 
 #include "rules.h"
 
-// ---- what follows from the header ----
+// ---- consequences of the header ----
 
 bool norms_cancel_factor(const ModelConfig *c) {
     const AttentionConfig *a = &c->extra->attention;
@@ -75,7 +75,7 @@ static bool check_layers(Model *m, Error *err) {
 
 // ---- the tables after it ----
 
-// Whether what rotates has its place in a layer's heads, and values theirs in keys.
+// Whether a layer's heads have room for the elements that rotate, and its keys for the values.
 static bool check_heads(const Model *m, int l, Error *err) {
     const ModelConfig *c = &m->config;
     const Layer *layer = &m->layers[l];
@@ -236,7 +236,7 @@ static void leave_out_halves(Model *m, Layer *w, Tensors *t) {
     if (!layer_feeds(w)) leave_out(t, SECOND_HALF, AFTER_HALVES);
 }
 
-// ---- what others ask of a layer ----
+// ---- questions about a layer ----
 
 bool layer_mixes(const Layer *layer) {
     return layer->extra->shape.n_heads > 0 || layer->extra->flags & LAYER_STATE;

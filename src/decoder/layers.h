@@ -1,5 +1,5 @@
-// What may differ from layer to layer: flags, shapes, the lack of a half, and RoPE by settings of
-// its own in sliding layers.
+// Differences from layer to layer: flags, shapes, a missing half, and separate RoPE settings of
+// sliding layers.
 #pragma once
 
 #include "decoder.h"
@@ -25,8 +25,8 @@ int last_own_layer(const Model *model);
 bool check_no_layer_has(const Model *model, int flag, const char *field, Error *err);
 
 // Whether a norm without weights comes after RoPE, as in Llama 4, and cancels the attention factor.
-// Norm and rotation can then change places, if what rotates is multiplied by the factor before the
-// norm, and not by the rotation.
+// Norm and rotation can then change places, if the factor multiplies the elements that rotate
+// before the norm, and not in the rotation.
 bool norms_cancel_factor(const ModelConfig *config);
 
 // The window, in the file, of the layers that rotate by the model's `rope`; 0: they see all. Not of

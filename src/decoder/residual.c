@@ -1,6 +1,6 @@
-// The residual stream as it may differ from a Llama's: norms of what a layer adds (OLMo 2) or of
-// what it reads and adds (Gemma 3), norms that subtract the mean and one norm for both halves
-// (Cohere 2), scales of what is added (Granite). forward.c has the scales and caps of both ends.
+// The residual stream of other families: norms after a half (OLMo 2) or before and after it (Gemma
+// 3), norms that subtract the mean and one norm for both halves (Cohere 2), scales of a half's
+// output (Granite). forward.c has the scales and caps of the embedding and the logits.
 #include "residual.h"
 
 #include <string.h>
@@ -33,7 +33,7 @@ static bool check_residual(Model *m, Error *err) {
                 s->norm_place);
 }
 
-// Adds the norms of what a layer adds; without a norm before, drops that.
+// Adds the norms after the halves; drops the norms before them where there are none.
 static void add_residual_tensors(Model *m, Layer *w, Tensors *t) {
     int place = m->config.extra->residual.norm_place;
     bool after = norms_after(&m->config);

@@ -1,10 +1,10 @@
-// The residual stream as it may differ from a Llama's: where norms are and of which form, and
-// scales of the embedding, of what a layer adds, and of the logits.
+// The residual stream of other families: places and forms of norms, and scales of the embedding, of
+// the halves' outputs, and of the logits.
 #pragma once
 
 #include "decoder.h"
 
-// Whether layers norm what they add.
+// Whether layers norm the outputs of their halves.
 bool norms_after(const ModelConfig *config);
 
 // normed (dim) = the norm of x (dim), or x itself where there are no weights.

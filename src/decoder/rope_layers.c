@@ -87,7 +87,7 @@ void fill_layer_angles(Plain *p, int length) {
     if (p->model->config.extra->layers.sliding_rope) fill_angles_of(p, &own->sliding, length);
 }
 
-// ---- what a layer asks ----
+// ---- RoPE of one layer ----
 
 const RopeAngles *layer_angles(const Plain *p) {
     const PlainRope *own = &p->extra->angles;

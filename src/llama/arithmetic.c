@@ -22,8 +22,8 @@ float dot(const float *a, const float *b, int64_t n) {
     return sum + sums[0];
 }
 
-// Each sum is one thread's, so the threads change nothing. For a small matrix they are not worth
-// it.
+// One thread computes a whole sum, so the result does not depend on the number of threads. A small
+// matrix is not worth starting them.
 void matmul(float *out, const Matrix *w, const float *x, float *row) {
     enum { WORTH_THREADS = 1 << 16 };
 #pragma omp parallel for if (w->rows * w->cols >= WORTH_THREADS)

@@ -35,7 +35,7 @@ typedef struct {
     bool (*visit)(Model *model, TensorVisitor *visit, void *whose);
     // How a matrix of such a file lies, whose type and shape are known.
     void (*set_groups)(const Model *model, Matrix *matrix);
-    // Whether what follows the tensors, from `offset` on, is nothing that has to be read.
+    // Whether the bytes after the tensors, from `offset` on, can be ignored.
     bool (*may_end)(const Model *model, uint64_t offset);
     const Field *fields;  // of the header, with places in its part of the model
     int n_fields;

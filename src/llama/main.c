@@ -1,4 +1,4 @@
-// main of ./llama: a Llama, and nothing else.
+// main of ./llama, which runs a Llama and no other kind of model.
 #include "hooks.h"
 #include "tiny.h"
 

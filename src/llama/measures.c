@@ -162,8 +162,8 @@ static int sentences_that_fit(const TinyText *t, int length, Error *err) {
     return low;
 }
 
-// Reads a prompt (n ids), of which the first `kept` are in the cache. *found: whether what the
-// model says next begins with the key.
+// Reads a prompt (n ids), of which the first `kept` are in the cache. *found becomes true if the
+// model's answer begins with the key.
 static bool hear_passkey(TinyText *t, const int32_t *ids, int n, int kept, int key, bool *found,
                 Error *err) {
     char wanted[PASSKEY_DIGITS + 1], said[PASSKEY_DIGITS + 1] = "";

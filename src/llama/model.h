@@ -104,6 +104,5 @@ int model_fields(const Model *model, FieldTable tables[MAX_TABLES]);
 // becomes where it ends. False with the reason when a field is out of range, or fields contradict
 // one another. The caller checks the settings of RoPE and the rest of the file.
 bool header_read(Model *model, uint64_t *bytes, Error *err);
-// The same of a header's bytes, which are our form of a file of that version. `header` has zeros
-// for what the version does not have.
+// The same for the bytes of a header in our form, with zeros where its version has no field.
 bool header_take(Model *model, const uint8_t header[HEADER_BYTES], int version, Error *err);

@@ -65,7 +65,7 @@ static bool read_old_header(Model *m, uint64_t *bytes, Error *err) {
                 err->text);
 }
 
-// Heads fill the model, and version 2's groups every tensor exactly, as in what llama2.c exports.
+// llama2.c exports models whose heads fill dim, and, in version 2, whose groups fill each tensor.
 static bool check_old(Model *m, Error *err) {
     const ModelConfig *c = &m->config;
     int64_t d = c->dim;
@@ -81,7 +81,7 @@ static bool check_old(Model *m, Error *err) {
 
 // ---- tensors ----
 
-// Version 0 has a table of RoPE's angles, which nothing reads.
+// Version 0 has a table of RoPE's angles, which is not used.
 static void add_angles(Model *m, Layer *w, Tensors *t) {
     (void)w;
     if (m->config.version > 0) return;

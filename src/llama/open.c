@@ -1,4 +1,4 @@
-// A model file, opened: memory for a model, its layers, and what the known kinds add to them.
+// Opens a model file: memory for the model, its layers, and the parts that other kinds add.
 #include "model.h"
 
 #include <stdlib.h>
@@ -25,14 +25,14 @@ void *added_divide(const Kinds *known, AddedTo whole, void *block) {
     return pointers;
 }
 
-// Memory for what other kinds add to the model.
+// Memory for the parts that other kinds add to the model.
 static bool make_extra(Model *m, Error *err) {
     m->config.extra = alloc_array(1, added_bytes(m->known, OF_MODEL), "a model", err);
     if (m->config.extra) m->config.kinds = added_divide(m->known, OF_MODEL, m->config.extra);
     return m->config.extra;
 }
 
-// Memory for the layers, and for what other kinds add to them.
+// Memory for the layers, and for the parts that other kinds add to them.
 static bool make_layers(Model *m, Error *err) {
     int n = m->config.n_layers;
     size_t bytes = added_bytes(m->known, OF_LAYER);

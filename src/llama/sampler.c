@@ -60,8 +60,8 @@ static float sum_of(const Candidate *c, int n) {
     return sum;
 }
 
-// Draws from the likeliest of the probabilities x alone: the token that `share` falls on, 0 to 1 of
-// what they have together. `best` is the likeliest of all.
+// Draws from the likeliest of the probabilities x. `share`, 0 to 1, is a point on their sum;
+// returns the token there. `best` is the likeliest token.
 static int draw_from_few(const Sampler *s, const float *x, int best, float share) {
     const Candidate *c = s->candidates;
     int n = s->vocab_size;

@@ -11,8 +11,7 @@
 
 // ---- which tensors ----
 
-// A row of the table is a Tensor: its place in the file, where it goes, what it is for, and its
-// shape.
+// A row of the table is a Tensor: its place in the file, its member, its purpose, and its shape.
 static void add_llama_tensors(Model *m, Layer *w, Tensors *t) {
     const ModelConfig *c = &m->config;
     int64_t dim = c->dim, hidden = c->hidden_dim, vocab = c->vocab_size;
@@ -87,8 +86,8 @@ static void count_matrix(void *count, const Tensor *t) {
     if (t->kind != FLOATS) ++*(int *)count;
 }
 
-// Takes what may lie between header and tensors: longrope's lists, other kinds' tables, and a byte
-// for the type of each matrix.
+// Takes the tables between header and tensors: longrope's lists, the tables of other kinds, and a
+// byte for the type of each matrix.
 static bool take_tables(Mapping *r, Error *err) {
     Model *m = r->model;
     int n_matrices = 0;

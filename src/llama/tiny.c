@@ -67,7 +67,7 @@ static bool take_option(Asked *a, char **words, int *at, Error *err) {
     return fail(err, "there is no option '%.60s'", name);
 }
 
-// The most positions of the text, or of what is measured.
+// The most positions of the text, or of the measurement.
 static int context_of(const Model *m, const Asked *a) {
     bool is_said = a->settings.said >> SET_TRAIN_CTX & 1;
     int most = m->config.most_positions;

@@ -1,6 +1,6 @@
-// Key tokens: those that a model predicts by what is far back (LongPPL, arXiv 2410.23771). A judge reads
-// a text twice, whole and with a few hundred tokens of context, and what the whole text makes much
-// likelier is key. Perplexity of these alone shows what a long text is used for.
+// Key tokens: tokens that a model predicts from distant text (LongPPL, arXiv 2410.23771). A judge
+// reads a text twice, whole and with a few hundred tokens of context; the tokens that the whole
+// text makes much likelier are key. Their perplexity shows how well a model uses a long text.
 #pragma once
 
 #include "../job/job.h"

@@ -8,7 +8,7 @@
 #include "../fast/kernels.h"
 #include "../fast/kv_cache.h"
 
-// What queries do not see, though they could.
+// Keys that queries do not see, though they could.
 static void note_hidden(Table *t, const SessionOptions *o) {
     if (o->short_heads) table_note(t, "short_heads", "%.200s", o->short_heads);
     if (o->short_heads) table_note_number(t, "short_window", "%d", o->short_window);
@@ -119,8 +119,8 @@ bool score_span(Session *s, Span span, double *nll, Error *err) {
 
 // ---- the cache ----
 
-// A layer stores the keys and values of all positions, whatever its window: that bounds what is
-// read. Layers that read those of an earlier layer store none.
+// A layer stores the keys and values of all positions, whatever its window, which only bounds the
+// reading. Layers that read an earlier layer's store none.
 
 // Bytes of a layer's cache of so many positions, and of a block after the first.
 static uint64_t layer_bytes(const Job *job, const Layer *layer, KvType kv, int positions) {

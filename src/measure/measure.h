@@ -1,5 +1,6 @@
-// --ppl, and what all jobs share that measure: headings, windows of a text, scores, methods in turn.
-// Tables go to standard output. What fails returns false or NULL with the reason.
+// --ppl, and the functions that all measuring jobs share: headings, windows of a text, scores, one
+// method after the other. Tables go to standard output. Functions that fail return false or NULL
+// with the reason.
 #pragma once
 
 #include "../job/job.h"
@@ -10,13 +11,13 @@
 // Prints the perplexity by position of windows of job->length positions of job->ids, by each plan.
 RunJob measure_perplexity;
 
-// ---- what jobs share ----
+// ---- shared by jobs ----
 
 // The lines that every table begins with: `what` and the model, the length, how it is read.
 void print_heading(const Job *job, Table *table, const char *what);
 
-// Prints what the model has besides a Llama's, and of its cache what a token takes, and what
-// job->length positions do, with what makes it less than keys and values of each head in each layer.
+// Prints the model's steps beyond a Llama's, the bytes of its cache for a token and for job->length
+// positions, and the reasons why that is less than keys and values of each head in each layer.
 void note_model(Table *t, const Job *job);
 
 // The numbers of a kind's layers, as "0-4 6-10".
@@ -88,7 +89,7 @@ typedef struct {
 } MethodsTable;
 
 // Prints heading and columns, then measures each of the job's methods. Before that it tries the
-// memory for each. What was measured is seen at once, and Ctrl-C leaves it there.
+// memory for each. Results are printed at once, and stay there after Ctrl-C.
 bool measure_methods(const Job *job, const MethodsTable *methods, Error *err);
 
 // Shows the share `done` of a method's work.

@@ -247,7 +247,7 @@ static bool check_text_length(const Job *job, const PerplexityOptions *o, Error 
     return true;
 }
 
-// The columns of what is asked for, and how they are drawn.
+// The columns of the requested table, and how they are drawn.
 static void set_columns(const Options *o, MethodsTable *methods) {
     methods->shape = as_list;
     if (o->keys.asked && o->ppl.per_token)

@@ -1,5 +1,5 @@
 // --answers: the table of --tasks and its effective length, of answers that others heard. A line of
-// JSON each: what --prompts wrote (task, length, depth, answers), and what was said.
+// JSON each: the trial as --prompts wrote it (task, length, depth, answers), and the answer.
 #include "answers.h"
 
 #include <math.h>
@@ -34,7 +34,7 @@ static const Json *member(const AnswerFile *a, const Json *line, const char *key
     return NULL;
 }
 
-// Writes a character as UTF-8, and a space for what no text has. Returns the new end.
+// Writes a character as UTF-8, and a space for a code that no text has. Returns the new end.
 static char *put_character(char *end, unsigned long c) {
     if (c == 0 || (c >= 0xD800 && c < 0xE000)) c = ' ';
     if (c < 0x80) {
@@ -114,7 +114,7 @@ static int read_task(AnswerFile *a, const Json *line, Error *err) {
     return a->n_tasks++;
 }
 
-// Judges what was said. It may be null: then there was no answer.
+// Judges the answer. It may be null: then there was none.
 static bool judge_line(const AnswerFile *a, const Json *line, bool *is_right, Error *err) {
     static const char expected[] = "a list of 1 to 64 strings";
     const char *wanted[MOST_WANTED];

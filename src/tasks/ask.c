@@ -20,7 +20,7 @@ static bool angles_follow(const RopeConfig *rope) {
     return rope->dynamic || rope_methods[rope->method].flags & ROPE_USES_LISTS;
 }
 
-// Whether what was read would be the same in a longer text.
+// Whether the tokens read so far would be read alike in a longer text.
 static bool is_fixed(const Asker *a) {
     const Session *s = a->session;
     if (a->shares_all) return true;
@@ -98,7 +98,7 @@ static bool says_draft(Asker *a, const TextQuestion *q, const int32_t *draft, in
     return logits;
 }
 
-// Writes what the model says after the prompt, without spaces before it: as much as may matter.
+// Writes the model's answer after the prompt, without spaces before it: as much as may matter.
 static bool hear(Asker *a, const TextQuestion *q, char said[ANSWER_BYTES + 1], Error *err) {
     const Tokenizer *tokenizer = a->job->tokenizer;
     Session *s = a->session;

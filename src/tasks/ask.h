@@ -1,10 +1,10 @@
-// Asks a model a question about a text, on a branch of the cache: what the next prompt shares with
-// this one is read once.
+// Asks a model a question about a text, on a branch of the cache: the tokens that the next prompt
+// shares with this one are read once.
 #pragma once
 
 #include "../job/job.h"
 
-// A prompt, and what is right.
+// A prompt, and its right answers.
 typedef struct {
     const int32_t *ids;  // (n)
     int n;
@@ -16,7 +16,7 @@ typedef struct {
     int most;  // tokens of an answer
 } TextQuestion;
 
-// 1. `session` has read the first tokens of `read`, and what was heard after them. Others that read
+// 1. `session` has read the first tokens of `read`, and the answer after them. Others that read
 //    with it call asker_turn_to, as asking does.
 // 2. Where angles follow the length, or the text is spread, only a prompt of as many tokens shares.
 typedef struct {
@@ -35,6 +35,6 @@ void asker_free(Asker *asker);
 // session to what it shares with the last one, at most `most` tokens. False with the reason.
 bool asker_turn_to(Asker *asker, const int32_t *ids, int n, int most, int length, Error *err);
 
-// Asks, in a text that with the answer has `length` tokens at most, and judges what the model says.
+// Asks, in a text that with the answer has `length` tokens at most, and judges the answer.
 // False with the reason.
 bool ask(Asker *asker, const TextQuestion *question, int length, bool *is_right, Error *err);

@@ -15,7 +15,7 @@ enum {
     TURN_TOKENS = 16  // of a chat's turn besides what the user says
 };
 
-// Adds 1 to *correct when the answer is right. What is before what is hidden is read once for all
+// Adds 1 to *correct when the answer is right. The text before the hidden one is read once for all
 // trials that share it.
 static bool hide_and_ask(Asking *a, int number, int *correct, Error *err) {
     Trial *t = &a->trial;
@@ -89,7 +89,7 @@ bool asking_ask(Asking *a, int number, int *correct, Error *err) {
     return (a->trial.task->n_hidden ? hide_and_ask : copy_page)(a, number, correct, err);
 }
 
-// ---- what a model must know beforehand ----
+// ---- knowledge that a task takes for granted ----
 
 // Whether the likeliest tokens after the text spell a name, of which the session has read nothing
 // yet.

@@ -10,7 +10,7 @@
 // Short texts are of so many tokens, or of the lengths up to the trained length that are asked.
 enum { SHORT_FROM = 512, SHORT_TO = 1024 };
 
-// What a method answered at a length, in all tasks together.
+// A method's answers at a length, in all tasks together.
 typedef struct {
     int length, tasks;  // tasks that fit in it
     int correct, asked;
@@ -29,7 +29,7 @@ typedef struct {
     int most;             // tokens of a short text
     double score, error;  // in these, one standard error
     int length;           // the effective length; 0: below the shortest one
-    // What it is where scores are one standard error worse, or better. Where these are the longest
+    // The same where scores are one standard error worse, or better. Where these are the longest
     // length that was asked, it may be more.
     int low, high;
     int longest;

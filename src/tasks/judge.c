@@ -13,7 +13,7 @@ static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 static bool is_letter(char c) { return isalnum((unsigned char)c) || c == '_' || (c & 0x80); }
 static bool is_number(const char *wanted) { return wanted[strspn(wanted, digits)] == '\0'; }
 
-// What begins and ends thoughts. The begin may be in the prompt.
+// The marks that begin and end thoughts. The first may be in the prompt.
 static const char *const thoughts[][2] = {
     {"<think>", "</think>"},
     {"<thinking>", "</thinking>"},
@@ -26,7 +26,7 @@ static const char *const thoughts[][2] = {
 };
 enum { N_THOUGHTS = sizeof thoughts / sizeof *thoughts };
 
-// What is said after all thoughts. Those that do not end are all there is.
+// The answer after all thoughts. Thoughts that do not end are all there is.
 static const char *after_thoughts(const char *said) {
     for (int i = 0; i < N_THOUGHTS; i++)
         for (const char *p = said; (p = strstr(p, thoughts[i][1])) != NULL;)

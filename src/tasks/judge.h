@@ -1,5 +1,5 @@
-// What a right answer is: one rule for what a model says here (--tasks, --passkey, --check) and for
-// what other programs heard (--answers).
+// The rule for a right answer: one for the answers of a model here (--tasks, --passkey, --check)
+// and for those that other programs collected (--answers).
 #pragma once
 
 #include <stdbool.h>
@@ -14,5 +14,5 @@ enum { SEVERAL_WITHIN = 60 };  // bytes of a continuation in which all of severa
 // In both, one number is also right as the first of so many digits: "Sure: it is 48,213."
 bool answer_is_right(const char *const *wanted, int n, bool is_chat, const char *said);
 
-// Whether nothing that may follow what a continuation said can change that, of one answer.
+// Whether the judgment of one answer is final, however the continuation goes on.
 bool answer_is_decided(const char *wanted, const char *said);

@@ -1,5 +1,5 @@
-// The trials of tasks for other programs: a line of JSON for each, with its prompt and what is
-// right.
+// The trials of tasks for other programs: a line of JSON for each, with its prompt and its
+// right answers.
 #include "tasks.h"
 
 #include <stdio.h>

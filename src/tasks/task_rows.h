@@ -15,7 +15,7 @@ enum {
 // % is a landmark and ~ its city, ^ an ordinal. A question takes those of the first.
 typedef struct {
     const char *name;
-    // What is hidden, what of it is to be memorized, and what will be asked.
+    // The hidden text, the part to memorize, and the question.
     const char *what, *them, *asked;
     const char *first, *others;     // the sentences that are hidden; NULL: all like the first
     const char *question, *answer;  // of each sentence that is asked for
@@ -36,7 +36,7 @@ unsigned tasks_asked(const char *list, Error *err);
 // People, whom the number goes around.
 const char *task_owner(int number);
 
-// A landmark and its city, by number; what a model must know for the task of landmarks.
+// A landmark and its city, by number; a model must know them for the task of landmarks.
 enum { N_LANDMARKS = 12 };
 typedef struct {
     const char *landmark, *city;

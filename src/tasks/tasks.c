@@ -69,7 +69,7 @@ static bool ask_depths(Tasks *t, Method *method, double share, int correct[N_DEP
     return true;
 }
 
-// Adds what the cell at hand counts, and prints its row if the method has a table.
+// Adds the counts of the present cell, and prints its row if the method has a table.
 static void end_cell(Tasks *t, Method *method, int correct) {
     const Trial *trial = &t->asking.trial;
     const int trials = t->o->trials;
@@ -89,8 +89,8 @@ static void end_cell(Tasks *t, Method *method, int correct) {
     table_end_row(table);
 }
 
-// Adds what was found at length number i, all depths together, and remembers where that is too
-// little.
+// Adds the counts at length number i, all depths together, and remembers lengths where too few
+// answers are right.
 static bool judge_length(Tasks *t, const Method *method, int i, int found, Error *err) {
     const int asked = N_DEPTHS * t->o->trials;
     const double accuracy = (double)found / asked;
@@ -203,7 +203,7 @@ static void note_effective_lengths(void *whose, Table *table) {
 
 // ---- the job ----
 
-// Leaves out what the model cannot be asked for.
+// Leaves out the tasks that the model cannot be asked.
 static bool add_task(Tasks *t, const Task *task, Error *err) {
     t->asking.trial.task = task;
     if (task->names == LANDMARKS) {

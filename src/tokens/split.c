@@ -4,7 +4,7 @@
 
 #include "tokenizer_private.h"
 
-// What a character can be, a bit each. A set of a regex is a sum of these.
+// Properties of a character, a bit each. A set of a regex is a sum of these.
 enum {
     NEITHER = 1 << CLASS_OTHER,
     LETTER = 1 << CLASS_LETTER,   // \p{L}
@@ -64,8 +64,8 @@ static const struct {
     {LLAMA3 | QWEN2 | KIMI, {{BLANK, 0, 1}, {OTHER, 1, MANY}, {NEWLINE, 0, MANY}}},
     {QWEN35, {{BLANK, 0, 1}, {NEITHER | SIGNS, 1, MANY}, {NEWLINE, 0, MANY}}},
     {GPT4O | TEKKEN, {{BLANK, 0, 1}, {OTHER, 1, MANY}, {NEWLINE | SLASH, 0, MANY}}},
-    // DeepSeek V3 cuts out numbers, then runs of CJK, and what is between by the last of its three
-    // regexes. Letters are matched last: after a sign, and after any other character but these.
+    // DeepSeek V3 cuts out numbers, then runs of CJK, and cuts the text between them by the last of
+    // its three regexes. Letters are matched last: after a sign, and after any other character but these.
     {DEEPSEEK, {{CJK, 1, MANY}}},
     {DEEPSEEK, {{ASCII_SIGN, 1, 1}, {ASCII_LETTER, 1, MANY}}},
     {DEEPSEEK, {{LEAD_V3, 0, 1}, {LETTER | MARK, 1, MANY}}},

@@ -1,4 +1,4 @@
-// A tokenizer: its tokens by their spelling, what others ask of them, and tokens back to text.
+// A tokenizer: its tokens by their spelling, questions about them, and tokens back to text.
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "tokenizer_private.h"
 
-// ---- what is found ----
+// ---- finding tokens ----
 
 static Spelling spelling_of(const Piece *piece) {
     Spelling s = {.piece = piece};
@@ -37,7 +37,7 @@ const Piece *find_piece(const Tokenizer *t, const char *bytes, size_t length) {
     return found ? found->piece : NULL;
 }
 
-// Fills in what the encoder looks up, and sorts the tokens that it finds by their spelling. A
+// Fills in the encoder's tables, and sorts the tokens that it finds by their spelling. A
 // byte-level tokenizer's control tokens are among them since they hide user-defined ones, and
 // sentencepiece's unused ones since merges pass through them.
 bool tokenizer_index(Tokenizer *t, Error *err) {
@@ -88,7 +88,7 @@ const Triple *find_triple(const Triple *sorted, size_t n, int32_t first, int32_t
     return bsearch(&key, sorted, n, sizeof key, triple_order);
 }
 
-// ---- what others ask ----
+// ---- questions about tokens ----
 
 void tokenizer_free(Tokenizer *t) {
     if (!t) return;

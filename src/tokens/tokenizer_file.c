@@ -185,8 +185,7 @@ static bool find_system_prompt(Tokenizer *t, const uint8_t *at, size_t left, Err
     return true;
 }
 
-// Reads what follows the tokens: a head, end tokens, types, merges and rules. Missing parts of the
-// head are 0.
+// Reads the trailer: a head, end tokens, types, merges and rules. Missing parts of the head are 0.
 static bool read_trailer(Tokenizer *t, const uint8_t *at, size_t left, Error *err) {
     TrailerHead *head = &t->head;
     memcpy(head, at, left < sizeof *head ? left : sizeof *head);

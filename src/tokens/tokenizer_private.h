@@ -1,4 +1,4 @@
-// What a Tokenizer is. tokenizer_file.c fills it; the others only read it.
+// The members of a Tokenizer. tokenizer_file.c fills them; the other files only read them.
 #pragma once
 
 #include "tokenizer.h"
@@ -80,7 +80,7 @@ struct Tokenizer {
     uint8_t classes[N_CODE_POINTS];
 };
 
-// Fills in what the encoder looks up, from the pieces. False with the reason.
+// Fills in the encoder's tables from the pieces. False with the reason.
 bool tokenizer_index(Tokenizer *t, Error *err);
 
 // The piece that is spelled like this, a byte-level tokenizer's control tokens included, or NULL.
@@ -117,7 +117,7 @@ enum {
     N_SPLITS
 };
 
-// The length of the first word of n >= 1 bytes of text: 1 to n. What is not UTF-8 in it counts as
+// The length of the first word of n >= 1 bytes of text: 1 to n. Bytes that are not UTF-8 count as
 // U+FFFD.
 size_t split_word(const Tokenizer *t, const char *text, size_t n);
 

@@ -12,7 +12,7 @@ static int utf8_scan(const char *text, size_t n) {
     if (s[0] < 0x80) return 1;
     if (s[0] < 0xC2 || s[0] > 0xF4) return -1;
     size_t length = s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : 4;
-    // The range of the second byte keeps out overlong forms, surrogates and what is past U+10FFFF.
+    // The range of the second byte keeps out overlong forms, surrogates and codes past U+10FFFF.
     unsigned char low = s[0] == 0xE0 ? 0xA0 : s[0] == 0xF0 ? 0x90 : 0x80;
     unsigned char high = s[0] == 0xED ? 0x9F : s[0] == 0xF4 ? 0x8F : 0xBF;
     for (size_t i = 1; i < length; i++, low = 0x80, high = 0xBF) {

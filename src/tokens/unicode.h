@@ -30,6 +30,6 @@ typedef struct {
 } Utf8Stream;
 
 // Takes `length` bytes and writes the complete characters to `out` (capacity at least length + 4).
-// Returns how many bytes it wrote. What can never become a character is dropped, as llama2.c does
-// not print it.
+// Returns how many bytes it wrote. Bytes that can never become a character are
+// dropped; llama2.c does not print them either.
 size_t utf8_push(Utf8Stream *stream, const char *bytes, size_t length, char *out);
