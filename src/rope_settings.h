@@ -6,8 +6,8 @@
 
 enum { MAX_METHOD_NAME = 160 };
 
-// The type of a value. Its place is: none, bool, int, double, int or an enum, const char *, uint64_t,
-// int[2] (3.5).
+// The type of a value. Its place is: none, bool, int, double, int or an enum, const char *,
+// uint64_t, int[2] (3.5).
 typedef enum { NOTHING, FLAG, WHOLE, NUMBER, WORD, TEXT, SEED, PAIR } ValueType;
 
 // A value that can be set. One of RoPE can be on the command line, in a list of methods, and in
@@ -109,8 +109,8 @@ MethodName settings_method_name(const RopeConfig *config);
 int settings_turning(const RopeConfig *config);
 bool settings_turn(RopeConfig *config, const char *field, int turning, int head_dim, Error *err);
 
-// Fills in the settings that were not given, except window and sinks. factor becomes 1 if dynamic or of
-// `proportional`, else max(1, context / L).
+// Fills in the settings that were not given, except window and sinks. factor becomes 1 if dynamic
+// or of `proportional`, else max(1, context / L).
 void settings_fill_defaults(RopeConfig *config, int context);
 // Whether longrope's two lists are the same. Unscaled positions need that, since cached keys are
 // rotated in blocks.

@@ -26,8 +26,8 @@ static Verdict verdict_of(const Check *c, const RowType *type, int length) {
     return row ? row->verdict : OPEN;
 }
 
-// A row that fails at a length fails at all longer ones. A length holds once its rows are ok, those of
-// all rungs below it, and those about short texts.
+// A row that fails at a length fails at all longer ones. A length holds once its rows are ok, those
+// of all rungs below it, and those about short texts.
 Verdict verdict_at(const Check *c, int length) {
     const SettingsFound settings = settings_at(c, length);
     bool is_read = false;

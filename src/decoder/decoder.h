@@ -137,7 +137,8 @@ typedef struct {
     double logit_cap;        // c: logits become c tanh(logits / c); 0: they do not
 } ResidualConfig;
 
-// Norms of the outputs of a layer's halves. Without NORM_BEFORE, BOTH or PARALLEL, Layer.attention_norm is NULL.
+// Norms of the outputs of a layer's halves. Without NORM_BEFORE, BOTH or PARALLEL,
+// Layer.attention_norm is NULL.
 typedef struct {
     const float *attention_after;  // (dim) NULL: none
     const float *ffn_after;        // (dim) NULL: none

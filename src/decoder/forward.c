@@ -1,9 +1,9 @@
 // The forward pass of any decoder, by its definition, for one token: attention, feed-forward, a
 // layer, and decoder_forward. It has the steps of a Llama's (src/llama/forward.c), in the same
-// order, and between them the steps that other models add; comments name the families. A
-// kind of model (src/kinds) may replace a step, as experts do, and is called in its place. A model that has zeros in its ModelExtra (decoder.h) is a Llama.
-// src/fast/forward.c computes the same numbers fast. In comments d is head_dim, and i the present
-// token.
+// order, and between them the steps that other models add; comments name the families. A kind of
+// model (src/kinds) may replace a step, as experts do, and is called in its place. A model that has
+// zeros in its ModelExtra (decoder.h) is a Llama. src/fast/forward.c computes the same numbers
+// fast. In comments d is head_dim, and i the present token.
 #include "forward.h"
 
 #include <math.h>

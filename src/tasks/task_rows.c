@@ -1,7 +1,7 @@
 // The rows of the tasks. Most are after RULER (arXiv 2404.06654); the first is Mohtashami and
-// Jaggi's (arXiv 2305.16300). `latent` is after NoLiMa (arXiv 2502.05167): the hidden text and
-// the question have no word in common. `ordinal` asks for one of several things that
-// differ by their order alone, as MRCR does. docs/measure.md tells which of these small models can do.
+// Jaggi's (arXiv 2305.16300). `latent` is after NoLiMa (arXiv 2502.05167): the hidden text and the
+// question share no word that would lead to it. `ordinal` asks for one of several things that differ
+// by their order alone, as MRCR does. docs/measure.md tells which of these small models can do.
 // `copy` comes last, since it needs a text.
 #define _POSIX_C_SOURCE 200809L
 #include "task_rows.h"

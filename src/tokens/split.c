@@ -65,7 +65,8 @@ static const struct {
     {QWEN35, {{BLANK, 0, 1}, {NEITHER | SIGNS, 1, MANY}, {NEWLINE, 0, MANY}}},
     {GPT4O | TEKKEN, {{BLANK, 0, 1}, {OTHER, 1, MANY}, {NEWLINE | SLASH, 0, MANY}}},
     // DeepSeek V3 cuts out numbers, then runs of CJK, and cuts the text between them by the last of
-    // its three regexes. Letters are matched last: after a sign, and after any other character but these.
+    // its three regexes. Letters are matched last: after a sign, and after any other character but
+    // these.
     {DEEPSEEK, {{CJK, 1, MANY}}},
     {DEEPSEEK, {{ASCII_SIGN, 1, 1}, {ASCII_LETTER, 1, MANY}}},
     {DEEPSEEK, {{LEAD_V3, 0, 1}, {LETTER | MARK, 1, MANY}}},
