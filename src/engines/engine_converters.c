@@ -10,9 +10,10 @@
 // The ramp is not rounded, and must lie inside the head. Of the pair, mscale alone is a itself.
 static void ort_yarn(Config *c) {
     const Json *fast = config_member(c, KEY_BETA_FAST), *slow = config_member(c, KEY_BETA_SLOW);
+    config_refuse(c, !fast, "ZeroDivisionError: no beta_fast");
     config_refuse(c, (fast && fast->kind == 'n') || (slow && slow->kind == 'n'),
                   "TypeError: beta_fast or beta_slow is null");
-    config_refuse(c, !fast || !slow, "ZeroDivisionError: no beta_fast or beta_slow");
+    config_refuse(c, !slow, "ZeroDivisionError: no beta_fast or beta_slow");
     const double m = config_block_number(c, KEY_MSCALE, 0);
     const double all = config_block_number(c, KEY_MSCALE_ALL_DIM, 0);
     const double grows = rope_yarn_growth(c->rope->factor);
@@ -30,6 +31,23 @@ static void ort_yarn(Config *c) {
     for (int i = 0; i < 2; i++) edges[i] = half * log(original / (betas[i] * two_pi)) / log_theta;
     const bool is_inside = edges[0] > 0 && edges[0] < edges[1] && edges[1] < half - 1;
     config_refuse(c, !is_inside, "AssertionError: YaRN's ramp does not lie inside the head");
+}
+
+// Values that are no number stop it where it computes with them. What it makes of a list as a name, or of
+// texts, was run on a few configs alone, and has no rule.
+static void refuse_odd_forms(Config *c) {
+    static const KeyId keys[] = {KEY_ATTENTION_FACTOR, KEY_MSCALE, KEY_MSCALE_ALL_DIM};
+    const Json *share = config_member(c, KEY_PARTIAL_ROTARY_FACTOR);
+    const Json *mscale = config_member(c, KEY_MSCALE);
+    const Json *name = c->rope_type_member ? c->rope_type_member : c->type_member;
+    config_refuse(c, share && share->kind == 'n', "TypeError: partial_rotary_factor is null");
+    config_refuse(c, c->type == TYPE_YARN && mscale && mscale->kind == '[',
+                  "TypeError: mscale is a list");
+    reading_unseen(c, name && name->kind == '[');
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const Json *v = config_member(c, keys[i]);
+        reading_unseen(c, v && (v->kind == '"' || (v->kind == '[' && v != mscale)));
+    }
 }
 
 // Phi-3's, by a key that transformers 5 does not write.
@@ -53,7 +71,10 @@ void engine_ort_genai(Config *c) {
         c->as->out->max_len = (int)most;
     reading_excuse_type(c);
     hf_refuse_by_classes(c);
-    config_refuse(c, theta && theta->kind == 'n', "TypeError: rope_theta is null");
+    const Json *inside = config_member(c, KEY_ROPE_THETA);
+    config_refuse(c, (theta && theta->kind == 'n') || (inside && inside->kind == 'n'),
+                  "TypeError: rope_theta is null");
+    refuse_odd_forms(c);
     config_refuse(c, c->layout == BY_TYPE,
                   reading_flat_parameters(c) ? "AttributeError: no rope_local_base_freq"
                                              : "KeyError: 'rope_type'");

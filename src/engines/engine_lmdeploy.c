@@ -41,7 +41,12 @@ static void pytorch_yarn(Config *c) {
     const double m = config_block_number(c, KEY_MSCALE, 1);
     const double all = config_block_number(c, KEY_MSCALE_ALL_DIM, 0);
     const double grows = rope_yarn_growth(c->rope->factor);
-    const bool is_pair = m != 0 && all != 0 && !config_member(c, KEY_ATTENTION_FACTOR);
+    const Json *mscale = config_member(c, KEY_MSCALE);
+    const Json *of_all = config_member(c, KEY_MSCALE_ALL_DIM);
+    const bool is_null = mscale && mscale->kind == 'n';
+    const bool is_pair = m != 0 && all != 0 && !is_null && !config_member(c, KEY_ATTENTION_FACTOR);
+    config_refuse(c, of_all && of_all->kind == '[', "TypeError: mscale_all_dim is a list");
+    reading_unseen(c, mscale && mscale->kind == '[');
     reading_multiply_by(c, own != 0  ? own
                            : is_pair ? (grows * m + 1) / (grows * all + 1)
                                      : grows + 1);
@@ -61,6 +66,9 @@ void engine_lmdeploy_pytorch(Config *c) {
     limit_by_text_config(c);
     hf_refuse_by_classes(c);
     refuse_nulls(c);
+    const Json *factor = config_member(c, KEY_FACTOR);
+    config_refuse(c, c->type == TYPE_LINEAR && factor && factor->kind == 'n',
+                  "TypeError: factor is null");
     lmdeploy_original(c);
     if (c->layout == BY_TYPE) read_by_kind(c);
     if (c->type == TYPE_YARN) pytorch_yarn(c);

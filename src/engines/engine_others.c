@@ -159,6 +159,10 @@ static void exllamav3_beside(Config *c) {
 
 // ExLlamaV3. Theta at the top level wins.
 void engine_exllamav3(Config *c) {
+    // Releases before 1.6 stop at a null there; which was the first to take it is not known.
+    const Json *original = config_member(c, KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS);
+    reading_unseen(c, c->type == TYPE_LLAMA3 && original && original->kind == 'n' &&
+                          c->as->out->release < 1.06);
     const bool is_known = c->type != TYPE_UNKNOWN && c->type != TYPE_DYNAMIC;
     const Json *flat = reading_flat_block(c);
     const bool is_new = flat && flat == json_member(c->config, "rope_parameters");

@@ -100,29 +100,24 @@ static const struct {
     {"exllamav3", "AssertionError: Unknown architecture"},
 };
 
-// Model types, mostly of wrappers, that came after their text model's family: the first release that knows
-// one, by the package's own table of them; and how those before refuse it.
-static const struct {
-    const char *model_type, *engine;
-    double since;
-    const char *before;
-} later_types[] = {
-    {"gemma4_unified", "hf5", 5.10, "ValueError: the model_type is not known"},
-    {"gemma4_unified_text", "hf5", 5.10, "ValueError: the model_type is not known"},
-    {"exaone4_5", "hf5", 5.08, "ValueError: the model_type is not known"},
-    {"kimi_k25", "exllamav3", 2e9,  // none so far
-     "AssertionError: Unknown architecture KimiK25ForConditionalGeneration"},
-};
-
+// Model types that came later than the family of their text model, or that an engine does not know though
+// it knows that: by the tables of its package. The first release that knows them, 2e9: none.
 static void refuse_later_types(Config *c, const char *engine) {
+    static const struct {
+        const char *types, *engine;
+        double since;
+        const char *before;
+    } rows[] = {
+        {hf5_types_of_5_8, "hf5", 5.08, "ValueError: the model_type is not known"},
+        {hf5_types_of_5_10, "hf5", 5.10, "ValueError: the model_type is not known"},
+        {exllamav3_types_unknown, "exllamav3", 2e9, "AssertionError: Unknown architecture"},
+    };
     const Json *type = family_model_type(c->whole);
-    const int n = sizeof later_types / sizeof *later_types;
-    for (int i = 0; i < n; i++)
-        config_refuse(c,
-                      json_is(type, later_types[i].model_type) &&
-                          strcmp(later_types[i].engine, engine) == 0 &&
-                          c->as->out->release < later_types[i].since - 1e-9,
-                      later_types[i].before);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const bool is_older = c->as->out->release < rows[i].since - 1e-9;
+        const bool is_it = strcmp(rows[i].engine, engine) == 0 && is_older;
+        config_refuse(c, is_it && json_is_one_of(type, rows[i].types), rows[i].before);
+    }
 }
 
 // Whether the wrapper is one of these, and the engine reads it. If it is known to refuse it, c is

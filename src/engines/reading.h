@@ -92,6 +92,10 @@ bool reading_is_typed(const Config *c);
 // Whether llama3's block has both bounds of its ramp.
 bool reading_has_bounds(const Config *c);
 
+// ---- classes.c: model types by engine, as classes.json says, with spaces around each ----
+
+extern const char hf5_types_of_5_8[], hf5_types_of_5_10[], exllamav3_types_unknown[];
+
 // ---- forms.c ----
 
 // Refuses what an engine does not take of theta, and of a key whose value is null, a text or a list; c->passes

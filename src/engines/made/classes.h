@@ -65,3 +65,16 @@ const char ollama_classes[] =
 // of them the one that reads llama3 and linear
 const char ollama_of_llama[] =
     " LlamaForCausalLM ";
+
+// model types that transformers knows from 5.8 on, later than the text model's family, by its
+// own tables
+const char hf5_types_of_5_8[] =
+    " exaone4_5 ";
+
+// and from 5.10 on
+const char hf5_types_of_5_10[] =
+    " gemma4_unified gemma4_unified_text ";
+
+// wrappers that ExLlamaV3 has no class for, though it has one for the text model
+const char exllamav3_types_unknown[] =
+    " kimi_k25 ";
