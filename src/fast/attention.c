@@ -15,6 +15,9 @@
 // (attention_int8.c). A task takes blocks so that all its rows see whole, in the zone that most of
 // the past is in, but not the first block, on which much attention rests.
 //
+// Seven heads are multiplied as 4 and 3 rows, not 6 and 1. A table of every position's cosines, for
+// keys that turn late, would take twice the time: it is as large as the cache.
+//
 // Tasks. Work is cut by kv head, by groups of positions and, when those are few, by splits of the
 // past (split-KV, as in flash-decoding), whose results are merged in a fixed order. All query heads
 // of a kv head and all positions of a group go through a block together, while it is in the

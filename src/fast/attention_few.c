@@ -1,17 +1,19 @@
 // A few rows of queries over a cache of 8 or 4 bits. A block is read once, so what is done to it
-// before it is multiplied counts as much as the products do. Where a processor multiplies bytes four
-// to a lane (VNNI, NEON's dot product), numbers of the cache therefore stay whole numbers, and are only
-// moved to where the product takes them. Elsewhere that gains nothing: in numbers of 16 bits on AVX2,
-// q8 took 1.2 times as long as in float32.
+// before it is multiplied counts as much as the products do. Where a processor multiplies bytes
+// four to a lane (VNNI, NEON's dot product), numbers of the cache therefore stay whole numbers, and
+// are only moved to where the product takes them. Elsewhere that gains nothing: in numbers of 16
+// bits on AVX2, q8 took 1.2 times as long as in float32.
 //
-// What they meet is rounded to 14 bits, so that the rounding is far below that of the cache: queries
-// by the largest element of the row, weights by the largest of the row in this block (relative to
-// the largest of all, a row that looks at everything alike would lose its many small ones). A number
-// of 14 bits is two bytes, and lanes are gone through twice. For values of 4 bits 7 are enough.
+// What they meet is rounded to 14 bits, so that the rounding is far below that of the cache:
+// queries by the largest element of the row, weights by the largest of the row in this block
+// (relative to the largest of all, a row that looks at everything alike would lose its many small
+// ones). A number of 14 bits is two bytes, and lanes are gone through twice. For values of 4 bits 7
+// are enough.
 //
-// Keys of 4 bits are cached before they turn (kv_cache.h), less a mean. They are unpacked, turned by
-// their steps and multiplied by float32 queries in registers, where there are 32; queries are turned
-// back by the block's angle. With 16 registers that takes as many instructions as before.
+// Keys of 4 bits are cached before they turn (kv_cache.h), less a mean. They are unpacked, turned
+// by their steps and multiplied by float32 queries in registers, where there are 32; queries are
+// turned back by the block's angle. With 16 registers that takes as many instructions as unpacking
+// to memory.
 #include "attention_few.h"
 
 #include <math.h>
@@ -20,12 +22,12 @@
 #include "simd_int8.h"
 
 enum {
-    LANE_BYTES = 4,
+    FOUR_BYTES = 4,
     IN_BYTES = WHOLES == 4,      // whether the processor multiplies and adds up four bytes at once
     IN_REGISTERS = LANES == 16,  // whether 32 of them hold sums, and keys that turn on their way
     PASSES = 2,                  // over the lanes, for numbers of 14 bits
     LOW_BITS = 7,                // of a number in two bytes
-    BLOCK_LANES = KV_BLOCK / 4,  // lanes that weights of a block take
+    WEIGHT_LANES = KV_BLOCK / 4,  // lanes that weights of a block take
     // The upper byte of a query is at most 127, and sums of products with 8 bits over the longest
     // key fit into 32 bits.
     QUERY_LEVELS = 16256,
@@ -36,15 +38,15 @@ enum {
 // Where the largest number is below this, all are 0: its inverse would be infinite.
 static const float SMALLEST = 1e-30f;
 
-static int64_t lanes_of(int64_t n) { return (n + 3) / 4; }
+static int64_t key_lanes(int64_t n) { return (n + 3) / 4; }
 
 // A row of a block in lanes, in bytes: of n columns, in whole registers of bytes.
 static int64_t row_bytes(int64_t n) { return (n + 4 * LANES - 1) / (4 * LANES) * 16 * LANES; }
 
 FewRows few_rows_lay_out(Arena *arena, int64_t head_dim, int64_t value_width) {
-    int64_t of_keys = lanes_of(head_dim) * row_bytes(KV_BLOCK);
-    int64_t of_values = BLOCK_LANES * row_bytes(value_width);
-    FewRows few = {.bytes = FEW_ROWS * lanes_of(head_dim) * LANE_BYTES + LANES};
+    int64_t of_keys = key_lanes(head_dim) * row_bytes(KV_BLOCK);
+    int64_t of_values = WEIGHT_LANES * row_bytes(value_width);
+    FewRows few = {.bytes = FEW_ROWS * key_lanes(head_dim) * FOUR_BYTES + LANES};
     few.queries = arena_take(arena, PASSES, few.bytes);
     few.scales = arena_take(arena, FEW_ROWS, sizeof *few.scales);
     few.starts = arena_take(arena, FEW_ROWS, sizeof *few.starts);
@@ -65,8 +67,8 @@ bool few_rows_take_values(const KvCache *cache, const KvBlock *block) {
 
 // ---- blocks in lanes ----
 
-// Rows of int8 (n, width), `width` apart, in lanes of four rows each: (lanes_of(n), row_bytes(width)).
-// `flip` is added to each number. Whole registers are read, past the width.
+// Rows of int8 (n, width), `width` apart, in lanes of four rows each: (key_lanes(n),
+// row_bytes(width)). `flip` is added to each number. Whole registers are read, past the width.
 ALWAYS_INLINE void rows_in_lanes(uint8_t *to, const uint8_t *rows, int64_t n, int64_t width,
                                  int flip) {
     for (int64_t e = 0; e < n; e += 4, to += row_bytes(width)) {
@@ -77,7 +79,7 @@ ALWAYS_INLINE void rows_in_lanes(uint8_t *to, const uint8_t *rows, int64_t n, in
                 if (e + i < n) x[i] = in_dealt_order(load_bytes(row)) + (uint8_t)flip;
             }
             four_in_lanes(x);
-            UNROLLED (i, 4) store(to + (column + i * LANES) * LANE_BYTES, (vf)x[i]);
+            UNROLLED (i, 4) store(to + (column + i * LANES) * FOUR_BYTES, (vf)x[i]);
         }
     }
 }
@@ -86,10 +88,10 @@ ALWAYS_INLINE void rows_in_lanes(uint8_t *to, const uint8_t *rows, int64_t n, in
 static void packs_in_lanes(uint8_t *to, const uint8_t *packs, int64_t width) {
     int64_t stride = row_bytes(width);
     for (int eight = 0; eight < KV_BLOCK / 8; eight++, to += 2 * stride) {
-        for (int64_t e = 0; e < width; e += LANES, packs += LANES * LANE_BYTES) {
+        for (int64_t e = 0; e < width; e += LANES, packs += LANES * FOUR_BYTES) {
             vu x = (vu)load_bytes(packs);
-            store(to + e * LANE_BYTES, (vf)(x & 0x0f0f0f0f));
-            store(to + stride + e * LANE_BYTES, (vf)(x >> 4 & 0x0f0f0f0f));
+            store(to + e * FOUR_BYTES, (vf)(x & 0x0f0f0f0f));
+            store(to + stride + e * FOUR_BYTES, (vf)(x >> 4 & 0x0f0f0f0f));
         }
     }
 }
@@ -97,10 +99,10 @@ static void packs_in_lanes(uint8_t *to, const uint8_t *packs, int64_t width) {
 // ---- rows in lanes ----
 
 // Of whole numbers whose sum is below 2^24.
-static int32_t sum_of(vi x) { return (int32_t)sum_lanes(to_float(x)); }
+static int32_t sum_wholes(vi x) { return (int32_t)sum_lanes(to_float(x)); }
 
-// Puts the numbers x (n, then zeros to whole registers), of 14 bits, where lanes take them: the upper
-// bytes at `to`, the lower ones `bytes` further. Writes past n, too.
+// Puts the numbers x (n, then zeros to whole registers), of 14 bits, where lanes take them: the
+// upper bytes at `to`, the lower ones `bytes` further. Writes past n, too.
 static void numbers_in_lanes(uint8_t *to, int64_t bytes, const int32_t *x, int64_t n,
                              bool is_signed) {
     const int half = is_signed ? 1 << (LOW_BITS - 1) : 0;
@@ -133,8 +135,8 @@ void few_rows_round(const FewRows *few, int64_t n, const float *q, int64_t d) {
             sums += x;
         }
         few->scales[r] = most / QUERY_LEVELS + bad;
-        few->starts[r] = -KEY_OFFSET * sum_of(sums);
-        numbers_in_lanes(few->queries + r * lanes_of(d) * LANE_BYTES, few->bytes, numbers, d,
+        few->starts[r] = -KEY_OFFSET * sum_wholes(sums);
+        numbers_in_lanes(few->queries + r * key_lanes(d) * FOUR_BYTES, few->bytes, numbers, d,
                          true);
     }
 }
@@ -150,8 +152,8 @@ typedef struct {
     int passes;            // over the lanes
     int64_t pass;          // bytes of one pass
     bool rows_have_signs;  // else the block has
-    // What is prefetched meanwhile, so that memory never waits for the products: bytes for each lane
-    // of the first pass and the first rows.
+    // What is prefetched meanwhile, so that memory never waits for the products: bytes for each
+    // lane of the first pass and the first rows.
     const uint8_t *ahead;
     int64_t ahead_bytes;
 } Lanes;
@@ -159,11 +161,11 @@ typedef struct {
 // sum (m, vecs) = rows from `row` on times `vecs` registers of columns from `column` on.
 ALWAYS_INLINE void multiply_lanes(int m, int vecs, const Lanes *l, int64_t row, int64_t column,
                                   vi sum[TILE_ROWS][TILE_VECS]) {
-    int64_t row_stride = l->lanes * LANE_BYTES;
+    int64_t row_stride = l->lanes * FOUR_BYTES;
     UNROLLED (i, m)
         UNROLLED (j, vecs) sum[i][j] = (vi){0};
     for (int pass = 0; pass < l->passes; pass++) {
-        const uint8_t *block = l->block + column * LANE_BYTES;
+        const uint8_t *block = l->block + column * FOUR_BYTES;
         const uint8_t *rows = l->rows + pass * l->pass + row * row_stride;
         if (pass > 0) UNROLLED (i, m)
             UNROLLED (j, vecs) sum[i][j] = (vi)((vu)sum[i][j] << LOW_BITS);
@@ -172,10 +174,10 @@ ALWAYS_INLINE void multiply_lanes(int m, int vecs, const Lanes *l, int64_t row, 
             for (int64_t j = 0; j < ahead_bytes; j += 64)
                 prefetch_ahead(l->ahead + lane * ahead_bytes + j);
             vb x[TILE_VECS];
-            UNROLLED (j, vecs) x[j] = in_register(load_bytes(block + j * LANES * LANE_BYTES));
+            UNROLLED (j, vecs) x[j] = in_register(load_bytes(block + j * LANES * FOUR_BYTES));
             UNROLLED (i, m) {
                 int32_t four;
-                memcpy(&four, rows + i * row_stride + lane * LANE_BYTES, sizeof four);
+                memcpy(&four, rows + i * row_stride + lane * FOUR_BYTES, sizeof four);
                 vb own = in_register((vb)((vi){0} + four));
                 UNROLLED (j, vecs)
                     sum[i][j] = l->rows_have_signs ? dot_keys(sum[i][j], x[j], own)
@@ -194,7 +196,7 @@ typedef struct {
     bool adds;  // to out, else it is set
 } Sums;
 
-ALWAYS_INLINE void tile(int m, int vecs, const Lanes *l, const Sums *s, int64_t row,
+ALWAYS_INLINE void lanes_tile(int m, int vecs, const Lanes *l, const Sums *s, int64_t row,
                         int64_t column) {
     vi sum[TILE_ROWS][TILE_VECS];
     multiply_lanes(m, vecs, l, row, column, sum);
@@ -207,12 +209,12 @@ ALWAYS_INLINE void tile(int m, int vecs, const Lanes *l, const Sums *s, int64_t 
     }
 }
 
-ALWAYS_INLINE void row_of_tiles(int m, const Lanes *l, const Sums *s, int64_t row, int64_t width) {
+ALWAYS_INLINE void row_of_lanes(int m, const Lanes *l, const Sums *s, int64_t row, int64_t width) {
     int64_t column = 0;
     for (; column + TILE_VECS * LANES <= width; column += TILE_VECS * LANES)
-        tile(m, TILE_VECS, l, s, row, column);
-    for (; column + 2 * LANES <= width; column += 2 * LANES) tile(m, 2, l, s, row, column);
-    for (; column < width; column += LANES) tile(m, 1, l, s, row, column);
+        lanes_tile(m, TILE_VECS, l, s, row, column);
+    for (; column + 2 * LANES <= width; column += 2 * LANES) lanes_tile(m, 2, l, s, row, column);
+    for (; column < width; column += LANES) lanes_tile(m, 1, l, s, row, column);
 }
 
 // 4 and 3 are faster than 6 and 1.
@@ -223,19 +225,19 @@ ALWAYS_INLINE void multiply_rows(const Lanes *l, const Sums *s, int64_t n, int64
     for (int64_t row = 0, m; row < n; row += m) {
         m = rows_of_tile(n - row);
         switch (m) {
-        case 1: row_of_tiles(1, l, s, row, width); break;
-        case 2: row_of_tiles(2, l, s, row, width); break;
-        case 3: row_of_tiles(3, l, s, row, width); break;
-        case 4: row_of_tiles(4, l, s, row, width); break;
-        case 5: row_of_tiles(5, l, s, row, width); break;
-        default: row_of_tiles(TILE_ROWS, l, s, row, width);
+        case 1: row_of_lanes(1, l, s, row, width); break;
+        case 2: row_of_lanes(2, l, s, row, width); break;
+        case 3: row_of_lanes(3, l, s, row, width); break;
+        case 4: row_of_lanes(4, l, s, row, width); break;
+        case 5: row_of_lanes(5, l, s, row, width); break;
+        default: row_of_lanes(TILE_ROWS, l, s, row, width);
         }
     }
 }
 
 static void score_8_bits(const FewRows *few, int64_t n, const KvCache *c, const KvBlock *block,
                          float *scores) {
-    Lanes lanes = {.lanes = lanes_of(c->head_dim), .block = few->block, .rows = few->queries};
+    Lanes lanes = {.lanes = key_lanes(c->head_dim), .block = few->block, .rows = few->queries};
     Sums sums = {few->starts, few->scales, scores, KV_BLOCK, false};
     lanes.stride = row_bytes(KV_BLOCK);
     lanes.passes = PASSES;
@@ -262,19 +264,19 @@ typedef struct {
 } Turning;
 
 enum {
-    HALF_BLOCK = KV_BLOCK / 2,
+    HALF_KEYS = KV_BLOCK / 2,
     TURNING_ROWS = 8,  // whose sums are in 32 registers with the keys
 };
 
 // Element e of the keys of LANES positions from `column` on, and of those 32 further.
 ALWAYS_INLINE void take_keys(vf key[2], const Turning *t, int64_t e, int column) {
-    const uint8_t *bytes = t->keys + e * HALF_BLOCK + column;
+    const uint8_t *bytes = t->keys + e * HALF_KEYS + column;
     const float *scales = t->scales + e / KV_PACK * KV_BLOCK + column;
     vf mean = splat(t->mean ? t->mean[e] : 0);
     vi both = load_u8(bytes);
     prefetch_ahead(bytes);
     key[0] = multiply_add(number_of_4_bits(both), load(scales), mean);
-    key[1] = multiply_add(number_of_4_bits(both >> 4), load(scales + HALF_BLOCK), mean);
+    key[1] = multiply_add(number_of_4_bits(both >> 4), load(scales + HALF_KEYS), mean);
 }
 
 // The pair of elements e and e + 1, turned.
@@ -284,7 +286,7 @@ ALWAYS_INLINE void take_pair(vf x[2], vf y[2], const Turning *t, int64_t e, int 
     take_keys(x, t, e, column);
     take_keys(y, t, e + 1, column);
     UNROLLED (j, 2) {
-        vf cosine = load(cosines + j * HALF_BLOCK), sine = load(sines + j * HALF_BLOCK);
+        vf cosine = load(cosines + j * HALF_KEYS), sine = load(sines + j * HALF_KEYS);
         vf turned = x[j] * cosine - y[j] * sine;
         y[j] = x[j] * sine + y[j] * cosine;
         x[j] = turned;
@@ -294,7 +296,7 @@ ALWAYS_INLINE void take_pair(vf x[2], vf y[2], const Turning *t, int64_t e, int 
 // The scores of m rows from `row` on, whose keys go no further than registers.
 ALWAYS_INLINE void turning_tile(int m, const Turning *t, int64_t row) {
     const float *q = t->q + row * t->d;
-    for (int column = 0; column < HALF_BLOCK; column += LANES) {
+    for (int column = 0; column < HALF_KEYS; column += LANES) {
         vf sum[TURNING_ROWS][2], x[2], y[2];
         UNROLLED (i, m)
             UNROLLED (j, 2) sum[i][j] = (vf){0};
@@ -311,7 +313,7 @@ ALWAYS_INLINE void turning_tile(int m, const Turning *t, int64_t row) {
         }
         float *scores = t->scores + row * KV_BLOCK + column;
         UNROLLED (i, m)
-            UNROLLED (j, 2) store(scores + i * KV_BLOCK + j * HALF_BLOCK, sum[i][j]);
+            UNROLLED (j, 2) store(scores + i * KV_BLOCK + j * HALF_KEYS, sum[i][j]);
     }
 }
 
@@ -366,14 +368,14 @@ typedef struct {
     float largest[FEW_ROWS];  // of the weights
     float scales[FEW_ROWS];
     int32_t starts[FEW_ROWS];
-    uint8_t numbers[PASSES * FEW_ROWS * BLOCK_LANES * LANE_BYTES];
+    uint8_t numbers[PASSES * FEW_ROWS * WEIGHT_LANES * FOUR_BYTES];
 } FewWeights;
 
 // Rounds weights (n, KV_BLOCK) times the scales of values to whole numbers up to `levels`. `zero`
 // stands for 0 in the values.
 static void round_weights(FewWeights *to, int64_t n, const float *weights, const float *scales,
                           int levels, int zero) {
-    const int64_t pass = FEW_ROWS * BLOCK_LANES * LANE_BYTES;
+    const int64_t pass = FEW_ROWS * WEIGHT_LANES * FOUR_BYTES;
     vf most_scale = {0}, strange = {0};
     for (int j = 0; j < KV_BLOCK; j += LANES) {
         vf scale = load(scales + j);
@@ -393,8 +395,8 @@ static void round_weights(FewWeights *to, int64_t n, const float *weights, const
             sum += x;
         }
         to->scales[r] = most / (float)levels + bad;
-        to->starts[r] = -zero * sum_of(sum);
-        uint8_t *own = to->numbers + r * BLOCK_LANES * LANE_BYTES;
+        to->starts[r] = -zero * sum_wholes(sum);
+        uint8_t *own = to->numbers + r * WEIGHT_LANES * FOUR_BYTES;
         if (levels == FEW_LEVELS)
             for (int j = 0; j < KV_BLOCK; j += LANES) store_i8(own + j, (vi)load(numbers + j));
         else numbers_in_lanes(own, pass, numbers, KV_BLOCK, false);
@@ -406,10 +408,10 @@ void few_rows_mix(const FewRows *few, int64_t n, const KvCache *c, const KvBlock
     FewWeights rounded;
     int64_t width = c->value_width;
     int64_t together = block->is_packed ? KV_PACK : width;  // columns that share scales
-    Lanes lanes = {.lanes = BLOCK_LANES, .rows = rounded.numbers, .stride = row_bytes(width)};
+    Lanes lanes = {.lanes = WEIGHT_LANES, .rows = rounded.numbers, .stride = row_bytes(width)};
     lanes.passes = block->is_packed ? 1 : PASSES;
     lanes.rows_have_signs = block->is_packed;  // as scales of packs have
-    lanes.pass = FEW_ROWS * BLOCK_LANES * LANE_BYTES;
+    lanes.pass = FEW_ROWS * WEIGHT_LANES * FOUR_BYTES;
     lanes.ahead = block->is_packed ? kv_block_packed_values(c, block) : block->values;
     lanes.ahead_bytes = 4 * width / (block->is_packed ? 2 : 1);
     if (block->is_packed) packs_in_lanes(few->block, kv_block_packed_values(c, block), width);
@@ -418,7 +420,7 @@ void few_rows_mix(const FewRows *few, int64_t n, const KvCache *c, const KvBlock
     for (int64_t first = 0; first < width; first += together) {
         float scales[KV_BLOCK];
         Sums sums = {rounded.starts, rounded.scales, out + first, width, true};
-        lanes.block = few->block + first * LANE_BYTES;
+        lanes.block = few->block + first * FOUR_BYTES;
         if (block->is_packed) {
             kv_block_pack_scales(c, block, first / KV_PACK, NULL, scales);
             round_weights(&rounded, n, weights, scales, FEW_LEVELS, KV_PACK_ZERO);

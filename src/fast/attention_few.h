@@ -28,8 +28,8 @@ bool few_rows_take_values(const KvCache *cache, const KvBlock *block);
 // Rounds n rows of queries (n, head_dim) for keys of 8 bits.
 void few_rows_round(const FewRows *few, int64_t n, const float *q, int64_t head_dim);
 
-// scores (n, KV_BLOCK) = q (n, head_dim), which was rounded before, . the keys of a block; of a cache
-// of 8 bits not yet times their scales.
+// scores (n, KV_BLOCK) = q (n, head_dim), which was rounded before, . the keys of a block; of a
+// cache of 8 bits not yet times their scales.
 void few_rows_score(const FewRows *few, int64_t n, const float *q, const KvCache *cache,
                     const KvBlock *block, const Lack *lack, float *scores);
 

@@ -65,8 +65,8 @@ void numbers_to_f32(float *out, const void *x, Number type, int64_t n);
 // rows a number that is added (NULL: none).
 void columns_of_4_bits(float *out, const uint8_t *bytes, int64_t n, int64_t half,
                        const float *scales, const float *plus);
-// Of n rows (n, width), eight are interleaved: (n / 8, width, 4 bytes), where byte j has row j in its
-// low half, j + 4 in the high. 32 columns of a row share a scale: (width / 32, n).
+// Of n rows (n, width), eight are interleaved: (n / 8, width, 4 bytes), where byte j has row j in
+// its low half, j + 4 in the high. 32 columns of a row share a scale: (width / 32, n).
 void eights_of_4_bits(float *out, const uint8_t *bytes, int64_t n, int64_t width,
                       const float *scales);
 // n float32 numbers to any type but bfloat16. float16 is rounded to nearest even and overflows to

@@ -121,7 +121,7 @@ void kv_block_pack_scales(const KvCache *c, const KvBlock *block, int64_t pack, 
 }
 
 // The values of all positions, (KV_BLOCK, value_width).
-static void unpack_values(const KvCache *c, Packed at, float *out) {
+static void unpack_value_packs(const KvCache *c, Packed at, float *out) {
     float scales[KV_BLOCK * MAX_KEY / PACK];
     numbers_to_f32(scales, at.value_scales, NUMBER_F16, c->value_width / PACK * KV_BLOCK);
     eights_of_4_bits(out, at.values, KV_BLOCK, c->value_width, scales);
@@ -265,7 +265,7 @@ void kv_block_keys(const KvCache *c, const KvBlock *block, int64_t first, int64_
 }
 
 void kv_block_values(const KvCache *c, const KvBlock *block, int64_t n, float *out) {
-    if (block->is_packed) unpack_values(c, packed_at(c, block->keys), out);
+    if (block->is_packed) unpack_value_packs(c, packed_at(c, block->keys), out);
     else numbers_to_f32(out, block->values, block->type, n * c->value_width);
 }
 

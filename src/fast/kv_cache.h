@@ -34,8 +34,8 @@ static inline int64_t whole_vectors(int64_t n) { return (n + 15) / 16 * 16; }
 //
 // Why the mean: a few elements of a key are large, and nearly the same, at all positions. Most of
 // all they are where a model adds a bias (Qwen 2.5). These would set the scales of 4 bits, and the
-// others would vanish. Keys are so before RoPE turns them (KVQuant, arXiv 2401.18079), so a cache of
-// 4 bits holds keys that are not turned yet: see angles_lay_out.
+// others would vanish. Keys are so before RoPE turns them (KVQuant, arXiv 2401.18079), so a cache
+// of 4 bits holds keys that are not turned yet: see angles_lay_out.
 //
 // Values of 4 bits have a few large elements, too. They are multiplied by a Hadamard matrix, and so
 // is their mix (QuaRot, arXiv 2404.00456). RoPE does not commute with it, and keys do without.
@@ -100,10 +100,10 @@ void kv_block_keys(const KvCache *cache, const KvBlock *block, int64_t first, in
                    float *out);
 void kv_block_values(const KvCache *cache, const KvBlock *block, int64_t n, float *out);
 
-// Where the values of a packed block lie, (KV_BLOCK / 8, value_width, 4 bytes): byte j of an element
-// has position j of eight in its low half, j + 4 in the high. Its keys are (head_dim, KV_BLOCK / 2):
-// byte j has position j and j + 32. And the scales (KV_BLOCK) of keys and of values of a pack of
-// elements; either may be NULL.
+// Where the values of a packed block lie, (KV_BLOCK / 8, value_width, 4 bytes): byte j of an
+// element has position j of eight in its low half, j + 4 in the high. Its keys are (head_dim,
+// KV_BLOCK / 2): byte j has position j and j + 32. And the scales (KV_BLOCK) of keys and of values
+// of a pack of elements; either may be NULL.
 const uint8_t *kv_block_packed_values(const KvCache *cache, const KvBlock *block);
 void kv_block_pack_scales(const KvCache *cache, const KvBlock *block, int64_t pack, float *keys,
                           float *values);

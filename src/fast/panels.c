@@ -2,6 +2,14 @@
 // arithmetic is the limit. The panel is transposed, so that a register holds the same column (or
 // four columns of int8) of neighboring rows. It stays in the first-level cache while all vectors go
 // by. A panel of fewer rows repeats its last row.
+//
+// float32 runs at 68 % of the multipliers' peak, and the tiles alone at 90 %. On AVX2, numbers of 8
+// bits take four instructions for 4 columns of 8 rows, two of them multiplications. Other ways take
+// as many: weights without signs times activations with theirs, as in ik_llama.cpp; upper and lower
+// nibbles, each added up in 16 bits; seven bits and the eighth apart takes five. Two products of
+// 127 times 127 need 17 bits. Strassen's and Winograd's products gained 2 to 6 % in loops of their
+// own. Instructions for 256 columns, 8 rows and a vector: Q4_K 237, Q4_0 and MXFP4 254, Q5_K 273,
+// Q6_K 302, IQ4_NL, IQ4_XS and Q8_0 422, IQ5_K 459.
 #include <string.h>
 
 #include "kernels.h"
@@ -136,8 +144,8 @@ ALWAYS_INLINE void fill_starts(Loop loop, int zero_bits, const Rounded *x,
     }
 }
 
-// Prefetches what the next tile takes of a vector, which may lie past the last one. All vectors are more
-// than a second-level cache holds, and a processor looks less far ahead than a tile.
+// Prefetches what the next tile takes of a vector, which may lie past the last one. All vectors are
+// more than a second-level cache holds, and a processor looks less far ahead than a tile.
 ALWAYS_INLINE void prefetch_vector(Loop loop, const Rounded *x, int from, int end) {
     uintptr_t values = (uintptr_t)x->values + (loop.how == PAIRS ? SUPER_BLOCK : 0);
     int bytes = loop.stretch * (loop.how == PAIRS ? 2 : 1);

@@ -350,7 +350,9 @@ ALWAYS_INLINE Floats16 floats_of_bytes(uint64_t low, uint64_t high) {
 // ---- products of attention ----
 
 // Whole numbers of 8 bits, four to a lane, where a processor multiplies four and adds them up at
-// once; elsewhere two of 16 bits.
+// once; elsewhere two of 16 bits. On AVX2 keys and queries could be bytes without and with signs,
+// whose products fit into 16 bits two by two. In a loop of its own that takes 0.75 of the time, but
+// attention of prompts took 1.18 times as long (gcc 12, Zen 4).
 #if defined SIMD_VNNI || (defined SIMD_NEON && defined __ARM_FEATURE_DOTPROD)
 typedef int8_t Whole;
 #else
@@ -358,9 +360,9 @@ typedef int16_t Whole;
 #endif
 enum { WHOLES = sizeof(int32_t) / sizeof(Whole) };
 
-// Weights of attention have no signs; keys, queries and values have. A product that takes both of one
-// kind, or one of each, gets keys plus KEY_OFFSET and values plus VALUE_OFFSET, and sums start at
-// what takes these off again.
+// Weights of attention have no signs; keys, queries and values have. A product that takes both of
+// one kind, or one of each, gets keys plus KEY_OFFSET and values plus VALUE_OFFSET, and sums start
+// at what takes these off again.
 #if defined SIMD_NEON && defined __ARM_FEATURE_DOTPROD
 enum { KEY_OFFSET = 0, VALUE_OFFSET = 128 };
 #else
@@ -376,8 +378,8 @@ ALWAYS_INLINE vi dot_pairs(vi sum, vb a, vb b) {
 #endif
 }
 
-// Each lane: sum + its keys times its queries. Of bytes, keys must have no signs where KEY_OFFSET is
-// not 0; else they are below 128 or have signs.
+// Each lane: sum + its keys times its queries. Of bytes, keys must have no signs where KEY_OFFSET
+// is not 0; else they are below 128 or have signs.
 ALWAYS_INLINE vi dot_keys(vi sum, vb keys, vb queries) {
     return WHOLES == 4 ? dot_bytes(BYTES, sum, keys, queries) : dot_pairs(sum, keys, queries);
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times rope.c beside other programs, in turn, on models with random weights, and prints docs/speed.md's tables.
+"""Times rope.c beside other programs, in turn, on models with random weights, and prints tables of tokens per second.
 
     tools/measure/bench.py --beside ../ik_llama.cpp/build/bin        # the first table: every type beside ik_llama.cpp
     tools/measure/bench.py --beside ... --write                      # only its models, so that a quiet hour can measure
@@ -58,7 +58,7 @@ ROWS += [('shape %s %s %s' % (model, mix, label), model, 'shape ' + mix, phase, 
          for label, phase, n in (('decode', 'decode', 0), ('prefill of 512', 'prefill', 512),
                                  ('decode at depth 4,096', 'decode', 4096), ('prefill of 8,192', 'prefill', 8192))]
 
-# docs/speed.md's first table: label; model and weight type.
+# The table of --beside: label; model and weight type.
 TABLE = [(kind, '1.1B', kind) for kind in ('Q4_0', 'Q4_K_M', 'Q5_K_M', 'Q6_K', 'Q8_0', 'IQ4_NL', 'IQ4_XS')] + [
     ('MXFP4, gpt-oss 2B', 'gpt-oss-2B', 'shape MXFP4'), ('own float32, 110M', '110M', 'f32'),
     ('own q8, 110M', '110M', 'q8'), ('own q4, 110M', '110M', 'q4')]
