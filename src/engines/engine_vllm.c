@@ -252,6 +252,12 @@ void engine_prepare_vllm(Config *c) {
 }
 
 void engine_vllm(Config *c) {
+    // What is no number was tried where these keys are read, from 0.30 on.
+    static const KeyId keys[] = {KEY_ATTENTION_FACTOR, KEY_MSCALE, KEY_MSCALE_ALL_DIM};
+    for (int i = 0; i < 3 && !reading_has_rule(c, RULE_ATTENTION_FACTOR); i++) {
+        const Json *v = config_member(c, keys[i]);
+        reading_unseen(c, v && (v->kind == '[' || v->kind == '"'));
+    }
     if (server_stands_on_4(c)) vllm_on_4(c);
     refuse_by_vllm_classes(c);
     refuse_by_vllm(c);

@@ -36,7 +36,8 @@ UNMADE = {'lmdeploy': ('llama3, equal factors',),
           'sglang': ('qwen35', 'Qwen 3.5, YaRN', 'Qwen 3.5, YaRN two shares'),
           'hf5@5.15': ('Qwen2.5-VL, card YaRN',),  # whose class asks for positions on three axes there
          'vllm@0.24': ('text_config', 'gemma3_flat', 'gemma3_nofactor', 'gemma3_r4', 'gemma3_r5', 'gemma3_yarn',
-                        'Gemma 3, null block', 'Gemma 3, local base')}
+                        'Gemma 3, null block', 'Gemma 3, local base', 'Gemma 3 wrapper, published',
+                        'Gemma 3 wrapper, saved by transformers 5', 'Ministral 3 wrapper, published', 'Command A, cohere2')}
 
 
 BOUND = {'hf4': '<5'}  # of the newest package of an engine
