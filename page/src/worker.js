@@ -8,6 +8,7 @@ import { isSaid, said, wordAt } from './words.js';
 
 const STEP_MS = 12; // work between two looks at the messages
 const CHUNK = 64; // positions that are read at a time
+const CHUNK_OF_RUN = 512; // and by ./run: sums are rounded by chunks, and a text that is written depends on every bit
 const JUDGED = 128; // the same, where they are judged
 const TOLD_MS = 40; // between two messages of a text that is written
 const LOOKED_AT = 0.005, // weight from which on a token is listed
@@ -58,11 +59,10 @@ function speller(m) {
 }
 
 // Reads ids after what was read, the last of them with its logits, a chunk at a time.
-async function readPrompt(job, reader, ids, length, report) {
-    for (let at = 0; at < ids.length; at += CHUNK) {
-        const chunk = ids.subarray(at, at + CHUNK);
-        reader.read(chunk, length, at + CHUNK >= ids.length ? 1 : 0);
-        report?.(Math.min(ids.length, at + CHUNK));
+async function readPrompt(job, reader, ids, length, report, chunk = CHUNK) {
+    for (let at = 0; at < ids.length; at += chunk) {
+        reader.read(ids.subarray(at, at + chunk), length, at + chunk >= ids.length ? 1 : 0);
+        report?.(Math.min(ids.length, at + chunk));
         await rest(job);
     }
 }
@@ -187,7 +187,7 @@ const wishes = {
         const reader = m.open(method, context);
         try {
             reader.sampler(temperature, topP, seed);
-            await readPrompt(job, reader, ids, ids.length);
+            await readPrompt(job, reader, ids, ids.length, undefined, CHUNK_OF_RUN);
             let texts = Array.from(ids, spell), // that nobody was told of
                 told = -Infinity;
             for (let isFull = false; !isFull;) {
