@@ -23,6 +23,7 @@ import sys
 import tempfile
 import termios
 import threading
+import time
 
 import blocks
 import failures
@@ -285,12 +286,15 @@ def at_terminal(arguments, columns=80, **environment):
         plain = {k: v for k, v in os.environ.items() if k != 'NO_COLOR'}
         fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack('HHHH', 24, columns, 0, 0))
         os.execve(RUN, [RUN, *map(str, arguments)], {**plain, 'TERM': 'xterm', 'OMP_NUM_THREADS': '1', **environment})
-    seen = b''
-    try:
-        while part := os.read(terminal, 65536):
-            seen += part
-    except OSError:  # how Linux tells that the other end is closed
-        pass
+    seen, ends = b'', 0
+    while ends < 3:
+        part = b''
+        with contextlib.suppress(OSError):  # how Linux tells that the other end is closed, and before the last was seen
+            part = os.read(terminal, 65536)
+        seen += part
+        if not part:
+            ends += 1
+            time.sleep(0.01)
     os.waitpid(child, 0)
     os.close(terminal)
     return seen.decode(errors='replace')

@@ -106,7 +106,8 @@ static void add_column(Table *t, const char *name) {
 }
 
 static int column_width(const Table *t, int column) {
-    int width = CELL_WIDTH;
+    const bool has_verdicts = strcmp(t->names[column][1], "verdict") == 0;
+    int width = has_verdicts ? (int)strlen("too long") : CELL_WIDTH;
     for (int line = 0; line < 2; line++) {
         int length = (int)strlen(t->names[column][line]);
         if (length > width) width = length;

@@ -109,8 +109,9 @@ def seeds():
     for path in sorted(glob.glob(os.path.join(ENGINES + '*', '*.json'))):
         for row in json.loads(read(path)):
             text = json.dumps(row['config']).encode()
-            yield 'engines', row['name'], text
-            yield 'config', row['name'], text
+            name = row.get('name') or row['key']
+            yield 'engines', name, text
+            yield 'config', name, text
     for i, values in enumerate(parts):
         whole = dict({'model_type': 'phi3' if i % 5 == 0 else 'qwen2', 'head_dim': 8}, **values)
         yield 'engines', str(i), json.dumps(whole).encode()
