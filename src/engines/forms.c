@@ -64,8 +64,9 @@ static const FormRow block_rows[] = {
     {LLAMA_CPP, IF_DYNAMIC, "factor", "sl", IGNORED},
     {HF4, IF_LONGROPE, "factor", "n", "TypeError"},
     // The bounds of llama3's ramp, and L.
-    {HF4 | MLX_LM | EXLLAMAV3 | LLAMA_CPP, IF_LLAMA3, "low_freq_factor high_freq_factor", "n",
-     "TypeError"},
+    {HF4 | MLX_LM | EXLLAMAV3 | LLAMA_CPP, IF_LLAMA3,
+     "low_freq_factor high_freq_factor original_max_position_embeddings", "n", "TypeError"},
+    {MLX_LM, IF_YARN, "original_max_position_embeddings", "n", "TypeError"},
     {EXLLAMAV3, IF_YARN, "original_max_position_embeddings", "sl", "ValueError"},
     {MLX_LM | EXLLAMAV3, IF_LONGROPE, "original_max_position_embeddings", "n", "TypeError"},
     {LLAMA_CPP, IF_LONGROPE, "original_max_position_embeddings", "sl", IGNORED},

@@ -110,6 +110,7 @@ static void refuse_later_types(Config *c, const char *engine) {
     } rows[] = {
         {hf5_types_of_5_8, "hf5", 5.08, "ValueError: the model_type is not known"},
         {hf5_types_of_5_10, "hf5", 5.10, "ValueError: the model_type is not known"},
+        {hf4_types_unknown, "hf4", 2e9, "ValueError: the model_type is not known"},
         {exllamav3_types_unknown, "exllamav3", 2e9, "AssertionError: Unknown architecture"},
     };
     const Json *type = family_model_type(c->whole);

@@ -33,9 +33,14 @@ LIMIT = 1200  # seconds for one recipe, on a busy machine
 # first layer, which is of one kind.
 # What C++ makes of a division by zero is not known of LMDeploy's.
 UNMADE = {'lmdeploy': ('llama3, equal factors',),
-          'sglang': ('qwen35', 'Qwen 3.5, YaRN', 'Qwen 3.5, YaRN two shares'),
+          # The stand-in of a model lacks what Qwen 3.5's, Qwen3-VL's and Kimi's wrappers ask for, and no length is given.
+          'sglang': ('qwen35', 'Qwen 3.5, YaRN', 'Qwen 3.5, YaRN two shares', 'Qwen3.5 wrapper, card YaRN 4, max raised',
+                     'Qwen3.5 wrapper, linear pasted beside', 'Qwen3.5 wrapper, max pasted beside',
+                     'Qwen3.5 wrapper, rope_scaling beside parameters inside', 'Qwen3-VL wrapper, card YaRN 3',
+                     'wrapper: kimi_k25 wrapper', 'qwen2.5 coder card, served by max_len'),
+          'vllm@0.33': ('Qwen3-VL wrapper, card YaRN 3', 'wrapper: kimi_k25 wrapper'),
           'hf5@5.15': ('Qwen2.5-VL, card YaRN',),  # whose class asks for positions on three axes there
-         'vllm@0.24': ('text_config', 'gemma3_flat', 'gemma3_nofactor', 'gemma3_r4', 'gemma3_r5', 'gemma3_yarn',
+          'vllm@0.24': ('text_config', 'gemma3_flat', 'gemma3_nofactor', 'gemma3_r4', 'gemma3_r5', 'gemma3_yarn',
                         'Gemma 3, null block', 'Gemma 3, local base', 'Gemma 3 wrapper, published',
                         'Gemma 3 wrapper, saved by transformers 5', 'Ministral 3 wrapper, published', 'Command A, cohere2')}
 

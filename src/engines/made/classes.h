@@ -75,6 +75,10 @@ const char hf5_types_of_5_8[] =
 const char hf5_types_of_5_10[] =
     " gemma4_unified gemma4_unified_text ";
 
+// wrappers that transformers 4 has no class for, though it has one for the text model
+const char hf4_types_unknown[] =
+    " kimi_k25 ";
+
 // wrappers that ExLlamaV3 has no class for, though it has one for the text model
 const char exllamav3_types_unknown[] =
     " kimi_k25 ";
