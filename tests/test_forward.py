@@ -82,8 +82,8 @@ def test_chunks():
 @takes_long
 def test_sanitized():
     paths = dict(models_of_all(2))
-    for kv in 'q8', 'q4':
-        session_test('chunks', paths['dynamic-yarn'], kv, 70, 2, 150, 0.5 if kv == 'q4' else TOLERANCE['q8'],
+    for kv in 'q8', 'q4':  # 4 bits by themselves move a token's -ln p by up to 1.3 here, read in any pieces
+        session_test('chunks', paths['dynamic-yarn'], kv, 70, 2, 150, 1.0 if kv == 'q4' else TOLERANCE['q8'],
                      'chunks under the sanitizers, ' + kv, 'sanitized')
 
 
