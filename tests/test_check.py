@@ -629,6 +629,7 @@ def test_like_at_the_length():
         r'\d+\.\d % of them, by 0\.\d+ nats$', last), 'the temperature of YaRN', last)
 
 
+@takes_long
 def test_a_lost_attention_factor():
     """What is worse at all lengths alike is found without another model; a factor that reads as well as the formula's
     passes, and one that is the formula's is not asked about."""

@@ -72,6 +72,7 @@ def test_random_settings():
         check(found == expected, 'judged, solved for: %s' % (hidden,), (found, expected))
 
 
+@takes_long
 def test_a_cache_of_few_bits():
     """It is distinguished from a wrong reading, with every reading. The first 64 positions of such a cache have 16 bits here."""
     longer = '-n', 256, '--prompts', 6
