@@ -128,9 +128,9 @@ void few_rows_round(const FewRows *few, int64_t n, const float *q, int64_t d) {
         }
         float most = max_lanes(largest);
         float bad = sum_lanes(strange);
-        float inverse = most > SMALLEST && bad == 0 ? QUERY_LEVELS / most : 0;
+        float inverse = most > SMALLEST ? QUERY_LEVELS / most : 0;
         for (int64_t e = 0; e < d; e += LANES) {
-            vi x = nearest(load(row + e) * inverse);
+            vi x = bad == 0 ? nearest(load(row + e) * inverse) : (vi){0};
             store(numbers + e, (vf)x);
             sums += x;
         }
@@ -365,33 +365,33 @@ void few_rows_score(const FewRows *few, int64_t n, const float *q, const KvCache
 
 // Weights of a few rows, whole numbers in lanes.
 typedef struct {
-    float largest[FEW_ROWS];  // of the weights
     float scales[FEW_ROWS];
     int32_t starts[FEW_ROWS];
     uint8_t numbers[PASSES * FEW_ROWS * WEIGHT_LANES * FOUR_BYTES];
 } FewWeights;
 
-// Rounds weights (n, KV_BLOCK) times the scales of values to whole numbers up to `levels`. `zero`
-// stands for 0 in the values.
+// Rounds weights (n, KV_BLOCK) times the scales of values to whole numbers up to `levels`, relative
+// to the largest product: a value that the window leaves out may have any scale. `zero` stands for 0
+// in the values. What is not finite comes out as NaN.
 static void round_weights(FewWeights *to, int64_t n, const float *weights, const float *scales,
                           int levels, int zero) {
+    enum { REGISTERS = KV_BLOCK / LANES };
     const int64_t pass = FEW_ROWS * WEIGHT_LANES * FOUR_BYTES;
-    vf most_scale = {0}, strange = {0};
-    for (int j = 0; j < KV_BLOCK; j += LANES) {
-        vf scale = load(scales + j);
-        most_scale = larger_vf((vf)((vu)scale & 0x7fffffff), most_scale);
-        strange += scale * 0.0f;
-    }
-    float largest = max_lanes(most_scale);
-    float bad = sum_lanes(strange);
     for (int64_t r = 0; r < n; r++, weights += KV_BLOCK) {
-        float most = to->largest[r] * largest;
-        vf inverse = splat(most > SMALLEST && bad == 0 ? (float)levels / most : 0);
+        vf product[REGISTERS], largest = {0}, strange = {0};
+        UNROLLED (j, REGISTERS) {
+            product[j] = load(weights + j * LANES) * load(scales + j * LANES);
+            largest = larger_vf((vf)((vu)product[j] & 0x7fffffff), largest);
+            strange += product[j] * 0.0f;
+        }
+        float most = max_lanes(largest);
+        float bad = sum_lanes(strange);
+        float inverse = most > SMALLEST ? (float)levels / most : 0;
         int32_t numbers[KV_BLOCK];
         vi sum = {0};
-        for (int j = 0; j < KV_BLOCK; j += LANES) {
-            vi x = nearest(load(weights + j) * load(scales + j) * inverse);
-            store(numbers + j, (vf)x);
+        UNROLLED (j, REGISTERS) {
+            vi x = bad == 0 ? nearest(product[j] * inverse) : (vi){0};
+            store(numbers + j * LANES, (vf)x);
             sum += x;
         }
         to->scales[r] = most / (float)levels + bad;
@@ -416,7 +416,6 @@ void few_rows_mix(const FewRows *few, int64_t n, const KvCache *c, const KvBlock
     lanes.ahead_bytes = 4 * width / (block->is_packed ? 2 : 1);
     if (block->is_packed) packs_in_lanes(few->block, kv_block_packed_values(c, block), width);
     else rows_in_lanes(few->block, block->values, KV_BLOCK, width, 0);
-    for (int64_t r = 0; r < n; r++) rounded.largest[r] = max_of(weights + r * KV_BLOCK, KV_BLOCK);
     for (int64_t first = 0; first < width; first += together) {
         float scales[KV_BLOCK];
         Sums sums = {rounded.starts, rounded.scales, out + first, width, true};
