@@ -79,7 +79,7 @@ export default {
                     lines.some(
                         (line) =>
                             line.toLowerCase().startsWith(row.engine) &&
-                            line.replaceAll(',', '').includes(row.note) &&
+                            line.replaceAll(',', '').includes(row.note.replaceAll(',', '')) &&
                             line.includes(`Pair ${row.worst_pair} turns`),
                     ),
                 ) &&

@@ -164,8 +164,9 @@ def test_forgetful_layers():
             if done.returncode == 3:  # a slow or busy machine
                 skip('%s: undecided after 1500 s' % os.path.basename(path))
                 continue
-            lines = [line.split('\t') for line in done.stdout.splitlines() if line.count('\t') == 6]
-            found = {line[0]: line[5] for line in lines if line[1] == '8192' and line[0] in rows}
+            names, *lines = [line.split('\t') for line in done.stdout.splitlines() if line.count('\t') > 1]
+            lines = [dict(zip(names, line)) for line in lines]
+            found = {line['check']: line['verdict'] for line in lines if line['length'] == '8192' and line['check'] in rows}
             check(done.returncode == status and found == rows, os.path.basename(path), (done.stdout, done.stderr[-300:]))
 
 
