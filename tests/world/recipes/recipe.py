@@ -8,6 +8,7 @@ RoPE}, "max_len": positions or null}."""
 import contextlib
 import json
 import os
+import re
 import sys
 import tempfile
 
@@ -69,5 +70,6 @@ def main(engine, read):
                 layers, most = read(case)
             out[case['name']] = {'layers': layers, 'max_len': most}
         except (Exception, SystemExit) as error:  # what an engine stops at is what is asked for
-            out[case['name']] = {'error': '%s: %s' % (type(error).__name__, str(error)[:300])}
+            words = re.sub(r'/\S*/(?=\w+\.json)', '', str(error))  # of a folder that has another name each time
+            out[case['name']] = {'error': '%s: %s' % (type(error).__name__, words[:300])}
     json.dump({'engine': engine, 'cases': out}, sys.stdout)
