@@ -146,7 +146,7 @@ def test_keys():
 
 def test_forgetful_layers():
     """--check of Gemma 3 at 8,192, which holds, and of a copy in which two of its three full layers slide as the others
-    do: no setting tells, whole texts read as well as before, and keys are lost."""
+    do: no setting tells, and past their window of 512 the same words are harder after more text."""
     if not models(['gemma3']):
         return
     with tempfile.TemporaryDirectory() as folder:
@@ -159,15 +159,15 @@ def test_forgetful_layers():
         at = data.index(table)
         data[at:at + len(table)] = bytes([4] * 17 + [1])
         common.write(forgetful, bytes(data))
-        for path, status, rows in ((whole, 0, {'perplexity': 'ok'}), (forgetful, 1, {'perplexity': 'ok'})):
+        for path, status, length, verdict in ((whole, 0, '8192', 'ok'), (forgetful, 1, '1024', 'fail')):
             done = run(path, '--check', '-n', 8192, '--budget', 1500, '-z', os.path.join(folder, 'whole.tokenizer.bin'))
             if done.returncode == 3:  # a slow or busy machine
                 skip('%s: undecided after 1500 s' % os.path.basename(path))
                 continue
             names, *lines = [line.split('\t') for line in done.stdout.splitlines() if line.count('\t') > 1]
             lines = [dict(zip(names, line)) for line in lines]
-            found = {line['check']: line['verdict'] for line in lines if line['length'] == '8192' and line['check'] in rows}
-            check(done.returncode == status and found == rows, os.path.basename(path), (done.stdout, done.stderr[-300:]))
+            found = [line['verdict'] for line in lines if (line['check'], line['length']) == ('perplexity', length)]
+            check(done.returncode == status and found == [verdict], os.path.basename(path), (done.stdout, done.stderr[-300:]))
 
 
 def test_readme():
