@@ -100,8 +100,8 @@ static const struct {
     {"exllamav3", "AssertionError: Unknown architecture"},
 };
 
-// Model types that came later than the family of their text model, or that an engine does not know though
-// it knows that: by the tables of its package. The first release that knows them, 2e9: none.
+// Model types that came later than the family of their text model, or that an engine does not know
+// though it knows that: by the tables of its package. The first release that knows them, 2e9: none.
 static void refuse_later_types(Config *c, const char *engine) {
     static const struct {
         const char *types, *engine;
@@ -237,8 +237,8 @@ static void find_other_type(Config *c) {
     }
 }
 
-// A name of the type that is null, or no text, counts for none where an engine asks for the other, or
-// takes the block for one that scales nothing.
+// A name of the type that is null, or no text, counts for none where an engine asks for the other,
+// or takes the block for one that scales nothing.
 static void find_null_type(Config *c) {
     const int row = c->as->out->row;
     const Json *type = c->type_member, *newer = c->rope_type_member;
@@ -253,8 +253,8 @@ static void find_null_type(Config *c) {
     c->type = config_type_named(c, newer);
 }
 
-// llama.cpp's converter on transformers 4 takes rope_parameters wherever there is such a key, and reads
-// rope_scaling where there is none.
+// llama.cpp's converter on transformers 4 takes rope_parameters wherever there is such a key, and
+// reads rope_scaling where there is none.
 static void find_gguf_block(Config *c) {
     const int row = c->as->out->row;
     const bool is_gguf = row == ENGINE_LLAMA_CPP || row == ENGINE_IK_LLAMA_CPP;
@@ -275,58 +275,7 @@ void reading_find_type(Config *c) {
     find_other_type(c);
 }
 
-static void find_values(Config *c) {
-    config_find_most(c);
-    config_find_original(c);
-    config_find_share(c);
-    config_find_head(c);
-    config_find_factor(c);
-    config_find_fields(c);
-    config_find_base(c);
-    config_find_theta(c);
-}
-
-// What the library's own checks of blocks and lengths stop at.
-static void refuse_by_validation(Config *c) {
-    const Json *scaling = json_member(c->config, "rope_scaling");
-    const Json *first =
-        config_is_something(scaling) ? scaling : json_member(c->config, "rope_parameters");
-    const Json *strange = config_is_something(first) && first->kind != '{' ? first : NULL;
-    const Json *original = config_member(c, KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS);
-    bool divides = c->type == TYPE_YARN && !c->top && original;
-    double x;
-    const bool is_field = reading_has_rule(c, RULE_FIELDS);
-    config_refuse(c, strange && is_field,
-                  "StrictDataclassFieldValidationError: 'rope_parameters' expected dict or None");
-    if (strange)
-        config_refuse(c, true,
-                      strange->kind == '['   ? "AttributeError: list has no setdefault"
-                      : strange->kind == '"' ? "AttributeError: str has no setdefault"
-                      : strange->kind == 't' ? "AttributeError: bool has no setdefault"
-                                             : "AttributeError: a number has no setdefault");
-    config_refuse(c, divides && json_number(original, &x) && x == 0,
-                  "ZeroDivisionError: original_max_position_embeddings is 0");
-}
-
-// A block of a kind of layers must be an object, and theta a number, also where a class has a key of its
-// own for it.
-static void refuse_kinds(Config *c) {
-    const Json *parameters = json_member(c->config, "rope_parameters");
-    const KeyId of_theta = c->family->theta_keys[c->kind];
-    const Json *theta = of_theta != KEY_NONE ? config_beside(c, of_theta) : NULL;
-    const Json *beside = config_beside(c, KEY_ROPE_THETA);
-    for (int kind = 0; c->layout == BY_TYPE && kind < N_KINDS; kind++) {
-        const Json *block = json_member(parameters, family_block_name(c->family, kind));
-        config_refuse(c, block && (block->kind == '[' || block->kind == '"'),
-                      "AttributeError: a layer type's block has no setdefault");
-    }
-    const bool is_null = (theta && theta->kind == 'n') ||
-                         (c->kind == KIND_FULL && beside && beside->kind == 'n');
-    config_refuse(c, c->layout == BY_TYPE && is_null && !config_member(c, KEY_ROPE_THETA),
-                  "TypeError: rope_theta is null");
-}
-
-// A block beside text_config, which is not used, is checked with the wrapper's own keys all the same.
+// A block beside text_config is not used, and is checked with the wrapper's own keys.
 static void refuse_outside(Config *c) {
     static const char *const keys[] = {"rope_scaling", "rope_parameters"};
     const bool is_inside = c->config != c->whole && !(c->flags & SERVES && c->family == NULL);
@@ -352,17 +301,50 @@ static void refuse_outside(Config *c) {
     }
 }
 
-// What transformers 5 refuses before an engine sees it.
+// What transformers 5 refuses before an engine sees it, in the order in which it does.
 static void refuse_through_hf5(Config *c) {
+    const Json *scaling = json_member(c->config, "rope_scaling");
+    const Json *parameters = json_member(c->config, "rope_parameters");
+    double x;
+    // Its checks of blocks and lengths.
+    const Json *first = config_is_something(scaling) ? scaling : parameters;
+    const char strange = config_is_something(first) ? first->kind : '{';
+    config_refuse(c, strange != '{' && reading_has_rule(c, RULE_FIELDS),
+                  "StrictDataclassFieldValidationError: 'rope_parameters' expected dict or None");
+    config_refuse(c, strange != '{',
+                  strange == '['   ? "AttributeError: list has no setdefault"
+                  : strange == '"' ? "AttributeError: str has no setdefault"
+                  : strange == 't' ? "AttributeError: bool has no setdefault"
+                                   : "AttributeError: a number has no setdefault");
+    const Json *original = config_member(c, KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS);
+    const bool divides = c->type == TYPE_YARN && !c->top && original;
+    config_refuse(c, divides && json_number(original, &x) && x == 0,
+                  "ZeroDivisionError: original_max_position_embeddings is 0");
+
+    // A block of a kind of layers must be an object, and theta a number, also where a class has a
+    // key of its own for it.
+    for (int kind = 0; c->layout == BY_TYPE && kind < N_KINDS; kind++) {
+        const Json *block = json_member(parameters, family_block_name(c->family, kind));
+        config_refuse(c, block && (block->kind == '[' || block->kind == '"'),
+                      "AttributeError: a layer type's block has no setdefault");
+    }
+    const KeyId of_theta = c->family->theta_keys[c->kind];
+    const Json *theta = of_theta != KEY_NONE ? config_beside(c, of_theta) : NULL;
+    const Json *beside = config_beside(c, KEY_ROPE_THETA);
+    const bool is_null = (theta && theta->kind == 'n') ||
+                         (c->kind == KIND_FULL && beside && beside->kind == 'n');
+    config_refuse(c, c->layout == BY_TYPE && is_null && !config_member(c, KEY_ROPE_THETA),
+                  "TypeError: rope_theta is null");
+    refuse_outside(c);
+
     const int n_named = family_layers_named(c->config, c->family);
     char words[120];
-    refuse_by_validation(c);
     snprintf(words, sizeof words,
              "ValueError: num_hidden_layers must be equal to the number of layer_types (%d)",
              n_named);
-    refuse_kinds(c);
-    refuse_outside(c);
     config_refuse(c, n_named >= 0, words);
+
+    // The type.
     const Json *name = c->rope_type_member ? c->rope_type_member : c->type_member;
     config_refuse(c, c->type == TYPE_UNKNOWN && c->longrope_alone,
                   "ValueError: its class knows longrope alone");
@@ -377,6 +359,8 @@ static void refuse_through_hf5(Config *c) {
     reading_unseen(c, c->is_su && c->longrope_alone && c->inside);
     config_refuse(c, c->longrope_alone && config_type_has(c, TYPE_NEEDS_FACTOR),
                   "ValueError: its class knows longrope alone");
+
+    // What the type needs.
     const bool has_lists = config_member(c, KEY_SHORT_FACTOR) && config_member(c, KEY_LONG_FACTOR);
     config_refuse(c, c->type == TYPE_LONGROPE && !has_lists,
                   "KeyError: short_factor or long_factor");
@@ -384,22 +368,6 @@ static void refuse_through_hf5(Config *c) {
                   "KeyError: factor");
     config_refuse(c, c->type == TYPE_LLAMA3 && !reading_has_bounds(c),
                   "KeyError: low_freq_factor or high_freq_factor");
-}
-
-static void refuse_by_flags(Config *c) {
-    double factor;
-    const bool is_number = json_number(config_member(c, KEY_FACTOR), &factor);
-    bool no_number = c->type == TYPE_YARN && c->rope->factor == 0 && !is_number,
-         serves = c->flags & SERVES;
-    const bool is_whole = json_is_whole(config_member(c, KEY_FACTOR));
-    if (c->flags & THROUGH_HF5) refuse_through_hf5(c);
-    config_refuse(c, serves && json_member(c->config, "text_config"),
-                  c->as->out->row == ENGINE_SGLANG
-                      ? "AttributeError: text_config is taken for the model's"
-                      : "ValueError: text_config is taken for the model's");
-    config_refuse(c, serves && c->type == TYPE_LINEAR && is_whole,
-                  "TypeError: factor is written without a point");
-    config_refuse(c, c->flags & NEEDS_FACTOR && no_number, "TypeError: factor is not a number");
 }
 
 bool reading_open(Config *c, const Json *whole, const ConfigText *text, Error *err) {
@@ -420,38 +388,17 @@ bool reading_open(Config *c, const Json *whole, const ConfigText *text, Error *e
     return true;
 }
 
-// What the engine does not read of a block.
-static void lose_by_flags(Config *c) {
-    bool own_yarn = c->flags & OWN_YARN && c->type == TYPE_YARN;
-    bool by_max = c->flags & L_OF_MAX && c->type == TYPE_LONGROPE;
-    if (own_yarn || by_max) reading_multiply_by(c, 0);
-    if (own_yarn) c->rope->beta_fast = c->rope->beta_slow = 0;
-    if (by_max) c->rope->factor = 0;
-}
-
-// Whether transformers 5 before 5.17 takes the share beside a scaled block, or the class's.
-static bool outside_counts(const Config *c) {
-    const Json *beside = json_member(c->config, "partial_rotary_factor");
-    const bool is_there = c->family->partial > 0 || config_is_something(beside);
-    return c->type != TYPE_PLAIN && is_there && c->family->flags & FAMILY_SHARE_BESIDE;
-}
-
-// Of a share of a head in a scaled block and one beside it (or the class's), transformers 5 takes the
-// one or the other, by its release. Engines that read config.json themselves have rules of their own.
-static void settle_shares(Config *c) {
-    static const KeyId key = KEY_PARTIAL_ROTARY_FACTOR;
-    const Json *inside = config_member(c, key);
-    const bool are_two = outside_counts(c) && inside && inside->kind != 'n';
-    if (!(c->flags & THROUGH_HF5) || !are_two) return;
-    const bool is_inside = reading_has_rule(c, RULE_SHARE_INSIDE);
-    const double of_class = c->family->partial > 0 ? c->family->partial : 1;
-    const double beside = config_number(c, AT_BESIDE, key, of_class);
-    c->partial = is_inside ? config_block_number(c, key, beside) : beside;
-    c->as->why_share = is_inside ? "that of the block" : "that beside the block";
-}
-
 bool reading_begin(Config *c, Error *err) {
-    find_values(c);
+    Reading *out = c->as->out;
+    // Lengths first: what follows is read with them.
+    config_find_most(c);
+    config_find_original(c);
+    config_find_share(c);
+    config_find_head(c);
+    config_find_factor(c);
+    config_find_fields(c);
+    config_find_base(c);
+    config_find_theta(c);
     if (config_is_of(c, FAMILY_ANY) && c->partial == 0) c->partial = 1;  // no layer turns
     if (config_has_no_rope(c)) {                                            // which needs no head
         c->partial = 1;
@@ -463,76 +410,97 @@ bool reading_begin(Config *c, Error *err) {
                     "head_dim, or hidden_size and num_attention_heads: a head of 2 to %d expected",
                     ROPE_MAX_HEAD_DIM);
     c->rope->rotary_dim = (int)c->head_dim;
-    c->as->served = c->as->out->served ? c->as->out->served : c->trained;
-    if (config_sees_scaling_only(c) && !c->block && json_member(c->config, "rope_parameters"))
+    c->as->served = out->served ? out->served : c->trained;
+
+    // What the engine does not read of the blocks.
+    const bool has_parameters = json_member(c->config, "rope_parameters");
+    const bool has_scaling = reading_is_on(json_member(c->config, "rope_scaling"));
+    if (config_sees_scaling_only(c) && !c->block && has_parameters)
         c->why_plain = "rope_parameters is not read";
-    bool has_scaling = reading_is_on(json_member(c->config, "rope_scaling"));
     if (has_scaling && c->block == AT_PARAMETERS && c->layout == ONE_BLOCK)
         c->why_plain = "rope_parameters is read, and rope_scaling is not";
-    lose_by_flags(c);
-    refuse_by_flags(c);
-    settle_shares(c);
+    const bool own_yarn = c->flags & OWN_YARN && c->type == TYPE_YARN;
+    const bool by_max = c->flags & L_OF_MAX && c->type == TYPE_LONGROPE;
+    if (own_yarn || by_max) reading_multiply_by(c, 0);
+    if (own_yarn) c->rope->beta_fast = c->rope->beta_slow = 0;
+    if (by_max) c->rope->factor = 0;
+
+    // What stops it, transformers' own refusals before the engine's.
+    const Json *factor = config_member(c, KEY_FACTOR);
+    const bool serves = c->flags & SERVES;
+    double x;
+    if (c->flags & THROUGH_HF5) refuse_through_hf5(c);
+    config_refuse(c, serves && json_member(c->config, "text_config"),
+                  out->row == ENGINE_SGLANG ? "AttributeError: text_config is taken for the model's"
+                                            : "ValueError: text_config is taken for the model's");
+    config_refuse(c, serves && c->type == TYPE_LINEAR && json_is_whole(factor),
+                  "TypeError: factor is written without a point");
+    const bool has_no_factor = c->rope->factor == 0 && !json_number(factor, &x);
+    config_refuse(c, c->flags & NEEDS_FACTOR && c->type == TYPE_YARN && has_no_factor,
+                  "TypeError: factor is not a number");
+
+    // Of a share of a head in a scaled block and one beside it (or the class's), transformers 5
+    // takes the one or the other, by its release. Engines that read config.json themselves have
+    // rules of their own.
+    const KeyId share = KEY_PARTIAL_ROTARY_FACTOR;
+    const double of_class = c->family->partial;
+    const Json *inside = config_member(c, share);
+    const Json *beside = json_member(c->config, "partial_rotary_factor");
+    const bool has_beside = c->family->flags & FAMILY_SHARE_BESIDE &&
+                            (of_class > 0 || config_is_something(beside));
+    const bool are_two = c->type != TYPE_PLAIN && has_beside && inside && inside->kind != 'n';
+    if (c->flags & THROUGH_HF5 && are_two) {
+        const bool is_inside = reading_has_rule(c, RULE_SHARE_INSIDE);
+        c->partial = config_number(c, AT_BESIDE, share, of_class > 0 ? of_class : 1);
+        if (is_inside) c->partial = config_block_number(c, share, c->partial);
+        c->as->why_share = is_inside ? "that of the block" : "that beside the block";
+    }
+
+    // Where texts end, and what counts beside the block.
     if (c->flags & HAS_LIMIT) reading_end_at(c, c->trained, "max_position_embeddings");
     config_find_alpha(c);
     config_find_chunks(c);
-    bool is_mrope_lost = c->is_mrope && !(c->flags & READS_MROPE);
-    bool is_alpha_lost = c->alpha > 0 && !(c->flags & READS_ALPHA);
-    bool is_map_lost = c->chunks && !(c->flags & READS_CHUNKS);
-    c->as->out->is_blind = is_mrope_lost || is_alpha_lost || is_map_lost;
+    const bool is_mrope_lost = c->is_mrope && !(c->flags & READS_MROPE);
+    const bool is_alpha_lost = c->alpha > 0 && !(c->flags & READS_ALPHA);
+    const bool is_map_lost = c->chunks && !(c->flags & READS_CHUNKS);
+    out->is_blind = is_mrope_lost || is_alpha_lost || is_map_lost;
     return true;
 }
 
 // ---- what came out ----
 
-// What a plain reading keeps of its settings.
-static RopeConfig plain_rope(const Config *c) {
-    const RopeConfig *r = c->rope;
-    bool grows = r->temperature_beta != 0;
-    return (RopeConfig){.rotary_dim = r->rotary_dim,
-                        .theta = r->theta,
-                        .train_ctx = grows || r->map ? r->train_ctx : c->trained,
-                        .factor = 1,
-                        .map = r->map,
-                        .chunk = r->chunk,
-                        .temperature_beta = r->temperature_beta};
-}
-
-// Lists of another length than the pairs that turn are an error of torch's, in engines that use it.
-static void refuse_other_lengths(Config *c, int n_pairs) {
-    static const KeyId keys[] = {KEY_SHORT_FACTOR, KEY_LONG_FACTOR};
-    const int row = c->as->out->row;
-    const bool is_torch = row == ENGINE_HF5 || row == ENGINE_HF4 || row == ENGINE_VLLM ||
-                          row == ENGINE_SGLANG || row == ENGINE_EXLLAMAV3;
-    // Phi-3's config class checks them first, by its own share of a head; SGLang's class may take another.
-    const bool is_other = row == ENGINE_SGLANG && config_member(c, KEY_PARTIAL_ROTARY_FACTOR);
-    const bool is_checked = c->longrope_alone && row != ENGINE_EXLLAMAV3 && !is_other;
-    for (int i = 0; is_torch && i < 2; i++) {
-        const Json *list = config_member(c, keys[i]);
-        char words[120];
-        int n = 0;
-        for (const Json *v = json_items(list); v; v = v->next) n++;
-        snprintf(words, sizeof words, "%s: %s has %d numbers, and %d pairs turn",
-                 is_checked ? "ValueError" : "RuntimeError",
-                 config_key_rows[keys[i]].name, n, n_pairs);
-        config_refuse(c, n > 0 && n != n_pairs && !c->passes[keys[i]], words);
-    }
-}
-
+// Takes longrope's two lists, each of a number for each pair that turns. Another length is an error
+// of torch's, in engines that use it.
 static void take_lists(Config *c) {
+    static const KeyId keys[] = {KEY_SHORT_FACTOR, KEY_LONG_FACTOR};
     RopeConfig *r = c->rope;
     Reading *out = c->as->out;
-    int n = r->rotary_dim / 2;
+    const int n_pairs = r->rotary_dim / 2, row = out->row;
     if (c->as->has_divisors) {
         r->short_factors = r->long_factors = out->long_factors;
         return;
     }
-    const bool has_long = config_find_list(c, KEY_LONG_FACTOR, n, out->long_factors);
-    bool good = config_find_list(c, KEY_SHORT_FACTOR, n, out->short_factors) && has_long;
+    const bool has_long = config_find_list(c, KEY_LONG_FACTOR, n_pairs, out->long_factors);
+    bool good = config_find_list(c, KEY_SHORT_FACTOR, n_pairs, out->short_factors) && has_long;
     if (!good && has_long && c->passes[KEY_SHORT_FACTOR]) {  // which is not read
         memcpy(out->short_factors, out->long_factors, sizeof out->short_factors);
         good = true;
     }
-    refuse_other_lengths(c, n);
+    // Phi-3's config class checks lengths first, by its own share of a head; SGLang's class may
+    // take another.
+    const bool is_torch = row == ENGINE_HF5 || row == ENGINE_HF4 || row == ENGINE_VLLM ||
+                          row == ENGINE_SGLANG || row == ENGINE_EXLLAMAV3;
+    const bool is_other = row == ENGINE_SGLANG && config_member(c, KEY_PARTIAL_ROTARY_FACTOR);
+    const bool is_checked = c->longrope_alone && row != ENGINE_EXLLAMAV3 && !is_other;
+    for (int i = 0; is_torch && i < 2; i++) {
+        char words[120];
+        int n = 0;
+        for (const Json *v = json_items(config_member(c, keys[i])); v; v = v->next) n++;
+        snprintf(words, sizeof words, "%s: %s has %d numbers, and %d pairs turn",
+                 is_checked ? "ValueError" : "RuntimeError", config_key_rows[keys[i]].name, n,
+                 n_pairs);
+        config_refuse(c, n > 0 && n != n_pairs && !c->passes[keys[i]], words);
+    }
     config_refuse(
         c, !good,
         "ValueError: short_factor and long_factor are not lists of a number above 0 for each pair");
@@ -540,8 +508,9 @@ static void take_lists(Config *c) {
     r->long_factors = c->as->one_list ? c->as->one_list : out->long_factors;
 }
 
-// extrapolation_factor e makes the share of a pair that is kept, g, e times as large: the pair turns
-// by f / s + (f - f / s) g e, which rope.c's methods cannot, so it becomes a list of divisors.
+// extrapolation_factor e makes the share of a pair that is kept, g, e times as large: the pair
+// turns by f / s + (f - f / s) g e, which rope.c's methods cannot, so it becomes a list of
+// divisors.
 static void spread_ramp(Config *c) {
     RopeConfig r = *c->rope;
     RopeFreqs f;
@@ -559,37 +528,48 @@ static void spread_ramp(Config *c) {
     c->as->why_list = "extrapolation_factor is read";
 }
 
-// A factor of 0 or below, which transformers takes with a warning. How others take it is unverified.
-static void judge_odd_factor(Config *c) {
-    Reading *out = c->as->out;
-    double factor;
-    const bool is_odd = config_type_has(c, TYPE_NEEDS_FACTOR) &&
-                        json_number(config_member(c, KEY_FACTOR), &factor) && factor <= 0;
-    const bool is_hf = out->row == ENGINE_HF5 || out->row == ENGINE_HF4;
-    if (!is_odd || c->stopped) return;
-    out->is_odd = c->stopped = true;
-    out->verdict = is_hf ? VERDICT_AS_REFERENCE : VERDICT_UNSEEN;
-    c->note[0] = '\0';
-    if (is_hf)
-        config_note(c, "loaded with a warning (factor must be >= 1): %s",
-                    factor == 0 ? "frequencies are divided by 0" : "the factor counts as it is");
-    else config_note(c, "what it does with a factor of %.6g is unverified", factor);
-}
-
 void reading_end(Config *c) {
     RopeConfig *r = c->rope;
     Reading *out = c->as->out;
+    // The method. Dividing by a ramp of its own makes yarn a list of divisors.
     config_turn(c, r->rotary_dim);
     r->method = type_rows[c->type].method;
     spread_ramp(c);
     r->method = type_rows[c->type].method;
-    if (r->method == ROPE_NONE) *r = plain_rope(c);
+    if (r->method == ROPE_NONE) {
+        const bool needs_original = r->temperature_beta != 0 || r->map;
+        *r = (RopeConfig){.rotary_dim = r->rotary_dim,
+                          .theta = r->theta,
+                          .train_ctx = needs_original ? r->train_ctx : c->trained,
+                          .factor = 1,
+                          .map = r->map,
+                          .chunk = r->chunk,
+                          .temperature_beta = r->temperature_beta};
+    }
     if (c->type == TYPE_LONGROPE) take_lists(c);
     config_fill_factor(c);
-    judge_odd_factor(c);
+
+    // A factor of 0 or below, which transformers takes with a warning. How others take it is
+    // unverified.
+    double factor;
+    const bool is_hf = out->row == ENGINE_HF5 || out->row == ENGINE_HF4;
+    const bool is_odd = config_type_has(c, TYPE_NEEDS_FACTOR) &&
+                        json_number(config_member(c, KEY_FACTOR), &factor) && factor <= 0;
+    if (is_odd && !c->stopped) {
+        out->is_odd = c->stopped = true;
+        out->verdict = is_hf ? VERDICT_AS_REFERENCE : VERDICT_UNSEEN;
+        c->note[0] = '\0';
+        if (!is_hf) config_note(c, "what it does with a factor of %.6g is unverified", factor);
+        else
+            config_note(c, "loaded with a warning (factor must be >= 1): %s",
+                        factor == 0 ? "frequencies are divided by 0"
+                                    : "the factor counts as it is");
+    }
+
+    // What rope.c itself does not take.
+    Error err;
     config_refuse(c, r->factor == 0, "KeyError: factor");
     settings_fill_defaults(r, c->trained);
-    Error err;
     if (!c->stopped && !settings_check(r, c->trained, &err)) config_refuse(c, true, err.text);
     out->worst_pair = -1;
     out->worst_ratio = 1;

@@ -11,106 +11,98 @@ const char *const verdict_names[N_VERDICTS] = {"same",  "differs", "ignored",
                                                "taken", "too long", "refused",
                                                "not looked at"};
 
-// Says which of one or two keys (KEY_NONE: none) is there and not read; where neither is, the class's
-// own value is not.
-static const char *not_read(const Config *c, KeyId first, KeyId second, char *out, size_t size) {
-    const bool has_first = reading_has(c, first), has_second = reading_has(c, second);
+// Why a value differs: the engine's own reason, or else which of one or two keys (KEY_NONE: none)
+// is there and not read; where neither is, the class's own value is not. NULL: nothing explains it.
+static const char *why_not_read(const Config *c, const char *own, const KeyId keys[2], char *out,
+                                size_t size) {
+    if (own || keys[0] == KEY_NONE) return own;
+    const bool has_first = reading_has(c, keys[0]);
+    const bool has_second = keys[1] != KEY_NONE && reading_has(c, keys[1]);
     const bool are_both = has_first && has_second;
     if (!has_first && !has_second) snprintf(out, size, "its class's is not read");
     else
-        snprintf(out, size, "%s%s%s %s not read", has_first ? config_key_rows[first].name : "",
-                 are_both ? " and " : "", has_second ? config_key_rows[second].name : "",
+        snprintf(out, size, "%s%s%s %s not read", has_first ? config_key_rows[keys[0]].name : "",
+                 are_both ? " and " : "", has_second ? config_key_rows[keys[1]].name : "",
                  are_both ? "are" : "is");
     return out;
 }
 
-// Why a reading is plain RoPE, or scaled, where the reference is not.
-static void note_plain(Config *c, bool is_plain, bool was_plain) {
-    bool is_of_all = c->layout == ONE_BLOCK && c->family->flags & FAMILY_BY_TYPE;
-    const char *why_plain = c->why_plain ? c->why_plain : "the block is not read";
-    const bool is_inside = c->block >= AT_TEXT_SCALING && c->block <= AT_TEXT_PARAMETERS_FULL;
-    const bool is_nested = c->block == AT_SCALING_FULL;
-    const char *why_scaled = is_of_all   ? "one block is of all layers"
-                             : is_inside ? "the block of text_config is read"
-                             : is_nested ? "rope_scaling by layer type is read"
-                                         : "the block is read";
-    if (reading_flat_parameters(c)) why_scaled = "a flat rope_parameters is read";
-    if (c->block == AT_CLASS_FULL) why_scaled = "the family's own block";
-    if (is_plain && !was_plain) config_note(c, "plain RoPE: %s", why_plain);
-    if (!is_plain && was_plain) config_note(c, "%s", why_scaled);
-}
-
-static void note_lists(Config *c, const Reading *reference) {
-    static const char *const names[] = {"short_factor", "long_factor"};
-    const RopeConfig *r = c->rope;
-    const double *list = c->as->length > r->train_ctx ? r->long_factors : r->short_factors;
-    bool is_long = list == c->as->out->long_factors;
-    bool was_long = c->as->length > reference->rope.train_ctx;
-    if (is_long != was_long)
-        config_note(c, "%s, not %s: %s", names[is_long], names[was_long],
-                    c->as->why_list ? c->as->why_list : "by that L");
+// Why a reading is scaled RoPE where the reference is plain.
+static const char *why_scaled(const Config *c) {
+    if (c->block == AT_CLASS_FULL) return "the family's own block";
+    if (reading_flat_parameters(c)) return "a flat rope_parameters is read";
+    if (c->layout == ONE_BLOCK && c->family->flags & FAMILY_BY_TYPE)
+        return "one block is of all layers";
+    if (c->block >= AT_TEXT_SCALING && c->block <= AT_TEXT_PARAMETERS_FULL)
+        return "the block of text_config is read";
+    return c->block == AT_SCALING_FULL ? "rope_scaling by layer type is read" : "the block is read";
 }
 
 // Notes each fact that differs. Where one of the two is plain RoPE, only the first two facts count.
-static void compare(Config *c, const Reading *reference, const RopeFreqs *here,
-                    const RopeFreqs *there) {
+static void compare_settings(Config *c, const Reading *reference, const RopeFreqs *here,
+                             const RopeFreqs *there) {
+    const EngineReader *as = c->as;
     const RopeConfig *r = c->rope, *s = &reference->rope;
-    bool is_plain = r->method == ROPE_NONE, was_plain = s->method == ROPE_NONE;
-    bool other_scale = fabs(here->scale / there->scale - 1) > 1e-6;
-    double a = other_scale ? here->attention_factor : there->attention_factor;
-    const char *why_scale =
-        config_member(c, KEY_FACTOR) ? "factor is not read" : "max_position_embeddings / L";
-    if (c->type == TYPE_DYNAMIC) why_scale = "one base for all lengths";
-    if (c->alpha > 0) why_scale = "Hunyuan's class alone reads alpha";
-    const char *why_other = is_plain && !was_plain ? NULL : c->why_plain;  // which is said already
-    const char *why_theta = c->as->why_theta ? c->as->why_theta : why_other;
-    const char *why_length = c->as->why_length;
+    const bool is_plain = r->method == ROPE_NONE, was_plain = s->method == ROPE_NONE;
+    const bool is_lost = is_plain && !was_plain;  // which is said by itself, not with theta
+    if (is_lost)
+        config_note(c, "plain RoPE: %s", c->why_plain ? c->why_plain : "the block is not read");
+    if (was_plain && !is_plain) config_note(c, "%s", why_scaled(c));
+
+    const char *why_theta = as->why_theta || is_lost ? as->why_theta : c->why_plain;
+    const char *why_scale = c->alpha > 0                   ? "Hunyuan's class alone reads alpha"
+                            : c->type == TYPE_DYNAMIC      ? "one base for all lengths"
+                            : config_member(c, KEY_FACTOR) ? "factor is not read"
+                                                           : "max_position_embeddings / L";
+    const char *why_length = as->why_length;
     if (!why_length && r->train_ctx == c->inside) why_length = "the block's";
-    char share[100], betas[100], truncate[100];
-    const char *why_share = c->as->why_share;
-    if (!why_share)
-        why_share =
-            not_read(c, KEY_PARTIAL_ROTARY_FACTOR, c->family->rotary_key, share, sizeof share);
-    const char *why_betas = c->as->why_betas;
-    if (!why_betas)
-        why_betas = not_read(c, KEY_BETA_FAST, KEY_BETA_SLOW, betas, sizeof betas);
-    const char *why_truncate = c->as->why_truncate;
-    if (!why_truncate)
-        why_truncate = not_read(c, KEY_TRUNCATE, KEY_NONE, truncate, sizeof truncate);
+    // An attention factor that follows the scale is not noted beside it.
+    const bool is_other_scale = fabs(here->scale / there->scale - 1) > 1e-6;
+    const double a = is_other_scale ? here->attention_factor : there->attention_factor;
+    const KeyId share = KEY_PARTIAL_ROTARY_FACTOR, rotary = c->family->rotary_key;
+    const KeyId fast = KEY_BETA_FAST, slow = KEY_BETA_SLOW;
     const struct {
         const char *name;
         double here, there;
         const char *why;
+        KeyId keys[2];  // that are not read, where no other reason is known
     } facts[] = {
-        {"rotary_dim", r->rotary_dim, s->rotary_dim, why_share},
-        {"rope_theta", r->theta, s->theta, why_theta},
-        {"s", here->scale, there->scale, why_scale},
-        {"L", r->train_ctx, s->train_ctx, why_length},
-        {"a", here->attention_factor, a, c->as->why_attention},
-        {"beta_fast", r->beta_fast, s->beta_fast, why_betas},
-        {"beta_slow", r->beta_slow, s->beta_slow, why_betas},
-        {"truncate", r->truncate, s->truncate, why_truncate},
-        {"pairs that turn", r->turning, s->turning, NULL},
+        {"rotary_dim", r->rotary_dim, s->rotary_dim, as->why_share, {share, rotary}},
+        {"rope_theta", r->theta, s->theta, why_theta, {KEY_NONE}},
+        {"s", here->scale, there->scale, why_scale, {KEY_NONE}},
+        {"L", r->train_ctx, s->train_ctx, why_length, {KEY_NONE}},
+        {"a", here->attention_factor, a, as->why_attention, {KEY_NONE}},
+        {"beta_fast", r->beta_fast, s->beta_fast, as->why_betas, {fast, slow}},
+        {"beta_slow", r->beta_slow, s->beta_slow, as->why_betas, {fast, slow}},
+        {"truncate", r->truncate, s->truncate, as->why_truncate, {KEY_TRUNCATE}},
+        {"pairs that turn", r->turning, s->turning, NULL, {KEY_NONE}},
     };
     const int n = is_plain || was_plain ? 2 : (int)(sizeof facts / sizeof *facts);
-    note_plain(c, is_plain, was_plain);
     for (int i = 0; i < n; i++) {
+        char keys[100];
         if (!(fabs(facts[i].here - facts[i].there) > 1e-6 * fabs(facts[i].there))) continue;
-        const char *why = facts[i].why;
+        const char *why = why_not_read(c, facts[i].why, facts[i].keys, keys, sizeof keys);
         config_note(c, "%s %.6g, not %.6g%s%s", facts[i].name, facts[i].here, facts[i].there,
                     why ? ": " : "", why ? why : "");
     }
-    if (c->as->has_divisors)
-        config_note(c, "%s", c->as->why_list ? c->as->why_list : "its own base");
-    else if (c->type == TYPE_LONGROPE) note_lists(c, reference);
+
+    // Longrope's lists, and those that a reading was made into.
+    static const char *const names[] = {"short_factor", "long_factor"};
+    const double *list = as->length > r->train_ctx ? r->long_factors : r->short_factors;
+    const bool is_long = list == as->out->long_factors;
+    const bool was_long = as->length > s->train_ctx;
+    if (as->has_divisors) config_note(c, "%s", as->why_list ? as->why_list : "its own base");
+    else if (c->type == TYPE_LONGROPE && is_long != was_long)
+        config_note(c, "%s, not %s: %s", names[is_long], names[was_long],
+                    as->why_list ? as->why_list : "by that L");
 }
 
 // The queries' growth with their position.
 static void compare_growth(Config *c, const Reading *reference) {
     const RopeConfig *r = c->rope, *s = &reference->rope;
+    const KeyId keys[2] = {KEY_LLAMA_4_SCALING_BETA};
     char beta[100];
-    const char *why = c->as->why_grows;
-    if (!why) why = not_read(c, KEY_LLAMA_4_SCALING_BETA, KEY_NONE, beta, sizeof beta);
+    const char *why = why_not_read(c, c->as->why_grows, keys, beta, sizeof beta);
     if (r->temperature_beta != s->temperature_beta)
         config_note(c, "queries grow by %.6g, not %.6g: %s", r->temperature_beta,
                     s->temperature_beta, why);
@@ -183,7 +175,7 @@ void reading_judge(Config *c, const Reading *reference) {
         bool is_as_far = same_distances(c, reference);
         if (alike && as_layers && is_as_far && same_growth(out, reference)) return;
         was_asked = reference->rope.method != ROPE_NONE || reference->rope.map;
-        if (!alike) compare(c, reference, &here, &there);
+        if (!alike) compare_settings(c, reference, &here, &there);
         compare_growth(c, reference);
     }
     out->verdict = is_plain && was_asked && !c->rope->map ? VERDICT_IGNORED : VERDICT_DIFFERS;
