@@ -24,8 +24,8 @@ static double none(const RopePair *p) { return p->plain; }
 // No angle is new, but near neighbors are harder to tell apart. arXiv 2306.15595.
 static double linear(const RopePair *p) { return p->plain / p->scale; }
 
-// NTK-aware: a larger base, theta * s^(d/(d-2)). It slows the last hand by exactly s and the first
-// not at all. So near neighbors stay sharp. The hands between are slowed too little for some
+// NTK-aware: a larger base, theta * s^(d/(d-2)). It slows the last hand by exactly s and leaves the
+// first as it is, so near neighbors stay sharp. The hands between are slowed too little for some
 // lengths. bloc97, 2023.
 static double ntk(const RopePair *p) {
     double d = p->config->rotary_dim;
@@ -40,15 +40,15 @@ static double pair_with_turns(const RopeConfig *c, double r) {
     return c->rotary_dim * log(c->train_ctx / (2 * PI * r)) / (2 * log(c->theta));
 }
 
-// How far x has come from low to high, 0 to 1.
+// The position of x between low and high, from 0 to 1.
 static double ramp(double x, double low, double high) {
     return fmin(fmax((x - low) / (high - low), 0), 1);
 }
 
 // The ramp g_i of the by-parts methods, over the pairs' numbers: 1 up to the pair of beta_fast
-// turns, 0 from the pair of beta_slow turns on, a straight line between. The YaRN authors' code and
-// the libraries use this form. Like theirs it bounds the low end only from below and the high end
-// only from above.
+// turns, 0 from the pair of beta_slow turns on, and a straight line in between. The YaRN authors'
+// code and the libraries use this form. Like theirs it bounds the low end only from below and the
+// high end only from above.
 static double ramp_by_dims(const RopeConfig *c, int i) {
     double low = pair_with_turns(c, c->beta_fast);
     double high = pair_with_turns(c, c->beta_slow);
@@ -74,17 +74,17 @@ static double ntk_by_parts(const RopePair *p) {
 
 double rope_yarn_growth(double s) { return s > 1 ? 0.1 * log(s) : 0; }
 
-// YaRN is NTK-by-parts with sharper attention. Over more keys the softmax spreads thinner, so
-// scores grow by (0.1 ln s + 1)^2. arXiv 2309.00071, section 3.4. The quotient of two temperatures
-// is DeepSeek's.
+// YaRN is NTK-by-parts with sharper attention. A softmax over more keys spreads its weight more
+// thinly, so scores are multiplied by (0.1 ln s + 1)^2. arXiv 2309.00071, section 3.4. DeepSeek's
+// models have a quotient of two temperatures instead.
 static double yarn_attention(const RopeConfig *c, double s) {
     bool quotient = c->mscale != 0 && c->mscale_all_dim != 0;
     double grown = rope_yarn_growth(s);
     return quotient ? (grown * c->mscale + 1) / (grown * c->mscale_all_dim + 1) : grown + 1;
 }
 
-// Llama 3.1: by parts again, by the wavelength w_i = 2 pi / f_i. A hand is kept if w_i is below
-// L / high_freq_factor, and slowed by s if it is above L / low_freq_factor. Between the two,
+// Llama 3.1: by parts again, according to the wavelength w_i = 2 pi / f_i. A hand is kept if w_i is
+// below L / high_freq_factor, and slowed by s if it is above L / low_freq_factor. Between the two,
 // t = (L / w_i - low) / (high - low) mixes them. Hugging Face's rope_type "llama3".
 static double llama3(const RopePair *p) {
     const RopeConfig *c = p->config;
@@ -102,22 +102,23 @@ static double longrope(const RopePair *p) {
     return p->plain / divisors[p->index];
 }
 
-// Its temperature, for both lists.
+// LongRoPE's attention factor, the same for both lists.
 static double longrope_attention(const RopeConfig *c, double s) {
     return s > 1 ? sqrt(1 + log(s) / log(c->train_ctx)) : 1;
 }
 
-// Proportional: plain RoPE whose slow hands rest. The speeds are those of the whole head, but only
-// the first hands rotate, a quarter of them in Gemma 4's full layers. The others have the same product
-// at every distance. The factor divides, as in Hugging Face's rope_type "proportional".
+// Proportional: plain RoPE whose slow hands rest. The speeds are computed for the whole head, but
+// only the first hands rotate, a quarter of them in Gemma 4's full layers. The others have the same
+// product at every distance. The factor divides, as in Hugging Face's rope_type "proportional".
 static double proportional(const RopePair *p) {
     bool turns = p->index < p->config->turning;
     return turns ? p->plain / p->scale : 0;
 }
 
-// CoPE: the last n hands are slowed to a stop along half a cosine wave, from full speed to none. They
-// are those that reach unseen angles past L. A hard cut instead, as in `proportional`, lets scores
-// ripple over distances. The authors clip 20 of 64 hands and train on. arXiv 2602.05258.
+// CoPE: the last n hands are slowed to a stop along half a cosine wave, from full speed to none.
+// These hands are the ones that reach unseen angles past L. A hard cut instead, as in
+// `proportional`, lets scores ripple over distances. The authors clip 20 of 64 hands and train on.
+// arXiv 2602.05258.
 static double cope(const RopePair *p) {
     int n = p->config->clip;
     int k = p->index - (p->config->rotary_dim / 2 - n);  // 0 for the first of the last n
@@ -189,24 +190,24 @@ static RopeParts dca(const RopeConfig *c, int p) {
     return (RopeParts){near, last, in_chunk};
 }
 
-// StreamingLLM: D = min(i, W+K-1) - j for the first K keys, as if they stood right before the
-// window of the last W. No other key is seen. Models rest unused attention on the first keys, so
+// StreamingLLM: D = min(i, W+K-1) - j for the first K keys, as if they were right before the window
+// of the last W. A query sees only these keys. Models rest unused attention on the first keys, so
 // these must stay. arXiv 2309.17453.
 static RopeParts streaming(const RopeConfig *c, int p) {
     int last = c->window + c->sinks - 1;
     return (RopeParts){c->window, p < last ? p : last, p};
 }
 
-// LM-Infinite: D = min(d, W). It also has a window and first K keys. These stay at distance W.
-// arXiv 2308.16137.
+// LM-Infinite: D = min(d, W). Here too, a query sees only a window and the first K keys, which stay
+// at distance W. arXiv 2308.16137.
 static RopeParts lm_infinite(const RopeConfig *c, int p) {
     (void)p;
     return (RopeParts){c->window, c->window, 0};
 }
 
-// STRING: D = d - S + W from S on. Texts as long as the trained ones have few far distances, so that
-// models know these badly. The nearer ones take their place: at S, a third of L, the distances begin
-// again from W. A text may be S - W longer than L. arXiv 2410.18745.
+// STRING: D = d - S + W from S on. Texts as long as the trained ones have few far distances, so
+// models know these badly. The nearer ones take their place: at S, a third of L, the distances
+// begin again from W. A text may be S - W longer than L. arXiv 2410.18745.
 static RopeParts string_map(const RopeConfig *c, int p) {
     return (RopeParts){c->near, p - c->near + c->local, p};
 }
@@ -267,7 +268,7 @@ double score_growth(const RopeConfig *c) {
     return m * m;
 }
 
-// ---- methods at work ----
+// ---- computing frequencies and rotating ----
 
 // Dynamic: s(l) = max(1, factor * l / L - (factor - 1)), Hugging Face's rule: 1 up to L and growing
 // from there.
@@ -306,7 +307,7 @@ double pair_speed(const RopeConfig *c, const RopeFreqs *f, int pair, int positio
     return unscaled ? rope_plain(c, pair) : f->inv_freq[pair];
 }
 
-// The angle is taken in double: at position 2^20 a float would be wrong by whole degrees.
+// The angle is computed in double: at position 2^20 a float would be off by whole degrees.
 void rope_cos_sin(double speed, double distance, double factor, float *cosine, float *sine) {
     double angle = distance * speed;
     *cosine = (float)(factor * cos(angle));

@@ -1,6 +1,6 @@
-// RoPE by itself: the methods, which change the inverse frequencies; the distance maps, which change
-// the distances; and the rotation. Nothing here knows about files, tensors, the command line or
-// threads.
+// RoPE by itself: the methods, which change the inverse frequencies; the distance maps, which
+// change the distances; and the rotation. This file and rope.c know nothing of files, tensors, the
+// command line or threads.
 #pragma once
 
 #include <stdbool.h>
@@ -21,8 +21,9 @@ enum {
 
 typedef enum { ROPE_RAMP_DIMS, ROPE_RAMP_TURNS } RopeRamp;
 
-// The settings of a method and a map. Lengths are in positions. Where 0 means "not given", call
-// settings_fill_defaults before the functions below.
+// The settings of a method and a map. Lengths are in positions. A 0 that means "not given" is
+// filled in by settings_fill_defaults (src/rope_settings.h), which has to be called before the
+// functions below.
 typedef struct {
     int method;        // row of rope_methods
     bool dynamic;      // the scale follows the current length
@@ -41,7 +42,7 @@ typedef struct {
     double high_freq_factor;      // llama3; 0: not given
     const double *short_factors;  // longrope's divisors up to L, one per pair; NULL: none
     const double *long_factors;   // and past L
-    int unscaled_positions;       // longrope: this many first positions are as in plain RoPE
+    int unscaled_positions;       // longrope: the number of first positions with plain RoPE
     int turning;                  // proportional: this many first pairs rotate; 0: not given
     int clip;                     // cope: this many last pairs are slowed to a stop; 0: not given
     const struct RopeMap *map;    // row of rope_maps; NULL: distances as they are
@@ -50,11 +51,11 @@ typedef struct {
     int group;                  // G of self-extend: far positions that share an angle; 0: not given
     int chunk;                  // c of dca: positions in a chunk; 0: not given
     double k;                   // leaky-rerope: far distances count k times less; 0: not given
-    double x;                   // whatever a method or a map of your own uses it for; 0: not given
+    double x;                   // free for a method or a map of your own; 0: not given
     int window;                 // W: a query sees the last W positions, its own included; 0: all
     int sinks;                  // K: and the first K positions
     bool logn;                  // see rope_logn
-    bool all_slide;             // the window is for layers that see all positions, too
+    bool all_slide;             // the window also applies to layers that see all positions
     double temperature_beta;    // see query_temperature; 0: queries do not grow
     int temperature_length;     // positions after which they grow; 0: L
     int temperature_floor;      // the length from which they grow smoothly; 0: they grow in steps
@@ -63,7 +64,7 @@ typedef struct {
     bool mscale_in_scores;      // mscale_all_dim scales the scores, see score_growth
 } RopeConfig;
 
-// One pair, as a method sees it.
+// The pair whose frequency a method computes.
 typedef struct {
     const RopeConfig *config;
     int index;     // i, 0 for the fastest pair
@@ -90,7 +91,7 @@ typedef struct {
     double (*frequency)(const RopePair *pair);  // radians per position
     // The attention factor, NULL: 1. It multiplies cos and sin, so scores grow by its square.
     double (*attention)(const RopeConfig *config, double scale);
-    unsigned flags;       // of the above
+    unsigned flags;       // some of the flags above
     const char *summary;  // one line for --help
     const char *source;
 } RopeMethod;
@@ -114,7 +115,7 @@ enum {
     ROPE_MAP_GROUP = 2,
     ROPE_MAP_CHUNK = 4,
     ROPE_MAP_K = 8,
-    ROPE_MAP_WINDOW = 16,        // window and sinks: a query sees no other keys
+    ROPE_MAP_WINDOW = 16,        // a query sees only the keys in the window and the sinks
     ROPE_MAP_SINKS_INSIDE = 32,  // window and sinks together fill the trained length
     ROPE_MAP_LOCAL = 64,         // near is a third of L unless given
     ROPE_MAP_X = 128,            // x
@@ -123,11 +124,12 @@ enum {
 typedef struct RopeMap {
     const char *name;  // as --rope spells it, by itself or after a method and +
     RopeParts (*formula)(const RopeConfig *config, int p);
-    // D(i, j) where it is not a difference of two parts, such as ln(i - j + 1). `formula` is then
-    // NULL, and the model is computed by its definition, slowly. Else NULL.
+    // D(i, j) of maps whose distance is not a difference of two parts, such as ln(i - j + 1).
+    // `formula` is then NULL, and the model is computed from its definition, slowly. NULL in other
+    // maps.
     double (*distance)(const RopeConfig *config, int i, int j);
-    unsigned flags;       // of the above
-    int sinks;            // K unless given
+    unsigned flags;       // some of the flags above
+    int sinks;            // K, if --sinks is not given
     const char *summary;  // one line for --help
     const char *source;
 } RopeMap;
@@ -135,37 +137,39 @@ typedef struct RopeMap {
 extern const RopeMap rope_maps[];
 extern const int rope_n_maps;
 
-// The parts of position p. Without a formula every distance is near, and both parts are p.
+// The parts of position p. Without a map, or with one that has no formula, every distance is near,
+// and both parts are p.
 RopeParts rope_parts(const RopeConfig *config, int p);
-// D(i, j) for j <= i.
+// The distance D(i, j) between a query at i and a key at j <= i, in positions.
 double rope_distance(const RopeConfig *config, int i, int j);
 // Whether a query at i sees a key at j <= i, in layers with a window.
 bool rope_sees(const RopeConfig *config, int i, int j);
 
-// The factor of the scores of a query at `position`: 1, or with logn
+// The factor of the scores of a query at `position`: 1 without logn, else
 //     max(1, ln(position + 1) / ln L),
 // so that attention over more keys than in training stays as sharp. kexue.fm 8823.
 double rope_logn(const RopeConfig *config, int position);
 
-// The factor of the query at `position`, p: 1 + temperature_beta ln(1 + floor(p / L)), which is 1 up
-// to L. Scores grow in steps of L positions, so that attention over more keys than in training stays
-// as sharp. Llama 4 and Ministral 3 were trained with it (beta 0.1). With a temperature_floor it is
+// The factor of the query at p = `position`: 1 + temperature_beta ln(1 + floor(p / L)), which is 1
+// up to L. Scores grow in steps of L positions, so that attention over more keys than in training
+// stays as sharp. Llama 4 and Ministral 3 were trained with it (beta 0.1). With a temperature_floor
+// it is
 //     1 + temperature_beta ln(max(1, (p + 1) / temperature_floor))
 // instead, which grows smoothly, as in Inkling (Hugging Face's inkling_text: beta 0.1, floor 128,000).
 double query_temperature(const RopeConfig *config, int position);
 
-// The factor of all scores: with mscale_in_scores and yarn (0.1 mscale_all_dim ln s + 1)^2, as in
-// DeepSeek's attention; else 1.
+// The factor of all scores: (0.1 mscale_all_dim ln s + 1)^2 for yarn with mscale_in_scores, as in
+// DeepSeek's attention; otherwise 1.
 double score_growth(const RopeConfig *config);
 
-// YaRN's addition to an attention factor of 1 at scale s: 0.1 ln s, and 0 up to s = 1.
+// The amount that YaRN adds to an attention factor of 1 at scale s: 0.1 ln s, and 0 up to s = 1.
 // arXiv 2309.00071.
 double rope_yarn_growth(double s);
 
 // The result of a method for a RopeConfig at one length.
 typedef struct {
     int n_pairs;
-    double scale;  // s in force
+    double scale;  // s at this length
     double attention_factor;
     double inv_freq[ROPE_MAX_PAIRS];  // radians per position
 } RopeFreqs;
@@ -173,18 +177,20 @@ typedef struct {
 // f_i = theta^(-2i/d) of pair i, radians per position: the frequency of plain RoPE.
 double rope_plain(const RopeConfig *config, int pair);
 
-// L f_i / 2 pi: how many turns a pair of plain RoPE makes within the trained length.
+// The turns (full rotations) of a pair of plain RoPE within the trained length, L f_i / 2 pi.
 double rope_turns(const RopeConfig *config, int pair);
 
-// The frequencies and the attention factor for a text of `length` positions.
+// Computes the frequencies and the attention factor for a text of `length` positions into `freqs`.
 void rope_frequencies(const RopeConfig *config, int length, RopeFreqs *freqs);
 
-// Radians per position of a pair at one position: its frequency, or that of plain RoPE where longrope
-// leaves the position unscaled.
+// The speed of a pair at one position, in radians per position: its frequency, or the frequency of
+// plain RoPE if longrope leaves that position unscaled.
 double pair_speed(const RopeConfig *config, const RopeFreqs *freqs, int pair, int position);
 
-// factor times the cosine and sine of speed * distance, right to 1e-6 even past 2^20 positions.
+// The cosine and sine of the angle speed * distance (radians per position, positions), each times
+// `factor`. Right to 1e-6 even past 2^20 positions.
 void rope_cos_sin(double speed, double distance, double factor, float *cosine, float *sine);
 
-// Rotates the pairs of one head, x[2i] and x[2i+1], by one position's cosines and sines (n_pairs).
+// Rotates the pairs of one head in place: x[2i] and x[2i+1] by the angle of cosines[i] and
+// sines[i]. x has 2 n_pairs elements, the other two n_pairs.
 void rope_rotate(float *x, int n_pairs, const float *cosines, const float *sines);

@@ -1,4 +1,4 @@
-// Headers by tables of their fields, and what follows them.
+// Reads and writes headers according to tables of their fields, and takes the data after them.
 #include "fields.h"
 
 #include <string.h>
@@ -6,7 +6,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "model files are little-endian and used in place");
 
-// The version that a value of a field needs; 0: any.
+// The version of the format that a value of a field needs; 0: any.
 static int needed_for(const Field *f, double x) {
     if (f->version_6 && x >= f->version_6) return 6;
     return f->version_5 && x >= f->version_5 ? 5 : 0;
@@ -23,7 +23,7 @@ bool fields_read(const FieldTable *tables, int n, const uint8_t *header, int ver
             int32_t whole;
             double x;
             memcpy(&whole, header + f->offset, sizeof whole);
-            const int64_t wide = whole;  // it begins with the narrow one of its value
+            const int64_t wide = whole;  // little-endian: it begins with the bytes of `whole`
             if (f->type == F64) memcpy(&x, header + f->offset, sizeof x);
             else x = whole;
             const bool is_within = x >= f->low && x <= f->high;
@@ -41,7 +41,7 @@ bool fields_read(const FieldTable *tables, int n, const uint8_t *header, int ver
     return true;
 }
 
-// What a struct has of a field.
+// The value of a field in a struct.
 static double value_in(const Field *f, const void *to) {
     const uint8_t *place = (const uint8_t *)to + f->place;
     int whole = 0;

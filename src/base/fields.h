@@ -1,13 +1,13 @@
-// The header of a binary file as a table of its fields, and what follows it, one thing after
-// another. Numbers are little-endian.
+// The header of a binary file as a table of its fields, and the data that follows it in the file.
+// Numbers are little-endian.
 #pragma once
 
 #include <float.h>
 
 #include "util.h"
 
-// The type of a field, by its bytes in the file. I32X8 is a list, whose numbers are not checked
-// here.
+// The type of a field; its value is the number of bytes in the file. I32X8 is a list, whose numbers
+// are not checked here.
 typedef enum { U32 = 4, I32 = 4, F64 = 8, I32X8 = 32 } FieldType;
 
 #define ANY DBL_MAX  // a value of `high`: no limit
@@ -16,42 +16,42 @@ typedef struct {
     const char *name;
     size_t offset;  // in the file
     FieldType type;
-    double low, high;          // what it may be, both included
-    size_t place, bytes;       // where it goes in a struct
-    int version_5, version_6;  // values from which on only these versions have the field; 0: none
+    double low, high;          // the range of its values, both ends included
+    size_t place, bytes;       // its place in a struct
+    int version_5, version_6;  // the smallest values that need this version of the format; 0: none
 } Field;
 
-// A table of fields, and the struct that they go to. NULL: the fields are 0.
+// A table of fields, and the struct that has their values. NULL: all fields are 0.
 typedef struct {
     const Field *fields;
     int n;
     void *to;
 } FieldTable;
 
-// Reads the fields of n tables from a header, whose file has that version, into their structs.
-// False with the reason when a value is out of its range, or is of a later version.
+// Reads the fields of n tables from the header of a file of that version into their structs. False
+// with the reason if a value is out of range, or needs a later version.
 bool fields_read(const FieldTable *tables, int n, const uint8_t *header, int version, Error *err);
-// Writes them into a header. Returns the version that their values need, 3 at least.
+// Writes the fields into a header. Returns the version that their values need, at least 3.
 int fields_write(const FieldTable *tables, int n, uint8_t *header);
-// The value of a field by its name; 0: that, or there is no such field.
+// The value of the field of that name; 0 if there is no such field.
 double fields_value(const FieldTable *tables, int n, const char *name);
-// False with the reason when one of `bytes` bytes is not 0 and of no field, where fields that begin
-// at `end` or later do not count.
+// Checks that all bytes of the header that belong to no field are 0. Fields that begin at `end` or
+// later do not count as fields. False with the reason.
 bool fields_cover(const FieldTable *tables, int n, const uint8_t *header, int bytes, int end,
                   Error *err);
 
-// ---- what follows it ----
+// ---- the data after the header ----
 
-// A place in a file. Only `offset` goes past its end, for an error to tell the expected size;
-// pointers never do.
+// A position in a file. Only `offset` can go past its end, so that the error can name the expected
+// size; pointers never do.
 typedef struct {
     const MappedFile *file;
-    uint64_t alignment;  // of what is taken
+    uint64_t alignment;  // of each piece that is taken
     uint64_t offset;     // once above INT64_MAX it stays there
 } Cursor;
 
-// The next count * item_bytes bytes, which is 2^54 at most. NULL for a count of 0. The caller
-// checks the offset before it looks at them.
+// Takes the next count * item_bytes bytes, which are at most 2^54. Returns their address; NULL for
+// a count of 0. The caller checks the offset before it uses them.
 const void *cursor_take(Cursor *at, uint64_t count, uint64_t item_bytes);
-// Takes the next bytes. False with the reason where the file ends before.
+// Takes the next bytes at once. False with the reason if the file is too short.
 bool cursor_take_now(Cursor *at, uint64_t bytes, const uint8_t **taken, Error *err);

@@ -9,8 +9,8 @@ static bool same_letter(char a, char b) {
     return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
-// The edit distance in any case, with swaps of neighbors (optimal string alignment). A word too
-// long is far from all.
+// The edit distance without regard to case, with swaps of neighbors (optimal string alignment). A
+// word that is too long counts as far from all others.
 int name_distance(const char *a, const char *b) {
     enum { LONGEST = 32 };
     int m = (int)strlen(a);

@@ -1,6 +1,6 @@
 // Errors as values, memory, names, mapped files and random numbers.
 #define _POSIX_C_SOURCE 200809L
-#define _FILE_OFFSET_BITS 64  // large files are seen on 32-bit machines, too
+#define _FILE_OFFSET_BITS 64  // lets 32-bit machines open large files
 #include "util.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ bool fail(Error *err, const char *format, ...) {
     return false;
 }
 
-enum { ARENA_ALIGNMENT = 64 };  // a cache line, and the widest vector
+enum { ARENA_ALIGNMENT = 64 };  // a cache line, and the width of the widest vector
 
 void *arena_take(Arena *arena, uint64_t count, uint64_t size) {
     uint64_t bytes;
@@ -93,7 +93,7 @@ void add_name(char *list, size_t capacity, const char *between, const char *name
 bool map_file(const char *path, MappedFile *file, Error *err) {
     struct stat info;
     *file = (MappedFile){0};
-    int fd = open(path, O_RDONLY | O_NONBLOCK);  // nobody may write into a pipe
+    int fd = open(path, O_RDONLY | O_NONBLOCK);  // does not wait for a writer if the path is a pipe
     if (fd < 0) return fail(err, "%s: cannot open (%s)", path, strerror(errno));
     bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
     long long size = regular ? info.st_size : 0;
@@ -114,7 +114,8 @@ void unmap_file(MappedFile *file) {
     *file = (MappedFile){0};
 }
 
-// It counts, since compilers vectorize that.
+// Counts the numbers that are not finite instead of stopping at the first, since compilers
+// vectorize that.
 bool all_finite(const float *x, int64_t n) {
     int strange = 0;
     for (int64_t i = 0; i < n; i++) strange += !isfinite(x[i]);

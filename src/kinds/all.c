@@ -1,4 +1,5 @@
-// The table of kinds. A kind's row is at the end of its own file, after what it does.
+// The table of kinds. The row of a kind is at the end of its own file, after the functions that it
+// names.
 #include "all.h"
 
 #include <stdlib.h>
@@ -10,7 +11,7 @@ extern const Kind layers_kind, halves_kind, rope_layers_kind, attention_kind, re
 extern const Kind feed_forward_kind, gaussian_topk_kind, experts_kind, latent_kind, states_kind;
 extern const Kind mamba_kind, altup_kind, per_layer_kind, encodings_kind;
 
-// Of two kinds that replace the same step of a layer, the later one does.
+// If two kinds replace the same step of a layer, the later kind does the step.
 static const Kind *const rows[] = {
     &old_files_kind,
     &layers_kind,  &rope_layers_kind,   &attention_kind, &residual_kind, &feed_forward_kind,

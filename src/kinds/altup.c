@@ -1,13 +1,13 @@
-// Alternating updates and a learned residual, by their definition. There are n streams X (n,
-// dim). The first, x in comments, is the residual stream that all other files know. A layer
-// computes
+// Alternating updates and a learned residual, as defined in their papers (altup.h). There are n
+// streams X (n, dim). The first, x in comments, is the residual stream that all other files know. A
+// layer computes
 //     route(x) = tanh(router @ rmsnorm(x) / dim)                      (n)
 //     P = X + C X, with C (n, n) = predict @ route(x)                 predicted
 //     x = (P[0] + attention(P[0]) + learned(P[0])) / sqrt(2)
-//     learned(x) = r + rmsnorm(laurel_out @ laurel_in @ r), where r is what attention reads
+//     learned(x) = r + rmsnorm(laurel_out @ laurel_in @ r), where r is the input of attention
 //     x = x + feed_forward(x)
 //     X = P + c (x - P[0]), with c (n) = 1 + correct @ route(x)       corrected
-// Then the per-layer embedding reads X[0] * scale, and is added to the streams after the first.
+// The per-layer embedding then reads X[0] * scale, and its output is added to the other streams.
 #include "altup.h"
 
 #include <math.h>
@@ -42,7 +42,8 @@ static bool check_altup(Model *m, Error *err) {
            fail(err, "altup_streams with norm_place %d (expected %d)", place, NORM_BOTH);
 }
 
-// What is predicted is corrected by what both halves of a layer add, so neither may be missing.
+// The streams are corrected by the change that both halves of a layer make, so neither half may be
+// missing.
 static bool check_both_halves(const Model *m, Error *err) {
     for (int l = 0; m->config.kinds->altup->streams && l < m->config.n_layers; l++)
         if (!layer_mixes(&m->layers[l]) || !layer_feeds(&m->layers[l]))
@@ -89,14 +90,14 @@ static void describe_altup(const Model *m, Teller *tell, void *whose) {
 
 static float mean_square(const float *x, int64_t n) { return dot(x, x, n) / (float)n; }
 
-// made (dim) *= the size of x / the size of made.
+// made (dim) *= sqrt(mean square of x / mean square of made).
 static void match_size(float *made, const float *x, int64_t dim) {
     float own = mean_square(made, dim);
     if (own < LEAST_SQUARE) own = LEAST_SQUARE;
     scale_all(made, sqrtf(mean_square(x, dim)) / sqrtf(own), dim);
 }
 
-// route (n) of x.
+// route (n) of the stream x (dim).
 static void find_route(Plain *p, const float *x, float route[MAX_STREAMS]) {
     const ModelConfig *m = &p->model->config;
     const AltupTensors *w = p->w->kinds->altup;
@@ -129,7 +130,7 @@ static void correct(Plain *p, const float *x) {
     float route[MAX_STREAMS];
     find_route(p, x, route);
     memcpy(p->added, x, dim * sizeof(float));
-    add(p->added, -1, own->predicted, dim);  // what the layer has changed
+    add(p->added, -1, own->predicted, dim);  // the change that the layer has made
     memcpy(own->streams, own->predicted, n * dim * sizeof(float));
     for (int i = 0; i < n; i++) {
         float coefficient = 1 + dot(p->w->kinds->altup->correct + (int64_t)i * n, route, n);
@@ -158,7 +159,7 @@ static bool has_altup(const Model *model, const Layer *layer) {
     return model->config.kinds->altup->streams > 0;
 }
 
-// learned (dim) = r + rmsnorm(laurel_out @ laurel_in @ r), where r is the norm of x (dim).
+// learned (dim) = r + rmsnorm(laurel_out @ laurel_in @ r), where r is rmsnorm(x) (dim).
 static void learn(Plain *p, const float *x) {
     const ModelConfig *m = &p->model->config;
     const AltupTensors *w = p->w->kinds->altup;
@@ -170,7 +171,8 @@ static void learn(Plain *p, const float *x) {
     add(own->learned, 1, p->normed, m->dim);
 }
 
-// x (dim) = the mean of all streams, the others brought back and to the size of the first.
+// x (dim) = the mean of all streams, after the further ones have been projected back and scaled to
+// the size of the first.
 static void merge_streams(Plain *p, float *x) {
     const ModelConfig *m = &p->model->config;
     const AltupConfig *of_model = m->kinds->altup;
@@ -197,7 +199,7 @@ static void run_altup_layer(Plain *p, float *x) {
     feed_half(p, x);
     correct(p, x);
 
-    // The per-layer embedding reads a scaled stream, and adds to the other streams alone.
+    // The per-layer embedding reads a scaled stream, and is only added to the other streams.
     for (int64_t e = 0; e < dim; e++) x[e] = streams[e] * p->w->kinds->altup->scale[e];
     add_layer_embedding(p, x);
     for (int i = 1; i < m->kinds->altup->streams; i++) {
@@ -207,7 +209,7 @@ static void run_altup_layer(Plain *p, float *x) {
     if (p->layer == m->n_layers - 1) merge_streams(p, x);
 }
 
-// ---- whose it is ----
+// ---- memory, and the row of the table ----
 
 static void lay_out_altup(Plain *p, Arena *arena) {
     const ModelConfig *m = &p->model->config;

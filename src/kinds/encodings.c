@@ -1,4 +1,4 @@
-// Encodings of positions before RoPE, as their definitions. In comments d is head_dim.
+// The definitions of position encodings from before RoPE. In comments d is head_dim.
 #include "encodings.h"
 
 #include <math.h>
@@ -93,9 +93,9 @@ const Matrix *encoding_maker(const Model *m, const Layer *layer) {
     return is_xl ? &layer->kinds->encoding->wr : &layer->wk;
 }
 
-// Two encodings compute vectors of a distance from R (dim), by the layer's matrices: a key that
-// each query meets, and disentangled also a query that each key meets. A vector's place is how
-// many tokens the key comes before the query.
+// Two encodings compute vectors of a distance from R (dim) with the layer's matrices:
+// transformer-xl and disentangled a key that each query meets, and disentangled also a query that
+// each key meets. The key is `back` tokens before the query.
 static void fill_distance(Plain *p, int back, int distance) {
     float *r = p->added;
     float *key = key_row(p, p->kinds->encoding->distance_keys, back);
@@ -106,8 +106,9 @@ static void fill_distance(Plain *p, int back, int distance) {
     matmul(query, &p->w->wq, r, p->row);
 }
 
-// No earlier token is as far from the first one as the present token is. Where the text jumps, its
-// other distances may be new, too.
+// Updates the vectors of distances that have changed. The distance to the first token is always
+// new, because no earlier token is as far from the first one as the present token is. If the text
+// skips positions, other distances may be new as well.
 static void fill_distances(Plain *p) {
     int *known = p->kinds->encoding->distances + (int64_t)p->layer * p->context;
     for (int back = 0; back <= p->i; back++) {
@@ -130,14 +131,14 @@ static const float *shaw_row(const Plain *p, const float *table, int j) {
     return table + encoding_row(p->model, distance_to(p, j)) * p->model->config.head_dim;
 }
 
-// Shaw: q . (k + aK of the distance), arXiv 1803.02155
+// Shaw: q . (k + aK[distance]), arXiv 1803.02155
 static float shaw_term(const Plain *p, int h, int j) {
     int64_t d = p->model->config.head_dim;
     const float *a = shaw_row(p, p->w->kinds->encoding->a_keys, j);
     return dot(p->q + h * d, a, d);
 }
 
-// And values: mixed (d) += sum over j of softmax(scores)[j] * aV of the distance
+// Shaw's values: mixed (d) += sum over j of softmax(scores)[j] * aV[distance]
 static void mix_shaw(Plain *p, int h) {
     int64_t d = p->model->config.head_dim;
     float *mixed = p->mixed + h * d;

@@ -1,5 +1,5 @@
-// Layers with experts, as their definition: their tensors, the router, and what those that it
-// chooses add.
+// The definition of layers with experts: their tensors, the router, and the output of the experts
+// that it chooses.
 #include "experts.h"
 
 #include <math.h>
@@ -141,7 +141,7 @@ int64_t expert_width(const ModelConfig *c) {
 
 float expert_sum_eps(const ExpertsConfig *c) { return c->sum_eps > 0 ? (float)c->sum_eps : 1e-20f; }
 
-// Part i of n equal parts.
+// Part i of a matrix whose rows are cut into n equal parts.
 static Matrix part_of(const Matrix *m, int n, int64_t i) {
     Matrix part = *m;
     int64_t bytes = matrix_row_bytes(m) * (m->rows / n);
@@ -169,7 +169,8 @@ FeedForward expert_of(const FeedForward *all, int n, int i) {
 
 // ---- the router ----
 
-// The greatest of n scores among those not chosen yet; of equals the one of the smaller number.
+// The number of the highest score that has not been chosen yet; the smaller number if two are
+// equal.
 static int best_of(const float *scores, const bool *is_chosen, int n) {
     int best = -1;
     for (int e = 0; e < n; e++) {
@@ -187,7 +188,7 @@ static void choose(const float *scores, int n, int n_used, bool *is_chosen) {
     }
 }
 
-// logits (n_experts) = router @ x + bias, and no more than a cap if there is one
+// logits (n_experts) = router @ x + bias, limited by the cap if there is one
 static void route(const ModelConfig *m, const ExpertsTensors *w, const float *x, float *logits) {
     float cap = (float)m->kinds->experts->cap;
     for (int e = 0; e < m->kinds->experts->n; e++) {
@@ -214,7 +215,7 @@ static float sum_of_best(const float *scores, int n, int n_best) {
     return n_best == 2 ? first + second : first;
 }
 
-// Experts outside of the best groups are out of the question.
+// Marks the best groups as open. Experts in the other groups cannot be chosen.
 static void open_best_groups(const ExpertsConfig *c, PlainExperts *r) {
     int n = c->groups;
     int of_group = c->n / n;
@@ -256,7 +257,7 @@ void choose_experts(const ModelConfig *m, const ExpertsTensors *w, const float *
     if (!is_good) scale_all(weights, NAN, n);
 }
 
-// ---- what they add ----
+// ---- the output of the experts ----
 
 // sum (n) += weight * expert e of x (n), or expert e of weight * x
 static void add_expert(Plain *p, int e, const float *x, float *sum, int64_t n) {
@@ -272,8 +273,8 @@ static void add_expert(Plain *p, int e, const float *x, float *sum, int64_t n) {
     add(sum, c->scales_input ? 1 : weight, r->made, n);
 }
 
-// added (dim) = the sum of the chosen experts' outputs for plain->normed. With latent_dim they read
-// in @ normed, and out takes their sum back (Nemotron 3).
+// added (dim) = the sum of the chosen experts' outputs for plain->normed. With latent_dim their
+// input is in @ normed, and the result is out @ their sum (Nemotron 3).
 static void add_chosen(Plain *p) {
     const ModelConfig *m = &p->model->config;
     const ExpertsTensors *w = p->w->kinds->experts;
@@ -290,7 +291,8 @@ static void add_chosen(Plain *p) {
     if (latent_dim) matmul(p->added, &w->out, sum, p->row);
 }
 
-// added (dim) = the sum of the chosen experts and of the shared one, times its gate if it has one.
+// added (dim) = the sum of the chosen experts and of the shared expert, whose output is multiplied
+// by its gate if it has one.
 static void mix_experts(Plain *p) {
     const ModelConfig *m = &p->model->config;
     const ExpertsTensors *w = p->w->kinds->experts;
@@ -303,8 +305,8 @@ static void mix_experts(Plain *p) {
     add(p->added, weight, made, m->dim);
 }
 
-// added (dim) = rmsnorm(the dense layer of what is normed) + rmsnorm(the experts). The router and
-// the experts read x (dim) through norms of their own.
+// added (dim) = rmsnorm(the dense layer of normed) + rmsnorm(the experts). The router and the
+// experts have their own norms of x (dim).
 static void mix_beside(Plain *p, const float *x) {
     const ModelConfig *m = &p->model->config;
     const ExpertsTensors *w = p->w->kinds->experts;
@@ -374,7 +376,7 @@ bool model_has_experts(const Model *m) { return m->config.kinds->experts->n > 0;
 bool experts_have_bias(const Model *m) { return m->config.kinds->experts->bias; }
 bool router_has_bias(const Model *m) { return m->config.kinds->experts->router_bias; }
 
-// Those of the experts that one token leaves alone.
+// The bytes of the experts that one token does not use.
 static double unread_experts(const Model *m, bool one_token) {
     const ExpertsConfig *e = m->config.kinds->experts;
     double bytes = 0;

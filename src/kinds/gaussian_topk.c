@@ -1,5 +1,5 @@
-// Gaussian top-k, as its definition: gates become max(0, gate - cutoff) in front of the activation,
-// with the cutoff at mean + z deviation.
+// The definition of Gaussian top-k: gates become max(0, gate - cutoff) before the activation, where
+// the cutoff is z standard deviations above their mean.
 #include "gaussian_topk.h"
 
 #include <math.h>
@@ -41,7 +41,7 @@ bool layer_is_sparse(const Model *m, const Layer *layer) {
     return layer - m->layers < m->config.kinds->gaussian_topk->layers;
 }
 
-// By halving: Phi(z) = erfc(-z / sqrt(2)) / 2 rises with z, and is 0 or 1 in float64 outside of
+// Bisection: Phi(z) = erfc(-z / sqrt(2)) / 2 increases with z, and is 0 or 1 in float64 outside
 // these bounds.
 float cutoff_deviations(double sparsity) {
     double low = -40, high = 40;

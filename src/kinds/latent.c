@@ -1,5 +1,5 @@
-// Latent attention, by its definition: keys and values are computed from the narrow vector as in
-// any other model. src/fast/latent.c keeps the vector itself.
+// The definition of latent attention: keys and values are computed from the narrow vector, and then
+// cached as in any other model. src/fast/latent.c caches the narrow vector instead.
 #include "latent.h"
 
 #include <stdio.h>
@@ -20,8 +20,8 @@ static const Field fields_of_latent[] = {
     {"latent_bias", 756, U32, 0, 1, IN_PART(LatentConfig, bias)},
 };
 
-// It has heads of one kind, and a part of each rotates. What other attention has besides would
-// have no place in it.
+// All heads have one shape, and a part of each rotates. Other additions to attention are excluded
+// because the formulas have no place for them.
 static const Rule rules_of_latent[] = {
     {"q_rank latent_norm_eps mscale_in_scores", NEEDS, "kv_rank"},
     {"latent_bias", NEEDS, "kv_rank o_bias"},
@@ -77,7 +77,7 @@ static void add_latent_tensors(Model *m, Layer *w, Tensors *t) {
     wk->looked_up = wv->looked_up = true;
 }
 
-// q = wq @ rmsnorm(wq_a @ normed), or wq @ normed without q_rank.
+// q = wq @ rmsnorm(wq_a @ normed); wq @ normed without q_rank.
 static void project_queries(const Plain *p) {
     const LatentConfig *l = p->model->config.kinds->latent;
     const LatentTensors *own = p->w->kinds->latent;
@@ -103,15 +103,15 @@ static void mix_latent(Plain *p, const float *x) {
     (void)x;
     project_queries(p);
 
-    // latent (kv_rank) is normed. After it comes what rotates, one part of a key for all heads,
-    // which is not.
+    // latent (kv_rank) is normed. The part of a key that rotates, which all heads share, comes
+    // after it and is not normed.
     const float *shared = made->latent + l->kv_rank;
     matmul_biased(made->latent, &own->wkv_a, p->normed, own->b_kv_a, p->row);
     rmsnorm(made->latent, made->latent, own->kv_a_norm, l->kv_rank, l->norm_eps);
     matmul(value_row(p, p->i), &p->w->wv, made->latent, p->row);
     matmul(made->still, &p->w->wk, made->latent, p->row);
 
-    // k (n_heads, d): what rotates, and then each head's own part
+    // k (n_heads, d): the part that rotates, then each head's own part
     for (int h = 0; h < m->n_heads; h++) {
         memcpy(k + h * d, shared, turning * sizeof(float));
         memcpy(k + h * d + turning, made->still + h * still, still * sizeof(float));

@@ -1,12 +1,12 @@
-// Mamba 2, as its definition (arXiv 2405.21060). Each head has a state S (key_dim, value_dim). At
-// each token a head reads x (value_dim), and its group of heads has a vector B (key_dim), by
-// which S is written, and C (key_dim), by which it is read:
+// The definition of Mamba 2 (arXiv 2405.21060). Each head has a state S (key_dim, value_dim). At
+// each token the input of a head is x (value_dim), and its group of heads has a vector B (key_dim),
+// with which S is written, and C (key_dim), with which it is read:
 //     t = softplus(step + dt)      how long the token lasts
 //     S = exp(-exp(decay) t) S     it forgets
 //     S = S + t B x^T
 //     y = S^T C + skip x
-// x, B and C come through a short convolution. The outputs y of all heads are multiplied by a
-// gate, and then normed, where the delta rule norms first.
+// x, B and C are outputs of a short convolution. The outputs y of all heads are multiplied by a
+// gate and then normed; the delta rule norms them first.
 #include "mamba.h"
 
 #include <math.h>
@@ -55,8 +55,8 @@ static void add_mamba_tensors(Model *m, Layer *w, Tensors *t) {
     tensor_at(t, &to->norm)->cols = state_width(c);
 }
 
-// y (value_dim) of head h of what was convolved: x of all heads, then B and C of all groups. Its
-// state S (key_dim, value_dim) goes on by the token's time.
+// y (value_dim) of head h, whose state S (key_dim, value_dim) is updated. `convolved` has x of all
+// heads, then B and C of all groups; `time` is t above.
 static void step_mamba_head(const Plain *p, int h, float *s, const float *convolved, float time,
                             float *y) {
     const StatesConfig *c = p->model->config.kinds->states;

@@ -3,11 +3,12 @@
 
 #include "../decoder/decoder.h"
 
-// Fields of the header besides those of all states. Heads of values read; groups of heads, key
-// heads of the header, write to their states, and read from them, by the same vectors of key_dim.
+// Fields of the header in addition to those of all states (states.h). The heads of values are
+// Mamba's heads, and the heads of keys its groups of heads: all heads in a group write and read
+// their states with the same two vectors of key_dim.
 typedef struct MambaConfig {
     bool conv_bias;   // its convolution has a bias
-    int norm_groups;  // parts of its output, normed each by itself
+    int norm_groups;  // number of equal parts of the output that are normed separately
 } MambaConfig;
 
 typedef struct MambaTensors {

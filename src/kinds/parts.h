@@ -1,6 +1,6 @@
-// What kinds of models add to a model, a layer and a forward pass: a pointer for each kind to a
-// struct of its own, which its header has. Where nothing was added (a Llama alone), there is no such
-// struct of pointers.
+// The parts that kinds add to a model, a layer and a forward pass: for each kind a pointer to its
+// own struct, which is declared in its header. If no kind was added (a Llama), the struct of
+// pointers does not exist either.
 #pragma once
 
 #include "../decoder/decoder.h"

@@ -1,4 +1,4 @@
-// Embeddings of a token by layer, and scales of layers, as their definition.
+// The definition of per-layer embeddings, and of scales of layers.
 #include "per_layer.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@ static bool check_per_layer(Model *m, Error *err) {
     return CHECK_RULES(m, rules_of_per_layer, err);
 }
 
-// Adds the tensors of layers' own embeddings.
+// Adds the tensors of per-layer embeddings.
 static void add_per_layer_tensors(Model *m, Layer *w, Tensors *t) {
     const ModelConfig *c = &m->config;
     PerLayerConfig *of_model = c->kinds->per_layer;

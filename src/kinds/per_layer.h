@@ -1,12 +1,12 @@
-// Embeddings of a token by layer, and scales of layers (Gemma 4). Besides its embedding a token
-// has a narrow vector for each layer. Half of it comes from a table, and half from the embedding.
+// Per-layer embeddings, and scales of layers (Gemma 4). Besides its embedding a token has a narrow
+// vector for each layer. Half of it comes from a table, and half from the embedding.
 #pragma once
 
 #include "../decoder/decoder.h"
 
 // Of a model: fields of the header, and tensors.
 typedef struct PerLayerConfig {
-    int dim;            // width of each layer's own embedding; 0: there are none
+    int dim;            // width of a per-layer embedding; 0: there are none
     bool scale;         // the residual stream is multiplied by a number after each layer
     Matrix embedding;   // (vocab_size, n_layers * dim)
     Matrix projection;  // (n_layers * dim, dim of the model)
@@ -22,12 +22,12 @@ typedef struct PerLayerTensors {
 } PerLayerTensors;
 
 typedef struct PlainPerLayer {
-    float *own;  // (n_layers, dim) the present token's embeddings of each layer
+    float *own;  // (n_layers, dim) the present token's per-layer embeddings
 } PlainPerLayer;
 
-// Adds to x (dim) what the present layer computes from x and from its own embedding of the token.
-// Leaves what was added in plain->added (dim).
+// Adds to x (dim) the output of the present layer's gate, which x and the token's per-layer
+// embedding go through. Leaves the added vector in plain->added (dim).
 void add_layer_embedding(Plain *plain, float *x);
 
-// Embeddings of each layer as a kind: a row of the table in all.c.
+// Per-layer embeddings as a kind: a row of the table in all.c.
 extern const Kind per_layer_kind;

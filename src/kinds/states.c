@@ -1,12 +1,12 @@
-// Layers that keep a state, as their definition. The gated delta rule (arXiv 2412.06464) has a
-// matrix S (key_dim, value_dim) for each head, which maps keys to values. At each token, with the
-// head's query q and key k, both of length 1, and its value v:
+// The definition of layers that keep a state. The gated delta rule (arXiv 2412.06464) has a matrix
+// S (key_dim, value_dim) for each head, which maps keys to values. At each token, with the head's
+// query q and key k, both of length 1, and its value v:
 //     S = exp(g) S                 it forgets: g = -exp(decay) softplus(step + dt) is below 0
 //     d = beta (v - S^T k)         the error of the key's value, times a rate
 //     S = S + k d^T                so the value of k comes nearer to v
 //     o = S^T q / sqrt(key_dim)    the value of the query
-// q, k and v come through a short convolution, which is all that a layer of the second kind has.
-// mamba.c has the third.
+// q, k and v are outputs of a short convolution. A layer of the second kind has only the
+// convolution. mamba.c has the third.
 #include "states.h"
 
 #include <math.h>
@@ -109,7 +109,7 @@ int64_t state_channels(const ModelConfig *c) {
 int64_t state_inputs(const ModelConfig *c) {
     int kind = c->kinds->states->kind;
     if (kind == STATE_CONV) return 3 * c->dim;
-    // of Mamba 2 gates and steps, too
+    // Mamba 2 also has gates and steps in it
     int64_t more = kind == STATE_MAMBA ? state_width(c) + c->kinds->states->value_heads : 0;
     return state_channels(c) + more;
 }
@@ -135,7 +135,7 @@ int layers_with_state(const Model *m, int layers) {
     return n;
 }
 
-// ---- its steps ----
+// ---- the steps that states share ----
 
 float *present_state(const Plain *p) {
     int64_t number = layers_with_state(p->model, p->layer);
@@ -162,7 +162,7 @@ void convolve(const Plain *p, const float *u, float *past, float *y) {
     }
 }
 
-// Makes each of n heads of x (n, width) one of length 1.
+// Scales each of the n heads of x (n, width) to length 1.
 static void unit_heads(float *x, int n, int64_t width) {
     for (int h = 0; h < n; h++) {
         float *head = x + h * width;
@@ -170,13 +170,14 @@ static void unit_heads(float *x, int n, int64_t width) {
     }
 }
 
-// out (n) = S^T x, where S has a row of n for each of x (rows).
+// out (n) = S^T x, where S is (rows, n) and x (rows).
 static void times_state(float *out, const float *s, const float *x, int64_t rows, int64_t n) {
     memset(out, 0, n * sizeof *out);
     for (int64_t i = 0; i < rows; i++) add(out, x[i], s + i * n, n);
 }
 
-// o (value_dim) of one head, whose state S (key_dim, value_dim) goes on. v becomes d.
+// o (value_dim) of one head, whose state S (key_dim, value_dim) is updated. v is overwritten with
+// d.
 static void step_head(const ModelConfig *m, float *s, const float *q, const float *k, float *v,
                       float decay, float beta, float *o) {
     int64_t rows = m->kinds->states->key_dim;
@@ -227,7 +228,7 @@ static void gated_delta_rule(Plain *p) {
     matmul(p->added, &w->out, p->mixed, p->row);
 }
 
-// out = C * convolution of (B * X), each (dim). Of LFM2.
+// out = C * convolution of (B * X), each (dim), as in LFM2.
 static void short_convolution(Plain *p) {
     const ModelConfig *m = &p->model->config;
     const StatesTensors *w = p->w->kinds->states;

@@ -1,6 +1,6 @@
 // Layers that keep a state of fixed size in place of keys and values: a gated delta rule (Qwen
 // 3.5), the last inputs of a short convolution (LFM2), or Mamba 2 (mamba.h). They do not attend,
-// and know nothing of positions.
+// and do not depend on positions.
 #pragma once
 
 #include "../decoder/decoder.h"
@@ -10,15 +10,16 @@ enum { STATE_NONE, STATE_DELTA, STATE_CONV, STATE_MAMBA, N_STATES };
 // Fields of the header, of layers with LAYER_STATE.
 typedef struct StatesConfig {
     int kind;                    // STATE_...
-    int conv_width;              // positions that its convolution reads, the present one included
-    int key_heads, value_heads;  // but of STATE_CONV; the first divides the second
-    int key_dim, value_dim;      // of one such head
-    bool bias;                   // in, conv and out have biases; of STATE_MAMBA in and out
-    bool tiled;                  // the order of value heads, see state_key_head
+    int conv_width;              // positions that the convolution covers, the present one included
+    int key_heads, value_heads;  // not of STATE_CONV; the first divides the second
+    int key_dim, value_dim;      // width of one such head
+    bool bias;                   // in, conv and out have biases; with STATE_MAMBA only in and out
+    bool tiled;                  // order of the value heads, see state_key_head
 } StatesConfig;
 
-// In place of attention's, with LAYER_STATE. STATE_CONV has none of those from gate to step, nor
-// from decay to norm, and STATE_MAMBA no gate, beta and step, which are part of `in`.
+// Tensors of layers with LAYER_STATE, in place of attention's. STATE_CONV has no tensors from gate
+// to step and from decay to norm; STATE_MAMBA has no gate, beta and step, because they are part of
+// `in`.
 typedef struct StatesTensors {
     Matrix in;                // (state_inputs, dim)
     const float *b_in;        // (state_inputs), NULL: none
@@ -35,20 +36,20 @@ typedef struct StatesTensors {
 // The definition's arrays, of the present token. PlainExtra.kept (layers with LAYER_STATE,
 // state_numbers) has the states after token i - 1.
 typedef struct PlainStates {
-    float *in;           // (state_inputs) what a layer reads,
+    float *in;           // (state_inputs) the tensor `in` @ the input of the layer
     float *gate;         // (state_width) the factors of its output
-    float *beta, *step;  // (value_heads) how much a head takes and forgets
+    float *beta, *step;  // (value_heads) the rate of the correction, and how long the token lasts
 } PlainStates;
 
-// Of a layer with LAYER_STATE: the width of its output, the channels of its convolution, and the
-// rows of `in`.
+// Sizes of a layer with LAYER_STATE: the width of its output, the channels of its convolution, and
+// the rows of `in`.
 int64_t state_width(const ModelConfig *config);
 int64_t state_channels(const ModelConfig *config);
 int64_t state_inputs(const ModelConfig *config);
 
-// How many numbers such a layer keeps: the last inputs of its convolution (conv_width - 1,
-// channels), which come first, and unless it is STATE_CONV a matrix (key_dim, value_dim) for each
-// value head.
+// How many numbers such a layer keeps: first the last inputs of its convolution (conv_width - 1,
+// channels; state_past is their number), then, unless it is STATE_CONV, a matrix (key_dim,
+// value_dim) for each value head.
 int64_t state_numbers(const ModelConfig *config);
 int64_t state_past(const ModelConfig *config);
 
@@ -56,18 +57,19 @@ int64_t state_past(const ModelConfig *config);
 // epsilon).
 #define STATE_EPS 1e-6F
 
-// The key head of a value head. The value heads of one key head are side by side; with `tiled`, the
-// key heads take turns.
+// The key head of a value head. The value heads of one key head follow one another; with `tiled`,
+// consecutive value heads have different key heads, in rotation.
 int state_key_head(const ModelConfig *config, int value_head);
 
 // How many of the first `layers` layers keep a state.
 int layers_with_state(const Model *model, int layers);
 
-// What the definition's steps share. What the present layer keeps, the convolution's inputs first.
+// The state of the present layer: the convolution's inputs, then the matrices.
 float *present_state(const Plain *plain);
 // y[c] = the sum over j of weights[c][j] * u[c] at the token conv_width - 1 - j back, and a bias;
-// 0 comes before the first. `past` (conv_width - 1, channels) has the tokens before, the last one
-// last, and then this one. u and y (channels) may be one.
+// inputs before the first token are 0. `past` (conv_width - 1, channels) has the inputs of the
+// tokens before, the latest one last; u is then appended to it. u and y (channels) may be the same
+// array.
 void convolve(const Plain *plain, const float *u, float *past, float *y);
 
 // Layers with states in place of attention as a kind: a row of the table in all.c.

@@ -1,4 +1,4 @@
-// Tables, with tabs or drawn.
+// Prints tables with tabs, or draws them.
 #define _DEFAULT_SOURCE
 #include "table.h"
 
@@ -12,7 +12,7 @@
 
 #include "../fast/process.h"
 
-// How a cell stands out: in color, or by a sign where there is none.
+// How a cell is highlighted: with a color, or with a sign if the table has no color.
 typedef struct {
     const char *code, *sign;
 } Style;
@@ -70,7 +70,7 @@ static void end_line(Table *t) {
     t->at = 0;
 }
 
-// Writes a cell of `width` columns (below 0: from the left), on the next line when this one has no
+// Writes a cell of `width` columns (negative: left-aligned), on the next line if this one has no
 // room for it.
 static void put_cell(Table *t, const char *text, int width, Style style) {
     int least = (int)strlen(text);
@@ -133,7 +133,8 @@ static void add_cell(Cells *row, const Cell *cell) {
 
 // ---- drawing ----
 
-// A cell of a list. A number that is not whole is cut to three or four digits, and NaN is a dash.
+// A cell of a list. A number that is not an integer is rounded to three or four digits, and NaN is
+// a dash.
 static void show_cell(const Table *t, const Cell *cell, char *shown, size_t size) {
     double x = cell->number;
     bool is_whole = cell->text[strcspn(cell->text, ".en")] == '\0';
@@ -143,8 +144,8 @@ static void show_cell(const Table *t, const Cell *cell, char *shown, size_t size
     else snprintf(shown, size, "%s", cell->text);
 }
 
-// Perplexities past the trained length stand out by their ratio to the last one within it,
-// accuracies by their value.
+// Perplexities past the trained length are highlighted according to their ratio to the last one
+// within it, accuracies according to their value.
 static Style style_of(const Table *t, const char *label, double value, double *within) {
     int position = atoi(label);
     if (t->shape.kind == ACCURACIES)
@@ -154,8 +155,8 @@ static Style style_of(const Table *t, const char *label, double value, double *w
     return times < 1.25 ? PLAIN : times < 1.5 ? YELLOW : RED;
 }
 
-// Draws line 0 or 1 of the columns' names, or (2) the cells of a row. The names are aligned as the
-// cells of `row` are.
+// Draws one line: line 0 or 1 of the names of the columns, or (2) the cells of a row. The names are
+// aligned like the cells of `row`.
 static void put_line(Table *t, const Cells *row, int line) {
     bool is_list = t->shape.kind == LIST;
     double within = 0;
@@ -169,20 +170,20 @@ static void put_line(Table *t, const Cells *row, int line) {
             show_cell(t, cell, shown, sizeof shown);
         } else {
             style = style_of(t, t->names[i][1], cell->number, &within);
-            // with the sign of its style where there is no color
+            // followed by the sign of its style if the table has no color
             const char *format = t->shape.kind == ACCURACIES ? "%.2f%s" : "%#.4g%s";
             snprintf(shown, sizeof shown, format, cell->number, t->color ? "" : style.sign);
         }
         put_cell(t, line < 2 ? t->names[i][line] : shown, width, line < 2 ? BOLD : style);
         const bool is_in_line = is_list && !t->name_above;
         if (is_in_line || i > 0 || line < 2 || strlen(cell->text) <= NAME_WIDTH) continue;
-        end_line(t);  // below a long name, its cells are in their columns
+        end_line(t);  // the cells are on the line below a name that is too long for its column
         put_cell(t, "", -NAME_WIDTH, PLAIN);
     }
     end_line(t);
 }
 
-// Draws a row, below the names of its columns when they are not there yet.
+// Draws a row, after the names of its columns if they have not been drawn yet.
 static void draw_row(Table *t, const Cells *row) {
     bool in_two = false;
     for (int i = 0; i < t->n_names; i++) in_two = in_two || t->names[i][0][0];
@@ -195,9 +196,9 @@ static void draw_line(Table *t) {
     t->line.n = 0;
 }
 
-// Collects the value of the row for a line of a matrix, and draws that line when a row of another
-// one comes. The last row of a method's perplexities ends where the one before it ends, and is
-// about them all.
+// Collects the value of a row for a line of a matrix, and draws that line when a row of the next
+// line comes. The last row of a method's perplexities has the same end as the row before it, and is
+// the total.
 static void draw_cell(Table *t) {
     const Cell *cells = t->row.cells;
     char block[MAX_BLOCK] = "";
@@ -222,7 +223,7 @@ static void draw_cell(Table *t) {
     add_cell(&t->line, &cells[t->shape.value]);
 }
 
-// ---- what others call ----
+// ---- the functions of table.h ----
 
 static void put_note(Table *t, const char *key, const char *value, JsonType type) {
     char both[MAX_WORDS];
@@ -279,7 +280,7 @@ void table_columns(Table *t, TableShape shape, const char *columns) {
     while (next_cell(&columns, "\t", name, sizeof name)) add_column(t, name);
 }
 
-// Writes a cell as a member of the row, by the name of its column.
+// Writes a cell as a member of the row's JSON object, named after its column.
 static void write_json_cell(Table *t, const Cell *cell) {
     const JsonType type = cell->is_unknown  ? JSON_NULL
                           : cell->is_number ? JSON_NUMBER
@@ -334,7 +335,7 @@ void table_remark(Table *t, const char *words) {
     char word[MAX_CELL];
     if (!t->eyes) return;
     end_line(t);
-    t->at = printf("  ");  // as where a line goes on
+    t->at = printf("  ");  // indented like the continuation of a line
     while (next_cell(&words, " ", word, sizeof word)) put_cell(t, word, 1, DIM);
     end_line(t);
 }

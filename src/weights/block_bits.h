@@ -1,5 +1,5 @@
-// What the decoders share: where several of ggml's types keep the bits of a weight. blocks.c
-// explains the pictures.
+// Helpers that the decoders share: they find the bits of a weight in the layouts that several of
+// ggml's types have in common. blocks.c explains the pictures.
 #pragma once
 
 #include <stdint.h>
@@ -54,7 +54,7 @@ static inline int part_bit_of(const uint8_t *bytes, int part, int i) {
 }
 
 // The two bits of weight i of 256 in 64 bytes. The first 32 bytes have weights 0 to 127, the others
-// 128 to 255 likewise: |96643200|97653301|98663402| ...
+// 128 to 255, in the same order: |96643200|97653301|98663402| ...
 static inline int two_of(const uint8_t *bytes, int i) {
     int place = i % 128;
     int byte = bytes[i / 128 * 32 + place % 32];

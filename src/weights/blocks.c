@@ -1,11 +1,12 @@
-// Decoders of types of weights in plain C; coded.c has the others. The fast engine has its own
-// (src/fast/layouts.h), which the tests compare with these. The layouts are those of ggml's ggml-common.h
-// (github.com/ggml-org/ggml), MXFP4 that of the OCP Microscaling Formats Specification 1.0.
+// Decoders of weight types in plain C; coded.c has the rest. The fast engine has its own
+// (src/fast/layouts.h), which the tests compare with these. The layouts are defined in ggml's
+// ggml-common.h (github.com/ggml-org/ggml), MXFP4 in the OCP Microscaling Formats Specification
+// 1.0.
 //
 // A picture above each decoder shows the block. Its lines begin with the number of a byte. Between
-// two bars are the eight bits of a byte, the highest one first, and each is drawn by the number of
-// its weight or scale: |16160000| has four bits of weight 16, then four of weight 0. A float16 is
-// |dddddddd|dddddddd|, its lower byte first.
+// two bars are the eight bits of a byte, the highest one first, and each bit is drawn as the number
+// of its weight or scale: |16160000| has four bits of weight 16, then four of weight 0. A float16
+// is |dddddddd|dddddddd|, its lower byte first.
 #include <math.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
-// Blocks whose numbers are looked up in a grid or a table. The layouts are those of ggml's
-// ggml-common.h (github.com/ggml-org/ggml), of IQ5_K that of ik_llama.cpp
-// (github.com/ikawrakow/ik_llama.cpp), whose files of IQ4_XS contain it, and of NVFP4 NVIDIA's.
+// Blocks whose numbers are looked up in a grid or a table. The layouts are defined in ggml's
+// ggml-common.h (github.com/ggml-org/ggml), except IQ5_K, which is ik_llama.cpp's
+// (github.com/ikawrakow/ik_llama.cpp; its IQ4_XS files contain it), and NVFP4, which is NVIDIA's.
 // blocks.c explains the pictures.
 #include <stdbool.h>
 #include <string.h>
@@ -163,14 +163,14 @@ void numbers_iq3_s(const uint8_t *block, int8_t *q, float *scales) {
     }
 }
 
-// Reads the numbers of part p of 32 weights, four bits each, in the order of four_of.
+// Reads the numbers of part p of 32 weights, four bits each, in four_of's order.
 static void put_fours(const uint8_t *bytes, int p, int8_t *q) {
     const uint8_t *from = bytes + p / 2 * 32;
     int shift = p % 2 * 4;
     for (int i = 0; i < 32; i++) q[i] = from[i] >> shift & 15;
 }
 
-// Adds one more bit, worth `value`, to each number of a part, in the order of part_bit_of.
+// Adds one more bit, worth `value`, to each number of a part, in part_bit_of's order.
 static void add_bits(const uint8_t *bytes, int p, int value, int8_t *q) {
     for (int i = 0; i < 32; i++) {
         q[i] += (bytes[i] >> p & 1) * value;

@@ -1,10 +1,10 @@
-// Weights as they lie in a file, of every type.
+// Matrices of weights as they lie in a file: their types, sizes and rows.
 #pragma once
 
 #include "../base/util.h"
 
-// F32 to Q4 are ours; the others are ggml's blocks, as GGUF files hold them. The numbers are those of
-// a model file, and some that are missing here were types until version 5 (weight_type_check).
+// F32 to Q4 are our own types; the others are ggml's blocks, as in GGUF files. Model files store
+// these numbers. Numbers that are missing here were types until version 5 (weight_type_check).
 typedef enum {
     WEIGHT_F32,
     WEIGHT_F16,
@@ -38,8 +38,9 @@ typedef enum {
 static inline bool is_ggml(WeightType type) { return type >= WEIGHT_Q4_0; }
 static inline bool is_coded(WeightType type) { return type >= WEIGHT_IQ2_XXS; }
 
-// So many weights lie in so many bytes: a block of ggml's with its scales, our q8 and q4 without. 0: a
-// type that was removed. Here, so that loops for one type have constants.
+// The size of a block in weights and bytes: with its scales for ggml's types, without them for our
+// q8 and q4. 0: a type that was removed. The table is in this header so that loops for one type
+// have constants.
 typedef struct {
     short weights, bytes;
 } BlockSize;
@@ -57,96 +58,103 @@ static const BlockSize block_sizes[N_WEIGHT_TYPES] = {
 };
 
 enum {
-    // values that share a scale in q8, in the files that we write and in quantized activations
+    // values that share a scale in q8 files that we write, and in quantized activations
     Q8_GROUP = 64,
     Q4_GROUP = 32,  // values that share a scale in q4
-    Q4_PACK = 64,   // values that are packed together in q4, a row's last ones filled up with zeros
+    Q4_PACK = 64,   // values that are packed together in q4; the last pack of a row is filled up
+                    // with zeros
 };
 
-// A matrix of weights where it lies in the file: y = W x, x has `cols` elements, y has `rows`. Any
-// alignment.
+// A matrix of weights where it lies in the file: y = W x, where x has `cols` elements and y has
+// `rows`. It may be at any address, aligned or not.
 typedef struct {
     WeightType type;
     int64_t rows, cols;
     const void *data;
     const void *scales;      // q8: one float32 per group of values; q4: one float16, two per pack
     int group_size;          // q8, q4: values per group
-    bool groups_cross_rows;  // q8 of llama2.c's version 2: groups run on from row to row
+    bool groups_cross_rows;  // q8 of llama2.c's version 2: a group may begin in one row and end in
+                             // the next
     bool packed;             // rows lie side by side: packed.c
 } Matrix;
 
-// The columns of a row are a multiple of this: the columns of one of ggml's blocks, else 1.
+// The number of columns of a row must be a multiple of this: the columns in one of ggml's blocks,
+// or 1.
 int block_columns(WeightType type);
 
-// Bytes of the values of a row, and of the scales of all rows, which q8 and q4 have (else 0).
+// Bytes of the values of one row. q8 and q4 have their scales elsewhere.
 static inline int64_t matrix_row_bytes(const Matrix *m) {
     BlockSize block = block_sizes[m->type];
     return (m->cols + block.weights - 1) / block.weights * block.bytes;
 }
 
 int64_t matrix_scale_bytes(const Matrix *matrix);
-// Bytes of all of it.
+// Bytes of the values and the scales of the whole matrix.
 int64_t matrix_bytes(const Matrix *matrix);
 
 // ---- packed.c: rows that lie side by side ----
 
 enum { PACKED_ROWS = 8, MAX_BLOCK_BYTES = 256 };
 
-// Whether rows of a type may lie so.
+// Whether the rows of a matrix of this type can be packed.
 bool can_be_packed(WeightType type);
 
 // In a file's table of types a matrix has a code of one byte: its WeightType, plus TYPE_PACKED
 // where its rows lie side by side.
 enum { TYPE_PACKED = 128 };
-// Sets the type of a matrix, whose rows, columns and group_size are known, by its code. False with
-// the reason when there is no such type, when blocks do not fill its rows, or, where it is packed,
-// groups of rows do not fill each of its `parts` (0: it is one).
+// Sets the type of a matrix whose rows, columns and group_size are known, according to its code.
+// False with the reason if the type is unknown, if blocks do not fill its rows, or if it is packed
+// and groups of rows do not fill each of its `parts` (0: one part).
 bool matrix_set_type(Matrix *matrix, int code, int parts, Error *err);
-// False with the reason when a header names an unknown type, or, in a file whose matrices all have
-// that type (without a table of types), one that cannot have groups of so many weights.
+// Checks the type and the group size of a header. False with the reason if the type is unknown, or
+// if the file has no table of types, so that all matrices have this type, and the type cannot have
+// groups of so many weights.
 bool weights_check_header(int type, int group_size, bool has_types, int version, Error *err);
 
-// How many rows from the first on do.
+// How many rows, from the first one on, are packed.
 static inline int64_t packed_rows(const Matrix *m) {
     return m->packed ? m->rows / PACKED_ROWS * PACKED_ROWS : 0;
 }
 
-// n blocks of a row from block `first` on, as they lie in a row that is by itself. Of ggml's types.
+// Copies n blocks of a row, from block `first` on, to `out` in the order of an unpacked row. Only
+// for ggml's types.
 void matrix_blocks(const Matrix *m, int64_t row, int64_t first, int64_t n, uint8_t *out);
 
-// The matrix, which is not packed, with its rows side by side, in memory for as many bytes.
+// A packed copy of an unpacked matrix, in `memory`, which has matrix_bytes.
 Matrix matrix_packed(const Matrix *m, uint8_t *memory);
 
 // ---- weights.c ----
 
-// A row as float32, by the decoders in plain C: float32 where it lies if that is an address for
-// floats, all else in `room`, which is as long as the row, filled up to whole packs of q4.
+// A row as float32, from the decoders in plain C. Returns the address in the file if the row is
+// float32 and aligned; otherwise `room`, which is as long as the row, rounded up to whole packs of
+// q4.
 const float *weights_row(const Matrix *matrix, int64_t row, float *room);
 
-// How many stretches of 64 columns a row has: packs of q4, or groups of q8 as we write it.
+// The number of stretches of 64 columns in a row: packs of q4, or groups of q8 in files that we
+// write.
 static inline int64_t groups_of(int64_t cols) { return (cols + Q8_GROUP - 1) / Q8_GROUP; }
 
-// Where the scales of such a stretch lie: one float32, or two float16.
+// The address of the scales of such a stretch: one float32, or two float16.
 static inline const uint8_t *group_scales(const Matrix *m, int64_t row, int64_t group) {
     return (const uint8_t *)m->scales + (row * groups_of(m->cols) + group) * 4;
 }
 
-// How blocks are cut where rows lie side by side: n_first numbers of so many bytes each, then words of
-// four bytes, then what is left.
+// How the blocks of a type are cut when rows are packed: n_first numbers of first_bytes each, then
+// words of four bytes, then the remaining bytes.
 typedef struct {
     bool is_possible;
     int n_first, first_bytes;
     bool begins_with_fifths;  // the first word has a fifth bit of each of 32 weights
 } Packing;
 
-// Blocks of weights, as ggml's types have them and as our q4 does (blocks.c).
+// Types of blocks: ggml's, and our q4 (blocks.c).
 typedef struct {
     const char *name;
     Packing packing;
-    // The block's weights as float32. NULL: their scales lie elsewhere, or it has `numbers`.
+    // Decodes a block to float32. NULL: its scales lie elsewhere, or it has `numbers`.
     void (*decode)(const uint8_t *block, float *out);
-    // The same as whole numbers: number i of q, between -127 and 127, times scale i / 16 of `scales`.
-    // NULL: it has `decode`, or neither.
+    // Decodes a block to whole numbers: number i of q, between -127 and 127, times scale i / 16 of
+    // `scales`. NULL: the type has `decode`, or neither.
     void (*numbers)(const uint8_t *block, int8_t *q, float *scales);
 } BlockType;
 

@@ -1,16 +1,17 @@
-// Rows that lie side by side, so that a register of a processor holds the same columns of several.
+// Packed rows: rows that lie side by side, so that a register of a processor has the same columns
+// of several rows.
 //
-// Eight rows are a group: rows 0 to 7, 8 to 15, and so on. A group lies where its rows would, with the
-// bytes of their blocks in another order. First come the rows' first blocks, then their second ones.
-// Blocks are cut into words of four bytes, and the eight rows' words lie together:
+// Eight rows are a group: rows 0 to 7, 8 to 15, and so on. A group lies where its rows would, with
+// the bytes of their blocks in another order. The rows' first blocks come first, then their second
+// blocks. Blocks are cut into words of four bytes, and the eight rows' words lie together:
 //     0  |word 0 of row 0|word 0 of row 1| ... |word 0 of row 7|
 //    32  |word 1 of row 0|word 1 of row 1| ... |word 1 of row 7|
 // A block of 4 n + 2 bytes begins or ends with a float16, and one of 4 n + 1 with a byte. Q4_1 and
-// Q5_1 begin with two float16. Each such number of the eight rows lies together, too, before the words
+// Q5_1 begin with two float16. These numbers of the eight rows also lie together, before the words
 // or after them. Rows after the last whole group are not packed.
 //
-// The word of Q5_0 and Q5_1 with the fifth bits of 32 weights gets them in another order, in which a
-// shift brings those of four neighbors into four bytes:
+// The word of Q5_0 and Q5_1 with the fifth bits of 32 weights gets them in another order, in which
+// one shift brings the fifth bits of four neighbors into four bytes:
 //     |76543210|fedcba98| ... -> |sokgc840|tplhd951|uqmiea62|vrnjfb73|
 #include <string.h>
 
@@ -40,7 +41,7 @@ static void reorder_fifths(uint8_t *word, bool in) {
     }
 }
 
-// Moves all of the block: its words, and the bytes or float16 beside them.
+// Moves a whole block: its words, and the bytes or float16 before and after them.
 static void move_block(WeightType type, uint8_t *group, int64_t row, uint8_t *block, bool in) {
     const Packing *p = &block_types[type].packing;
     int bytes = block_sizes[type].bytes;
@@ -55,7 +56,7 @@ static void move_block(WeightType type, uint8_t *group, int64_t row, uint8_t *bl
     if (p->begins_with_fifths) reorder_fifths(fifths, in);
 }
 
-// The group's blocks number `block` in a matrix that is packed.
+// The address of block number `block` of the row's group, in a packed matrix.
 static int64_t group_at(const Matrix *m, int64_t row, int64_t block) {
     int64_t group = row / PACKED_ROWS * PACKED_ROWS;
     return group * matrix_row_bytes(m) + block * PACKED_ROWS * block_sizes[m->type].bytes;

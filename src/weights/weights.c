@@ -1,4 +1,4 @@
-// Weights as they lie in a file: their sizes, and rows of them as float32.
+// Sizes of matrices in a file, and their rows as float32.
 #include <string.h>
 
 #include "block_bits.h"
@@ -52,7 +52,7 @@ static void q8_row(const Matrix *m, int64_t row, float *out) {
 }
 
 // A pack of 64 weights: weight = scale (nibble - 8), with one float16 scale for the lower nibbles
-// and one for the upper. In pictures as those of blocks.c:
+// and one for the upper. Drawn as in blocks.c:
 //     0  |32320000|33330101| ... |63633131|
 static void q4_row(const Matrix *m, int64_t row, float *out) {
     int64_t n_packs = groups_of(m->cols);
@@ -71,7 +71,7 @@ static void q4_row(const Matrix *m, int64_t row, float *out) {
     }
 }
 
-// ---- all of them ----
+// ---- all types ----
 
 // Decodes a block of coded.c.
 static void coded_block(WeightType type, const uint8_t *at, float *out) {
