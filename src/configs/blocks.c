@@ -1,10 +1,12 @@
-// Where a config's settings are: the text model inside another, the block of each kind of its layers.
+// Finds a config's settings: the text model inside another model, and the block of each kind of its
+// layers.
 #include <string.h>
 
 #include "config.h"
 
-// A block beside the text model's config is read by nobody, though it looks like one, and neither is
-// a theta there, where the text model's has none. It may be inside several others.
+// Warns of settings outside the text model's config, in the configs that it is inside: no reader
+// uses a block there, nor a theta, if the text model has none of its own. There may be several such
+// configs.
 void config_remark_outside(Config *c, const Json *whole) {
     static const char *const keys[] = {"rope_scaling", "rope_parameters", "rope_theta"};
     bool has_theta = json_member(c->config, keys[2]) ||
@@ -48,12 +50,12 @@ bool config_sees_scaling_only(const Config *c) {
     return c->flags & SCALING_ONLY && !is_lifted;
 }
 
-// What is in a place, if anything is.
+// The place itself if it has a value; otherwise AT_NOWHERE.
 static KeyPlace there(const Config *c, KeyPlace at) { return config_at(c, at) ? at : AT_NOWHERE; }
 
 static bool has_members(const Config *c, KeyPlace at) { return json_members(config_at(c, at)); }
 
-// Of rope_scaling and rope_parameters, that which counts. AT_NOWHERE: neither does.
+// Whichever of rope_scaling and rope_parameters counts. AT_NOWHERE: neither.
 static KeyPlace one_of(const Config *c, KeyPlace scaling, KeyPlace parameters) {
     const bool sees_scaling_only = config_sees_scaling_only(c);
     const bool sees_parameters = !sees_scaling_only && has_members(c, parameters);
@@ -63,14 +65,14 @@ static KeyPlace one_of(const Config *c, KeyPlace scaling, KeyPlace parameters) {
     return sees_scaling ? scaling : AT_NOWHERE;
 }
 
-// The block of all layers, which may have blocks for kinds of them inside.
+// The block of all layers, which may contain blocks for the kinds of layers.
 static KeyPlace block_of_all(const Config *c) {
     const Json *parameters = config_at(c, AT_PARAMETERS);
     const bool sees_empty = parameters && parameters->kind != 'n' && !config_sees_scaling_only(c);
     KeyPlace found = one_of(c, AT_SCALING, AT_PARAMETERS);
     if (found == AT_NOWHERE && c->flags & TEXT_CONFIG)
         found = one_of(c, AT_TEXT_SCALING, AT_TEXT_PARAMETERS);
-    return found == AT_NOWHERE && sees_empty ? AT_PARAMETERS : found;  // which has no defaults
+    return found == AT_NOWHERE && sees_empty ? AT_PARAMETERS : found;  // an empty block
 }
 
 static bool has_kinds_in(const Config *c, KeyPlace at) {
@@ -86,7 +88,7 @@ KeyPlace config_full_block(const Config *c) {
 
 void config_find_block(Config *c) {
     c->block = c->under = AT_NOWHERE;
-    if (c->layout != BY_TYPE) {  // one block, of the full layers or of all
+    if (c->layout != BY_TYPE) {  // one block, for the full layers or for all
         if (c->kind != KIND_FULL && c->layout != ONE_BLOCK) return;
         c->block = config_full_block(c);
         if (c->block == AT_NOWHERE && has_kinds_in(c, block_of_all(c)))
@@ -104,7 +106,8 @@ void config_find_block(Config *c) {
     if (has_none) c->block = there(c, c->kind == KIND_FULL ? AT_CLASS_FULL : AT_CLASS_SLIDING);
     if (c->kind != KIND_FULL) return;
     if (is_flat && !is_for_full) c->why_plain = "rope_parameters has no block for a kind of layers";
-    // A block of all layers overrides that of the full ones: rope_scaling, or flat rope_parameters.
+    // A block of all layers overrides the block of the full ones: rope_scaling, or flat
+    // rope_parameters.
     if (!c->family || config_is_of(c, FAMILY_NO_SCALING)) return;
     const bool has_scaling = has_members(c, AT_SCALING);
     if (!has_scaling && !is_for_full) return;

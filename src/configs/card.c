@@ -1,4 +1,5 @@
-// What people paste, made JSON. No line moves, so that errors name the right one.
+// Turns pasted settings into JSON. Every line stays where it is, so that errors name the right
+// line.
 #include "config.h"
 
 #include <ctype.h>
@@ -20,8 +21,8 @@ static void blank(char *from, const char *to) {
         if (*from != '\n') *from = ' ';
 }
 
-// Where a text does not begin as JSON does, but has some of it in a fence between lines of backticks
-// or tildes, all that is not in the first such fence becomes blank.
+// If a text does not begin like JSON, but has a fence between lines of backticks or tildes with
+// JSON inside, everything outside the first such fence becomes blank.
 static void blank_around(char *text) {
     char *inside = NULL;
     if (strchr("{\"[.#", text[strspn(text, WHITE_SPACE)])) return;
@@ -39,8 +40,8 @@ static void blank_around(char *text) {
     }
 }
 
-// Makes a fence and lines that begin with # blank. Returns the place after them, and in
-// *first_mark that of the first line with a # (NULL: none).
+// Makes a fence and the lines that begin with # blank. Returns the place after them; *first_mark
+// becomes the first line with a # (NULL: none).
 static char *blank_front(char *p, const char **first_mark) {
     bool fenced = false;
     for (p += strspn(p, WHITE_SPACE); *p == '#' || is_fence(p); p += strspn(p, WHITE_SPACE)) {
@@ -55,7 +56,7 @@ static char *blank_front(char *p, const char **first_mark) {
     return p;
 }
 
-// What begins like another file, by its first letters.
+// Fails if the text is another kind of file, which its first letters tell.
 static bool fail_other(const char *text, const char *p, Error *err) {
     static const struct {
         const char *start, *what;
@@ -71,8 +72,7 @@ static bool fail_other(const char *text, const char *p, Error *err) {
     return true;
 }
 
-// Whether a text begins as a value of JSON does, or with one letter that is out of place, which
-// json_check names.
+// Whether a text begins like a value of JSON, or with one stray letter, which json_check reports.
 static bool begins_as_json(const char *p) {
     static const char *const words[] = {"true", "false", "null",      "NaN", "Infinity",
                                         "True", "False", "-Infinity", "None"};
@@ -82,8 +82,9 @@ static bool begins_as_json(const char *p) {
     return is_number || !(isalpha((unsigned char)*p) || (*p && strchr("-+@~$<>%", *p)));
 }
 
-// What comes before an object of no JSON: the class that print() shows, a name that Python gives it
-// to, a key of YAML; else the line, a command's for one. export/common.py has the same words.
+// Fails, naming the text before an object that is not JSON: the class that print() shows, a Python
+// name that the object is assigned to, or a key of YAML; otherwise the line, for example a command.
+// export/common.py has the same messages.
 static bool fail_named(const char *text, const char *p, Error *err) {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
     const char *from = strchr(p, '{') ? ", from the { on" : "";
@@ -109,9 +110,9 @@ static bool has_any(const Json *object, const char *const *keys, size_t n) {
     return i < n;
 }
 
-// The config of the text model, inside that of a model of text and something else: the first of
-// family_containers that is there, else the one object inside that has a model_type or
-// architectures. NULL: none has, or several have.
+// The config of the text model inside the config of a multimodal model: the first of
+// family_containers that exists, otherwise the only member that has a model_type or architectures.
+// NULL: none, or several.
 static const Json *inner_config(const Json *object) {
     static const char *const of_models[] = {"model_type", "architectures"};
     const Json *found = NULL;
@@ -125,14 +126,15 @@ static const Json *inner_config(const Json *object) {
     return n == 1 ? found : NULL;
 }
 
-// What kind of object it is. `mark` is the first line with a #, NULL: none.
+// Finds out what kind of object it is. `mark` is the first line with a #, NULL: none.
 static void look_at(Card *card, bool has_braces, const char *mark, bool has_order_mark) {
     static const char *const of_models[] = {"model_type", "architectures", "hidden_size"};
     static const char *const of_configs[] = {"rope_scaling", "rope_parameters",
                                              "max_position_embeddings",
                                              "dual_chunk_attention_config"};
     static const char *const of_either[] = {"rope_theta"};  // a config and a block
-    // A part of a wrapper's config, as --hf-overrides takes it, is a part of the text model's.
+    // A part of a wrapper's config, in the form of --hf-overrides, is taken as a part of the text
+    // model's config.
     for (const Json *inner = inner_config(card->object);
          inner && !has_any(card->object, of_models, 3) && !has_any(card->object, of_configs, 4) &&
          !has_any(card->object, of_either, 1);
@@ -165,10 +167,10 @@ bool card_read(Card *card, const char *text, size_t length, Error *err) {
     if (has_order_mark) memset(copy + 1, ' ', 3);
     blank_around(copy + 1);
     char *p = blank_front(copy + 1, &mark);
-    bool has_braces = !*p || !strchr("\".\xE2", *p);  // else a key, or dots
+    bool has_braces = !*p || !strchr("\".\xE2", *p);  // otherwise a key, or dots
     const char *end = p + strlen(p);
     while (end > p && strchr(WHITE_SPACE, end[-1])) end--;
-    bool is_lone = *p == '"' && !strchr(p, ':') && end - p > 1 && end[-1] == '"';  // no member
+    bool is_lone = *p == '"' && !strchr(p, ':') && end - p > 1 && end[-1] == '"';  // not a member
     if (!has_braces) {
         copy[0] = '{';
         copy[length + 1] = '}';
@@ -188,15 +190,15 @@ void card_free(Card *card) {
     free(card->text);
 }
 
-// ---- a part of a config, made a whole one ----
+// ---- completing a part of a config ----
 
-// Adds a member after others, unless the object has its key or there is no value.
+// Adds a member after others, unless the object already has the key or there is no value.
 static void add_missing(char *whole, const Json *object, const char *key, double value) {
     if (value > 0 && !json_member(object, key))
         sprintf(whole + strlen(whole), ", \"%s\": %.17g", key, value);
 }
 
-// Gives the members of a name another one in a copy of an object's text, so that it has none.
+// Renames all members of that name in a copy of the object's text, so that it has none of them.
 static void rename_members(char *copy, const Json *object, const char *name) {
     for (const Json *v = json_members(object); v; v = v->next)
         if (strcmp(v->key, name) == 0)
@@ -213,7 +215,8 @@ char *config_complete(const Card *card, const Known *model, Error *err) {
     if (!whole) return NULL;
     if (config_names_family(object)) return memcpy(whole, object->text, object->length);
     const Json *beside = is_config ? object : NULL;
-    // Sections and a share that turns are a block of Qwen 3.5's, for one. Others are a Llama's.
+    // A block with sections and a share that rotates is Qwen 3.5's, for example. Other blocks are
+    // read as a Llama's.
     const Json *part = json_member(object, "rope_parameters"), *block = is_config ? part : object;
     bool has_sections = !card->is_whole && json_member(block, "mrope_section") &&
                         json_member(block, "partial_rotary_factor");
@@ -239,7 +242,7 @@ char *config_complete(const Card *card, const Known *model, Error *err) {
     memcpy(own, object->text, object->length);
     own[object->length] = '\0';
     if (!is_config) return strcat(whole, "}");
-    rename_members(own, object, "model_type");  // which says nothing
+    rename_members(own, object, "model_type");  // null or empty, so it names no family
     *own = ' ';
     return whole;
 }

@@ -1,25 +1,26 @@
-// A config as somebody reads it: an engine, or this program. What all readers share is in this
-// record: where they are in the text, what they found, and what is to be said. A key goes from the
-// text to a setting by these files, in this order:
+// A reading of a config, by an engine or by this program. The record Config has the state that all
+// readers share: their place in the text, the settings they found, and their messages. A key goes
+// from the text to a setting through these files, in this order:
 //
-//   card.c     what people paste, made an object of JSON, and a part of a config made a whole one
-//   json.c     that as a table: each member with its value and its line
-//   family.c   which family its model is of, and which layers are of which kind
-//   slots.c    what it says under each key, by place: parsed once, then looked up (slots.h)
-//   keys.c     what a key is, by the rows of keys.json: its place, type, range, who reads it (keys.h)
-//   values.c   a key's value, as the reader takes it, and how it is said that it cannot be used
-//   types.c    what a rope_type is: a row each (types.h)
-//   layers.c   what differs by layer, and what the block of a kind of layers must not be
-//   blocks.c   where settings are: in the text model inside, in a block for each kind of layers
-//   find.c     what a method needs: type, head, lengths, theta, factors
+//   card.c     turns pasted text into an object of JSON, and completes a part of a config
+//   json.c     parses it into a table: each member with its value and its line
+//   family.c   finds the family of the model, and the kind of each layer
+//   slots.c    the value of each key, by place: parsed once, then looked up (slots.h)
+//   keys.c     the rows of keys.json: the place, type and range of a key, and its readers (keys.h)
+//   values.c   the value of a key for a reader, and the messages if it cannot be used
+//   types.c    the rope_types, a row each (types.h)
+//   layers.c   settings that differ by layer, and checks of the block of a kind of layers
+//   blocks.c   finds the settings: in the text model inside, in a block for each kind of layers
+//   find.c     the settings that a method needs: type, head, lengths, theta, factors
 //   read_block.c, read.c
 //              this program's own reading, from the text to the settings (rope_config.h)
-//   remarks.c  what is worth a warning
+//   remarks.c  warnings
 //   publication.c, write_block.c, write.c
-//              the way back: what of a plan others can have, and that as a block or a config (write.h)
+//              the other direction: a plan for other programs, as a block or a config (write.h)
 //
-// This program is STRICT: it refuses a wrong value by its line and key. The exporter asks it by
-// --fields. An engine takes what its parser takes, and refuses by an error of its own.
+// This program is STRICT: it refuses a wrong value, and names its line and key. The exporter runs
+// it with --fields. An engine accepts the values that its parser accepts, and refuses others with
+// its own error.
 #pragma once
 
 #include <math.h>
@@ -29,224 +30,230 @@
 #include "slots.h"
 #include "types.h"
 
-// ---- card.c: what people paste ----
+// ---- card.c: pasted settings ----
 
-// A config.json, a block of it, or what a model card shows of one, as an object of JSON.
+// A config.json, a block of it, or the part of it that a model card shows, as an object of JSON.
 typedef struct {
-    char *text;          // a copy with the same lines, made JSON
-    Json *root;          // its table
-    const Json *object;  // in it: the config or the block
-    char inside[120];    // the keys of the objects that it is in, with / between them
+    char *text;          // a copy with the same lines, changed to JSON
+    Json *root;          // the table of its values
+    const Json *object;  // in the table: the config or the block
+    char inside[120];    // the keys of the objects that it is inside, separated by /
     bool is_config;      // a config or a part of one, rather than a block
-    bool is_whole;    // a whole config: braces of its own, no dots, and it says what model it is of
-    char mended[80];  // of a whole one: the line, and what there is no JSON; empty: all of it is
+    bool is_whole;       // a whole config: it has braces, no dots, and names its model
+    char mended[80];     // if whole: the line, and the part that is not JSON; empty: none
 } Card;
 
-// Reads a text as in model cards: a fence of backticks around it, lines in front that begin
-// with #, members without braces, dots for the rest, a comma after the last member. False with the
-// reason when it is no JSON for all that.
+// Reads a text in the form of model cards: it may have a fence of backticks around it, lines before
+// it that begin with #, members without braces, dots for omitted members, and a comma after the
+// last member. False with the reason if it is not JSON even so.
 bool card_read(Card *card, const char *text, size_t length, Error *err);
 void card_free(Card *card);
 
-// What is known of a model beside the text.
+// The known properties of the model that the text is for.
 typedef struct {
     RopeConfig rope;
     int head_dim, max_positions;
     bool latent;
 } Known;
 
-// An object as a whole config. A block alone, or a config without a family, gets what it lacks from
-// `model` as a Llama's. The caller frees it. NULL with the reason.
+// Writes an object as a whole config. A block by itself, or a config without a family, is completed
+// from `model` as a Llama's. The caller frees it. NULL with the reason.
 char *config_complete(const Card *card, const Known *model, Error *err);
 
-// ---- who reads ----
+// ---- readers ----
 
-// How a reader differs from Hugging Face 5, where a flag is enough to say it.
+// The differences between a reader and Hugging Face 5 that a flag can express.
 enum {
-    // `rope_parameters` is not read, nor a block's theta and partial_rotary_factor
+    // `rope_parameters`, and a block's theta and partial_rotary_factor, are not read
     SCALING_ONLY = 1,
     PARAMETERS_FIRST = 2,  // `rope_parameters` wins over `rope_scaling`
-    TEXT_CONFIG = 4,       // `text_config` is read, too
+    TEXT_CONFIG = 4,       // `text_config` is also read
     TYPE_FIRST = 8,        // `type` wins over `rope_type`
     THROUGH_HF5 = 16,      // transformers 5 reads the config first, and may refuse it
-    HAS_LIMIT = 32,        // texts end at max_position_embeddings, unless the function changes it
-    OLD_YARN = 64,         // in a family with longrope alone, yarn is an old name of it
-    // L is the block's, also when the top level has one; llama3's default is 8192
+    HAS_LIMIT = 32,        // texts end at max_position_embeddings, unless the engine's function
+                           // changes that
+    OLD_YARN = 64,         // in a family with only longrope, yarn is an old name of longrope
+    // L comes from the block, even if the top level has one; llama3's default is 8192
     L_OF_BLOCK = 128,
-    L_OF_MAX = 256,      // longrope's attention factor is by max_position_embeddings / L alone
+    L_OF_MAX = 256,      // longrope's attention factor depends only on max_position_embeddings / L
     NEEDS_FACTOR = 512,  // yarn needs a factor
-    // refuses text_config, and linear's factor if it is written without a point
+    // refuses text_config, and a factor of linear without a decimal point
     SERVES = 1024,
     ROUNDS_RAMP = 2048,  // yarn's `truncate` is not read
-    OWN_YARN = 4096,     // of yarn's block only the factor and L are read
-    // with SCALING_ONLY: families that came with transformers 5 have `rope_parameters` read
+    OWN_YARN = 4096,     // only the factor and L of yarn's block are read
+    // with SCALING_ONLY: `rope_parameters` is read in families that came with transformers 5
     NEW_PARAMETERS = 8192,
-    OWN_DEFAULTS = 16384,  // a missing block means no scaling, whatever the family's class has
-    HAS_BELOW = 32768,     // a release of transformers may be told
-    STRICT = 65536,        // this program
-    // The rope_type mrope is read as default: a text's positions are equal on its three axes.
+    OWN_DEFAULTS = 16384,  // a missing block means no scaling, whatever default the family's class
+                           // has
+    HAS_BELOW = 32768,     // a release of transformers below the engine may be given
+    STRICT = 65536,        // this program's own reader
+    // The rope_type mrope is read as default: the positions of a text are the same on its three
+    // axes.
     READS_MROPE = 1 << 17,
-    // dynamic with an `alpha` is ntk by that factor at every length, as in Hunyuan
+    // dynamic with an `alpha` is ntk with that factor at every length, as in Hunyuan
     READS_ALPHA = 1 << 18,
     READS_CHUNKS = 1 << 19,  // dual_chunk_attention_config
     OWN_FLAGS = STRICT | OLD_YARN | READS_MROPE | READS_ALPHA | READS_CHUNKS,
 };
 
-// In families with FAMILY_BY_TYPE: whose settings a block has.
+// In families with FAMILY_BY_TYPE: the layers that a block is for.
 typedef enum {
-    BY_TYPE,    // each kind has the block of its name; `rope_scaling` is laid over the full layers'
-    FULL_ONLY,  // `rope_scaling`, or one block, is of the full layers; the sliding ones are plain
-    ONE_BLOCK,  // one block is of all layers
+    BY_TYPE,    // each kind has the block of its name; `rope_scaling` overrides the full layers'
+    FULL_ONLY,  // `rope_scaling`, or the only block, is for the full layers; the sliding ones are
+                // plain
+    ONE_BLOCK,  // the only block is for all layers
 } BlockLayout;
 
-// How the STRICT reader names the block in what it says.
+// The name of the block in the STRICT reader's messages.
 typedef struct {
     char name[48];    // "rope_scaling"
-    char inside[48];  // what errors have before a key: "rope_scaling.", or nothing
+    char inside[48];  // prefix of a key in errors: "rope_scaling.", or ""
 } BlockName;
 
-// What this program's own reading has besides.
+// The additional state of this program's own reader.
 typedef struct {
-    const Json *outer;  // the config that the text model's may be inside
-    RopeFile *file;     // what the text means
+    const Json *outer;  // the config that may contain the text model's config
+    RopeFile *file;     // the result
     BlockName called;
-    RopeConfig model[N_KINDS];  // what was given before: a model's, whose head and share must stay
+    RopeConfig model[N_KINDS];  // the settings before, of a model: its head and share are binding
     int model_head;             // 0: there is no model
-    int model_sliding_head;     // of its sliding layers; 0: the same
-    bool keeps_sliding;         // a block by itself is of the full layers of a model with two RoPEs
-    bool is_any;                // its family is unverified
-    bool says_theta;            // a key says theta
-    bool asked[N_KEY_PLACES]
-              [N_KEYS];  // what was looked for: what else is there means nothing to it
-    bool good;           // nothing is wrong so far; if false at first, nothing is said
-    Error *err;          // the first thing that is wrong
+    int model_sliding_head;     // of the model's sliding layers; 0: the same
+    bool keeps_sliding;         // a block by itself is for the full layers of a model with two
+                                // RoPEs
+    bool is_any;                // the family is unverified
+    bool says_theta;            // a key gives theta
+    bool asked[N_KEY_PLACES][N_KEYS];  // the keys that were looked up; all others are unused
+    bool good;   // no error so far; if false from the start, errors are not reported
+    Error *err;  // the first error
 } StrictReader;
 
-// A reading of a text, by an engine or by this program: what the text means to it.
+// A reading of a text: the meaning of the text to an engine, or to this program.
 typedef struct {
-    // What is read, and by whom.
+    // The text and its reader.
     const ConfigText *text;
-    const Json *whole;         // all that was given, a wrapper's too
-    const Json *config;        // the text model's config in it; NULL: none, but a block by itself
-    const RopeFamily *family;  // NULL: none, which the STRICT reader alone takes
+    const Json *whole;         // the whole text, a wrapper included
+    const Json *config;        // the text model's config in it; NULL: none, only a block
+    const RopeFamily *family;  // NULL: none, which only the STRICT reader accepts
     unsigned flags;
     BlockLayout layout;
     int kind;                    // KIND_... of the layers
-    const ConfigLayers *layers;  // which there are; NULL: not known
+    const ConfigLayers *layers;  // the kinds of the layers; NULL: not known
     bool longrope_alone;         // the family has FAMILY_LONGROPE_ALONE
 
-    // What was found.
+    // The results.
     KeyPlace block;                              // AT_NOWHERE: there is none
-    KeyPlace under;                              // of what the block lacks; AT_NOWHERE: nothing
+    KeyPlace under;                              // for keys that the block lacks; AT_NOWHERE: none
     const Json *type_member, *rope_type_member;  // of the block, `type` and `rope_type`; NULL: none
     RopeType type;
     bool is_su, was_yarn;  // the rope_type is su; it was yarn, and is longrope
     bool is_mrope;
     double alpha;        // of dynamic; 0: none
     const Json *chunks;  // the object of dual_chunk_attention_config; NULL: none
-    double theta;        // where the block has none
-    int trained;         // max_position_embeddings, or what counts in its place; 0: not known
+    double theta;        // used if the block has none
+    int trained;         // max_position_embeddings, or its substitute; 0: not known
     int top, inside;  // original_max_position_embeddings at the top level and in the block; 0: none
-    double partial;   // the share of a head that turns
+    double partial;   // the share of a head that rotates
     double head_dim;  // as written
-    int own_rotary_dim;    // of a head, where that is said by itself; 0: by the share
-    double hidden, heads;  // hidden_size and num_attention_heads, where they made it
-    RopeConfig *rope;      // what becomes of it
+    int own_rotary_dim;    // elements of a head that rotate, if a key gives them; 0: the share
+                           // counts
+    double hidden, heads;  // hidden_size and num_attention_heads, if head_dim follows from them
+    RopeConfig *rope;      // the settings that result
 
-    // Of an engine.
+    // Only for an engine.
     struct EngineReader *as;  // in src/engines/reading.h; NULL: this program
-    const char *why_plain;    // why its settings are not read; NULL: no reason
-    bool stopped;             // it refuses the config, or nobody has looked
-    // Keys whose values are no numbers and count as absent, and whose texts are read as numbers.
+    const char *why_plain;    // the reason why its settings are not read; NULL: none
+    bool stopped;             // the engine refuses the config, or is unverified
+    // Keys whose values are not numbers and count as absent, and whose strings are read as numbers.
     bool passes[N_KEYS], texts[N_KEYS];
-    char note[400];           // the reason, or what is worth a note
+    char note[400];  // the reason, or a note
 
     StrictReader *strict;  // NULL: an engine
 } Config;
 
-// ---- values.c: what is under a key, as a reader takes it ----
+// ---- values.c: the value of a key for a reader ----
 
-// What is under a key in a place, and the value of a place (NULL: there is none).
+// The slot of a key in a place, and the value of a place (NULL: there is none).
 static inline const Slot *config_slot(const Config *c, KeyPlace at, KeyId key) {
     return &c->text->at[at].slots[key];
 }
 static inline const Json *config_at(const Config *c, KeyPlace at) { return c->text->at[at].value; }
-// The place of the block that has a key: itself, or what lies under it.
+// The place of the block that has a key: the block itself, or the place under it.
 static inline KeyPlace config_where(const Config *c, KeyId key) {
     bool is_under = !config_slot(c, c->block, key)->member && config_slot(c, c->under, key)->member;
     return is_under ? c->under : c->block;
 }
-// The member of that under the key, and the one beside the blocks. NULL: none.
+// The key's member in that place, and beside the blocks. NULL: none.
 static inline const Json *config_member(const Config *c, KeyId key) {
     return config_slot(c, config_where(c, key), key)->member;
 }
 static inline const Json *config_beside(const Config *c, KeyId key) {
     return config_slot(c, AT_BESIDE, key)->member;
 }
-// The member under a key or, in an unverified family, another library's name of it. NULL: none.
+// The member under a key or, in an unverified family, under another library's name for it. NULL:
+// none.
 const Json *config_said(const Config *c, KeyPlace at, KeyId key);
 
-// Looks for a key in a place, in the block, or an object's member of a name that is no key: the STRICT
-// reader keeps in mind that it asked, and refuses what is there twice.
+// Looks up a key in a place, a key in the block, or a member whose name is not a key. The STRICT
+// reader records the lookup, and refuses a key that appears twice.
 const Slot *config_ask(Config *c, KeyPlace at, KeyId key);
 const Slot *config_ask_block(Config *c, KeyId key);
 const Json *config_get(Config *c, const Json *object, const char *name);
 
-// The largest number that is taken.
+// The largest number that is accepted.
 #define CONFIG_LIMIT 1e12
-// In place of a missing number for which nothing can count: it is refused, and 0 then.
+// For `missing`: a number without a default. If it is missing, it is refused and becomes 0.
 #define REQUIRED NAN
 
-// The number of a key by its row, for a block of c->type; `missing` counts for one that is not
-// there, or null where the row takes that. The STRICT reader refuses what the row does not allow,
-// an engine what is no number.
+// The number under a key, checked against the key's row for a block of type c->type. `missing` is
+// the value if the key is absent, or null where the row allows null. The STRICT reader refuses
+// values that the row does not allow; an engine refuses only values that are not numbers.
 double config_number(Config *c, KeyPlace at, KeyId key, double missing);
-// The same of the block.
+// The number under a key of the block, checked in the same way.
 double config_block_number(Config *c, KeyId key, double missing);
-// A key's length in positions, from `low` on; `missing` if it is absent.
+// The length under a key in positions, at least `low`; `missing` if the key is absent.
 int config_length(Config *c, KeyPlace at, KeyId key, int missing, int low);
 
-// Whether Python takes a value for true.
+// Whether the value is true in Python.
 bool config_is_something(const Json *value);
-// Whether a value gives layers or positions a RoPE of their own. Nothing does not, and neither do a
-// list of ones and a list of one word.
+// Whether a value gives different layers or positions different RoPEs. An empty value does not, and
+// neither does a list of ones or a list that repeats one word.
 bool config_is_by_layer(const Json *value);
-// An engine refuses the config if it `stops`. The first reason counts.
+// Makes an engine refuse the config, if `stops`. The first reason counts.
 void config_refuse(Config *c, bool stops, const char *reason);
 // Adds to the note of an engine's reading.
 void config_note(Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// The STRICT reader notes that an object's key cannot be used, with what was found and what was
-// expected.
+// Makes the STRICT reader reject a key of an object, with the value that was found and the values
+// that were expected.
 void config_reject(Config *c, const Json *object, const char *key, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-// The same of a key in a place.
+// Rejects a key in a place, in the same way.
 void config_reject_key(Config *c, KeyPlace at, KeyId key, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-// Adds a warning: a line that is printed, while the config is run.
+// Adds a warning, a line that is printed. The config is used nevertheless.
 void config_remark(Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
-// Adds a line about a key that neither this program nor any engine reads.
+// Adds a warning about a key that is read neither by this program nor by any engine.
 void config_unread(Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// ---- blocks.c: the text model, and where its settings are ----
+// ---- blocks.c: the text model, and the place of its settings ----
 
-// Whether an object has a block for a kind of the family's layers.
+// Whether an object has a block for a kind of layers of the family.
 bool config_has_type_blocks(const RopeFamily *family, const Json *parameters);
-// Whether an object has nothing but blocks for kinds of layers.
+// Whether all members of an object are blocks for kinds of layers.
 bool config_has_kinds(const Json *object);
 
-// Begins to read a text, whose family is c->family: as Hugging Face 5, which has its layout.
+// Starts a reading of a text for the family c->family, with the block layout of Hugging Face 5.
 void config_open(Config *c, const ConfigText *text);
-// Warns of blocks and thetas beside the text model's config, in what it is inside.
+// Warns of blocks and thetas outside the text model's config, in the configs that it is inside.
 void config_remark_outside(Config *c, const Json *whole);
-// Whether the reader does not see `rope_parameters`, with the theta and share of a head in it.
+// Whether the reader does not see `rope_parameters`, nor its theta and share of a head.
 bool config_sees_scaling_only(const Config *c);
-// The block of settings, and what lies under it.
+// Finds the block of settings, and the block under it.
 void config_find_block(Config *c);
-// The block that counts for the full layers where these have one of their own, or all layers one.
+// The block that counts for the full layers, whether it is theirs or for all layers.
 KeyPlace config_full_block(const Config *c);
 
-// ---- find.c: what a method needs of a config ----
+// ---- find.c: the settings that a method needs ----
 
 static inline bool config_type_has(const Config *c, unsigned type_flag) {
     return type_rows[c->type].flags & type_flag;
@@ -258,88 +265,91 @@ static inline bool config_is_of(const Config *c, FamilyWords family_flag) {
     return c->family && c->family->flags & family_flag;
 }
 
-// A number under a key, or in the list there that has one for each layer: that of the first layer
+// The number under a key; from a list with a number for each layer, the number of the first layer
 // of the kind.
 double config_number_of_kind(Config *c, KeyId key, double missing);
 
-// Whether a number that the text leaves out (FILLED_...) may come from file->instead, as only a block
-// and a config of an unknown family may; it then counts as filled.
+// Whether a number that the text omits (FILLED_...) may come from file->instead, which is allowed
+// for a block and for a config of an unknown family. If so, it is recorded as filled.
 bool config_fills(Config *c, unsigned number);
 
-// Functions from here on go on with what those above them found: a block needs the layout and the
-// kind of layers, the rest a block.
+// The functions from here on use the results of the functions above them: a block needs the layout
+// and the kind of layers, the other settings need a block.
 
-// max_position_embeddings.
+// Finds max_position_embeddings.
 void config_find_most(Config *c);
-// Finds the theta that counts for a missing one of the block: c->theta, which has the family's or the
-// model's before.
+// Finds c->theta, the theta that counts if the block has none. It has the family's or the model's
+// theta before.
 void config_find_base(Config *c);
 void config_find_type(Config *c);
-// The share of a head that turns, and the head.
+// Find the share of a head that rotates, and the size of a head.
 void config_find_share(Config *c);
 void config_find_head(Config *c);
-// L.
+// Finds L, the original length.
 void config_find_original(Config *c);
 void config_find_theta(Config *c);
 void config_find_factor(Config *c);
-// The attention factor, and the fields of the method alone.
+// Finds the attention factor, and the fields that only this method has.
 void config_find_fields(Config *c);
-// The alpha of dynamic; and ntk with it as the factor at every length, where there is one.
+// Finds the alpha of dynamic; if there is one, config_take_alpha makes it the factor of ntk at
+// every length.
 void config_find_alpha(Config *c);
 void config_take_alpha(Config *c);
-// The chunks of dual chunk attention: the map dca of plain frequencies, where the reader knows them.
+// Finds the chunks of dual chunk attention, and sets the map dca with plain frequencies if the
+// reader knows them.
 void config_find_chunks(Config *c);
-// Whether queries grow with their position: in some families, and by a block that says so and is of
-// none.
+// Whether queries grow with their position: in some families, and according to a block without a
+// family that has the keys.
 bool config_grows(const Config *c);
-// Ministral 3's queries: 1 + beta ln(1 + floor(p / L)) times as large at position p.
+// Finds the growth of Ministral 3's queries: a factor of 1 + beta ln(1 + floor(p / L)) at position
+// p.
 void config_find_growth(Config *c);
 
-// The type that a string is the name of.
+// The type with the given name.
 RopeType config_type_named(const Config *c, const Json *name);
-// A factor that is missing is the length over L, where the type allows that.
+// Sets a missing factor to the length over L, if the type allows that.
 void config_fill_factor(Config *c);
-// Whether no layer turns.
+// Whether no layer rotates.
 bool config_has_no_rope(const Config *c);
-// The key that says so of an unverified family. KEY_NONE: none does.
+// The key of an unverified family that makes this so. KEY_NONE: none.
 KeyId config_says_no_rope(const Config *c);
-// How much of a head turns, by the share: elements, or with proportional pairs.
+// Sets how much of a head rotates, according to the share: elements, or for proportional, pairs.
 void config_turn(const Config *c, int head_dim);
-// Reads one of longrope's lists of n numbers above 0. False when there is no such list.
+// Reads one of longrope's lists of n positive numbers. False if there is no such list.
 bool config_find_list(Config *c, KeyId key, int n, double *out);
 
-// ---- layers.c: what differs by layer ----
+// ---- layers.c: settings that differ by layer ----
 
-// Refuses, by its key, what differs by layer or by position where the family does not read it.
+// Refuses keys whose values differ by layer or by position, if the family does not read them.
 void config_refuse_by_layer(Config *c);
-// Reads which layers are of which kind.
+// Reads the kind of each layer.
 void config_read_layers(Config *c);
-// Refuses what the block of the kind of layers must not be, warns of what contradicts it, and names
-// it. With a block for each kind, finds the base as well, since that can be wrong, too.
+// Refuses wrong forms of the block of the kind of layers, warns of contradictions, and names the
+// block. If each kind has a block, also finds the base, since that can be wrong as well.
 void config_check_block(Config *c);
 
 // ---- read_block.c: a block's settings, checked ----
 
-// Reads the block of a kind of layers into the file, and warns of what is worth it.
+// Reads the block of a kind of layers into the file, with its warnings.
 void config_read_block(Config *c, int kind);
 
-// ---- remarks.c: what is worth a warning ----
+// ---- remarks.c: warnings ----
 
-// Notes the keys of a place that the block's type does not use, which nobody asked for, and refuses
-// those that no type has.
+// Notes the keys in a place that the type of the block does not use and no function asked for.
+// Refuses keys that no type has.
 void config_check_keys(Config *c, KeyPlace at);
-// Refuses a key of the table that an object has twice: the config, in what it is inside, or in its
-// objects of settings.
+// Refuses a key of the table that appears twice in an object: in the config, in the configs that it
+// is inside, or in its blocks.
 void config_refuse_repeated(Config *c);
-// Warn of what a block that was read contradicts or lacks; of keys that are lost where they are; and
-// of what was taken for granted of an unverified family.
+// Warn of contradictions in a block that was read; of keys that a block lacks; of keys in the wrong
+// place; and of assumptions about an unverified family.
 void config_remark_contradictions(Config *c);
 void config_remark_absent(Config *c);
 void config_remark_lost(Config *c);
 void config_remark_any(Config *c);
-// Warns of keys that speak of positions and mean nothing to the family.
+// Warns of keys about positions that mean nothing to the family.
 void config_remark_unread(Config *c);
-// Warns of a block that scales, where no layer turns; and of a missing theta, where a null would say
-// that none does.
+// Warn of a block with scaling in a model where no layer rotates; and of a missing theta, if a null
+// would mean that none rotates.
 void config_remark_no_rope(Config *c);
 void config_remark_no_theta(Config *c);

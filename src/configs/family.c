@@ -1,5 +1,5 @@
-// Which family a config's model is of, and which of its layers are of which kind. docs/checkpoints.md
-// has the sources of the families' defaults.
+// Finds the family of a config's model, and the kind of each of its layers. docs/checkpoints.md has
+// the sources of the families' defaults.
 #include "family.h"
 
 #include <math.h>
@@ -17,8 +17,8 @@ enum {
 const char *const kind_names[N_KINDS] = {"full", "sliding"};
 const char *const kind_keys[N_KINDS] = {"full_attention", "sliding_attention"};
 
-// What a config says its model is: the values of model_type and of the first of architectures. NULL:
-// it does not say.
+// The names that a config gives its model: the values of model_type and of the first of
+// architectures. NULL: absent.
 typedef struct {
     const Json *type, *architecture;
 } ModelName;
@@ -47,12 +47,12 @@ static int wrapper_of(const Json *config) {
 const char *const family_containers[N_CONTAINERS] = {"text_config", "llm_config", "language_config",
                                                      "thinker_config"};
 
-// Whether an object says how large a model is.
+// Whether an object has the sizes of a model.
 static bool has_sizes(const Json *config) {
     return has_number(config, "hidden_size n_embd d_model head_dim");
 }
 
-// The one member that is the config of a text model, by its model_type. NULL: none is, or several.
+// The only member whose model_type is that of a text model. NULL: none, or several.
 static const Json *only_text_in(const Json *config) {
     const Json *found = NULL;
     int n = 0;
@@ -106,7 +106,8 @@ const char *family_near(const char *model_type) {
 
 bool has_word(const char *words, const char *word) {
     const size_t length = strlen(word);
-    // No list has an empty word, which strstr would find everywhere, and past the list's end.
+    // No list contains an empty word, but strstr would find it everywhere, and past the end of the
+    // list.
     const char *at = words && length ? strstr(words, word) : NULL;
     while (at && ((at > words && at[-1] != ' ') || (at[length] && at[length] != ' ')))
         at = strstr(at + 1, word);
@@ -147,8 +148,8 @@ bool family_wrapper_is_known(const Json *config) {
     return family_text(config) == config || wrapper_of(config) < N_WRAPPERS;
 }
 
-// What configs of families without a row are read as: a Llama's, or DeepSeek's, of which any share
-// may turn.
+// The reading of configs whose family has no row: as a Llama's, or as DeepSeek's, with any share
+// that rotates.
 #define ANY_LAYER_KEYS "layer_types sliding_window_pattern no_rope_layers no_rope_layer_interval"
 static const RopeFamily any_family = {.model_type = "",
                                       .architecture = "",
@@ -234,9 +235,9 @@ bool config_names_family(const Json *config) {
     return says_model(config) || says_model(family_text(config));
 }
 
-// ---- which layers are of which kind ----
+// ---- the kind of each layer ----
 
-// What reading a config's layers needs.
+// The inputs for reading the layers of a config.
 typedef struct {
     const Json *text;
     const RopeFamily *family;
@@ -250,7 +251,8 @@ static bool fault(const LayerReader *r, const char *key, const char *expected) {
     return false;
 }
 
-// Reads a whole number from 1 on under a key into *found, which stays where there is none.
+// Reads a whole number of at least 1 under a key into *found, which stays as it is if there is
+// none.
 static bool layer_number(const LayerReader *r, const char *key, int *found) {
     const Json *v = json_member(r->text, key);
     double x;
@@ -260,7 +262,8 @@ static bool layer_number(const LayerReader *r, const char *key, int *found) {
     return true;
 }
 
-// Whether layers of the family may slide: they have a window, and are not of another kind.
+// Whether the family's layers that are not full may slide: they are not of a third kind, and the
+// model has a window if the family has one.
 static bool may_slide(const LayerReader *r) {
     const RopeFamily *f = r->family;
     if (f->slides) return r->out->window > 0;
@@ -274,7 +277,7 @@ static int kind_named(const LayerReader *r, const Json *quoted) {
         const bool is_named =
             json_is(quoted, kind_keys[kind]) || json_is(quoted, family_block_name(f, kind));
         if (is_named && (kind == KIND_FULL || may_slide(r))) return kind;
-        // Where all turn alike, that only the window is missing is a matter of running the model.
+        // If all layers rotate the same way, a missing window only matters for running the model.
         if (is_named && f->slides) return KIND_FULL;
     }
     if (json_is_one_of(quoted, f->full_words)) return KIND_FULL;
@@ -294,8 +297,8 @@ static bool fault_in_types(const LayerReader *r) {
     return fault(r, "layer_types", r->out->expected);
 }
 
-// layer_types of another length than the model. transformers refuses it in every family
-// (validate_layer_type); both lengths are named, as it does.
+// Rejects layer_types whose length differs from the number of layers. transformers refuses it in
+// every family (validate_layer_type), and names both lengths as well.
 static bool fault_in_length(const LayerReader *r, int n) {
     char *out = r->out->expected;
     snprintf(out, sizeof r->out->expected,
@@ -314,13 +317,14 @@ int family_layers_named(const Json *text, const RopeFamily *family) {
     return n == n_layers ? -1 : n;
 }
 
-// Whether a list of another length than the model is taken: this program has to run by it only the
-// families that it runs.
+// Whether a list of another length than the model is accepted: only families that this program runs
+// must have the right length.
 static bool takes_length(const LayerReader *r) {
     return r->family->flags & (FAMILY_ANY | FAMILY_CUTS_LISTS) || !(r->family->flags & FAMILY_RUNS);
 }
 
-// Of a family whose layers are alike: whether the list (NULL: none) has a word for each of them.
+// For a family whose layers all rotate the same way: whether the list (NULL: none) has a word for
+// each layer.
 static bool types_are_alike(const LayerReader *r, const Json *list) {
     int n = 0;
     for (const Json *v = json_items(list); v; v = v->next, n++)
@@ -342,8 +346,8 @@ static bool named_layers(const LayerReader *r, const Json *list) {
     return true;
 }
 
-// A list of numbers: one for each layer, 0 for those that slide (more may follow, of layers past
-// the last), or the numbers of the full layers.
+// Reads a list of numbers: one for each layer, 0 if it slides (more may follow, for layers past the
+// last), or the numbers of the full layers.
 static bool numbered_layers(const LayerReader *r, const char *key, const Json *list, bool is_each) {
     ConfigLayers *out = r->out;
     int other = r->family->flags & FAMILY_LINEAR ? KIND_OTHER : KIND_SLIDING, i = 0;
@@ -376,13 +380,13 @@ static bool periodic_layers(const LayerReader *r) {
 
 static bool is_null(const Json *value) { return value && value->kind == 'n'; }
 
-// A list under a key that may be NULL.
+// The list under a key that may be NULL.
 static const Json *list_of(const LayerReader *r, const char *key) {
     const Json *list = key ? json_member(r->text, key) : NULL;
     return list && list->kind == '[' ? list : NULL;
 }
 
-// Reads which layer is of which kind, from `list` or (NULL) from the family's own lists or period.
+// Reads the kind of each layer, from `list` or (NULL) from the family's own lists or its period.
 static bool count_kinds(LayerReader *r, const Json *list) {
     ConfigLayers *layers = r->out;
     const char *each = r->family->zeros_key, *some = r->family->indexes_key;
@@ -407,9 +411,9 @@ const char *family_sees_later(const Json *text, const RopeFamily *family) {
     return causal && causal->kind == 'f' ? other : NULL;
 }
 
-// ---- layers that turn alike ----
+// ---- layers that all rotate the same way ----
 
-// Whether a layer does not turn, by no_rope_layers or an interval.
+// Whether a layer does not rotate, according to no_rope_layers or an interval.
 static bool is_without_rope(const LayerReader *r, int layer) {
     const Json *v = json_items(list_of(r, "no_rope_layers"));
     double x = r->family->no_rope_each;
@@ -420,7 +424,7 @@ static bool is_without_rope(const LayerReader *r, int layer) {
     return x >= 1 && (layer + 1) % (int)fmin(x, MOST_LAYERS + 1) == 0;
 }
 
-// Whether a layer slides where no list says it. `first` is max_window_layers.
+// Whether a layer slides if no list says so. `first` is max_window_layers.
 static bool slides(const LayerReader *r, int layer, double first) {
     switch (r->family->slides) {
     case SLIDES_SOME_BY_FLAG: return r->family->no_rope_each ? is_without_rope(r, layer) : layer >= first;
@@ -430,7 +434,8 @@ static bool slides(const LayerReader *r, int layer, double first) {
     }
 }
 
-// Which layers of such a family slide, as its class in transformers has it. `list` is layer_types.
+// Finds the layers that slide in such a family, with the rule of its class in transformers. `list`
+// is layer_types.
 static bool alike_layers(LayerReader *r, const Json *list) {
     ConfigLayers *out = r->out;
     const RopeFamily *f = r->family;
@@ -455,7 +460,7 @@ static bool alike_layers(LayerReader *r, const Json *list) {
         if (!list) out->kinds[i] = out->window && slides(r, i, before) ? KIND_SLIDING : KIND_FULL;
         out->n_of[out->kinds[i]]++;
     }
-    // Of layers whose number is not known, only all or none can be told.
+    // If the number of layers is not known, the answer can only be all or none.
     const bool are_told = out->n ? out->n_of[KIND_SLIDING] > 0
                                  : f->slides <= SLIDES_ALL_BY_FLAG || f->slides == SLIDES_LISTED;
     if (!are_told) out->window = 0;
@@ -498,7 +503,7 @@ bool config_layers(const Json *text, const RopeFamily *family, bool types, Confi
                            family_sees_later(text, family) &&
                            json_member(text, "use_bidirectional_attention");
     if (is_halved) layers->window = layers->window / 2 + (layers->window > 0);
-    // Without a window such a class divides by a period of 0, or has no layer that turns.
+    // Without a window such a class divides by a period of 0, or has no layer that rotates.
     const bool needs_window = family->flags & FAMILY_NEEDS_WINDOW;
     return !(has_no_window && needs_window) || fault(&r, "sliding_window", windows);
 }
@@ -510,7 +515,7 @@ bool layers_have(const ConfigLayers *layers, int kind) {
 }
 
 bool layers_bare_full(const RopeFamily *family, const ConfigLayers *layers) {
-    // Where thetas are listed by layer, that is a matter of the list, not of layer_types.
+    // If thetas are listed by layer, that follows from the list, not from layer_types.
     const bool is_listed = family_reads(family, "layer_rope_theta");
     return family->flags & FAMILY_BARE_FULL && layers->window > 0 &&
            (!is_listed || layers_have(layers, KIND_SLIDING));

@@ -1,5 +1,5 @@
-// What a method needs of a config: its type, the head and what of it turns, lengths, theta, factors.
-// Where readers differ, their flags say how.
+// Finds the settings that a method needs in a config: its type, the head and the share that
+// rotates, lengths, theta, factors. Flags give the differences between readers.
 #include "config.h"
 
 #include <math.h>
@@ -43,7 +43,7 @@ void config_find_share(Config *c) {
     c->partial = config_block_number(c, KEY_PARTIAL_ROTARY_FACTOR, c->partial);
 }
 
-// What a text model's config inside another may leave out, as older libraries did.
+// A size that a text model's config inside another may omit, because older libraries did.
 static double size_inside(Config *c, KeyId key, int of_class) {
     const bool is_inside = c->config != (c->strict ? c->strict->outer : c->whole);
     return config_number(c, AT_BESIDE, key, is_inside && of_class ? of_class : REQUIRED);
@@ -52,10 +52,10 @@ static double size_inside(Config *c, KeyId key, int of_class) {
 static double head_of_width(Config *c) {
     c->hidden = size_inside(c, KEY_HIDDEN_SIZE, c->family->hidden);
     c->heads = size_inside(c, KEY_NUM_ATTENTION_HEADS, c->family->heads);
-    return c->heads > 0 ? c->hidden / c->heads : 2;  // which is refused
+    return c->heads > 0 ? c->hidden / c->heads : 2;  // invalid, so it is refused
 }
 
-// A head of all layers, or of the full ones under a key of their own.
+// Finds the head of all layers, or of the full ones under their own key.
 static void find_one_head(Config *c, bool is_global) {
     const RopeFamily *f = c->family;
     const bool has_other = !is_global && f->head_key && config_beside(c, f->head_key);
@@ -75,7 +75,7 @@ static void find_one_head(Config *c, bool is_global) {
     if (c->head_dim == 0 && !is_global && !by_width) c->head_dim = head_of_width(c);
 }
 
-// How many elements of a head turn, where a config says that by itself.
+// Finds the number of elements of a head that rotate, in a config that gives that number.
 static void find_rotary(Config *c) {
     const KeyId key = c->family->rotary_key;
     const int most = c->head_dim >= 1 && c->head_dim <= ROPE_MAX_HEAD_DIM ? (int)c->head_dim : 1;
@@ -86,14 +86,14 @@ static void find_rotary(Config *c) {
         config_reject_key(c, AT_BESIDE, key, "an even number up to head_dim, %d", most);
 }
 
-// The two parts of a head with latent attention, of which the second one turns.
+// Finds the two parts of a head with latent attention. The second part rotates.
 static void find_parts(Config *c) {
     const Slot *said = config_slot(c, AT_BESIDE, KEY_HEAD_DIM);
     double nope_dim = config_number(c, AT_BESIDE, KEY_QK_NOPE_HEAD_DIM, c->family->nope_dim);
     double rope_dim = config_number(c, AT_BESIDE, KEY_QK_ROPE_HEAD_DIM, c->family->rope_dim);
     c->head_dim = nope_dim + rope_dim;
     c->own_rotary_dim = (int)rope_dim;
-    // The library's own head_dim is that of the part that turns, or of both.
+    // The library's own head_dim is either the part that rotates or the sum of both.
     const bool is_known =
         said->state == SLOT_NUMBER && (said->number == rope_dim || said->number == c->head_dim);
     if (config_is_something(said->member) && !is_known)
@@ -134,7 +134,7 @@ void config_turn(const Config *c, int head_dim) {
     c->rope->rotary_dim = is_whole ? head_dim : part;
 }
 
-// Whether theta is null, in rope_parameters or, where that has none, beside it.
+// Whether theta is null, in rope_parameters or, if it is absent there, beside it.
 static bool has_null_theta(const Config *c) {
     const Slot *inside = config_slot(c, AT_PARAMETERS, KEY_ROPE_THETA);
     const Slot *theta = inside->member ? inside : config_slot(c, AT_BESIDE, KEY_ROPE_THETA);
@@ -145,7 +145,7 @@ KeyId config_says_no_rope(const Config *c) {
     static const KeyId shares[] = {KEY_PARTIAL_ROTARY_FACTOR, KEY_ROTARY_DIM};
     if (!c->strict || !c->strict->is_any) return KEY_NONE;
     if (has_null_theta(c)) return KEY_ROPE_THETA;
-    for (int i = 0; i < 2; i++) {  // a share of nothing
+    for (int i = 0; i < 2; i++) {  // a share of 0
         double x;
         if (json_number(config_said(c, AT_BESIDE, shares[i]), &x) && x == 0) return shares[i];
     }
@@ -189,7 +189,7 @@ void config_find_type(Config *c) {
 
 // ---- numbers ----
 
-// Whether there is a list under a key that has a number for each layer.
+// Whether a key has a list with a number for each layer.
 static bool has_list(const Config *c, KeyId key) {
     const bool is_list = config_slot(c, AT_BESIDE, key)->state == SLOT_LIST;
     return is_list && config_is_of(c, FAMILY_LISTS) && c->layers;
@@ -227,13 +227,13 @@ void config_find_original(Config *c) {
         if (!config_is_strict(c) || c->layout != BY_TYPE)
             c->top = config_length(c, AT_BESIDE, key, 0, low);
     } else if (!config_is_strict(c)) {
-        // An engine may look at one that its method has no use for; in a block, if it is a number.
+        // An engine may read one that its method does not use; in a block only if it is a number.
         if (config_slot(c, block, key)->state == SLOT_NUMBER)
             c->inside = config_length(c, block, key, 0, low);
         c->top = config_length(c, AT_BESIDE, key, 0, low);
     }
-    // L: the original length of llama3, yarn and longrope, else the longest. A class with longrope
-    // alone reads only the top level's.
+    // L is the original length of llama3, yarn and longrope, and the longest length of other types.
+    // A class that only has longrope reads only the top level's.
     int original = 0;
     if (has_original && c->longrope_alone && c->type == TYPE_LONGROPE)
         original = c->top ? c->top : c->family->original;
@@ -257,14 +257,14 @@ static KeyId full_theta_key(const Config *c) {
     return own ? own : KEY_ROPE_THETA;
 }
 
-// Whether the theta in a block counts for a kind of layers. Where full layers have a key of their own
-// for it, it counts in blocks for kinds of layers alone.
+// Whether the theta in a block counts for a kind of layers. If full layers have their own key for
+// it, it counts only in blocks for kinds of layers.
 static bool has_theta(const Config *c, int kind, KeyPlace block) {
     bool is_own = c->family && c->family->theta_keys[KIND_FULL] && kind == KIND_FULL;
     return !is_own || block == AT_PARAMETERS_FULL;
 }
 
-// The theta of the layers that turn, where the family has a list of one for each layer.
+// The theta of the layers that rotate, in a family with a list of thetas, one for each layer.
 static double theta_of_list(const Config *c, double theta) {
     const char *key = c->family ? c->family->thetas_key : NULL;
     for (const Json *v = key ? json_items(json_member(c->config, key)) : NULL; v; v = v->next) {
@@ -274,7 +274,7 @@ static double theta_of_list(const Config *c, double theta) {
     return theta;
 }
 
-// A number as an engine takes it, under a key or in the list there that has one for each layer.
+// The value of a number to an engine, under a key or in its list with a number for each layer.
 static double taken_number(const Config *c, KeyPlace at, KeyId key, int kind, double missing) {
     const Slot slot = slot_of(config_said(c, at, key));
     const bool is_list = at == AT_BESIDE && has_list(c, key);
@@ -284,7 +284,7 @@ static double taken_number(const Config *c, KeyPlace at, KeyId key, int kind, do
     return is_list && x <= config_key_rows[key].low ? missing : x;
 }
 
-// The theta of the full layers of an engine that has one block, theirs.
+// The theta of the full layers for an engine that has one block, which is theirs.
 static double full_theta(const Config *c) {
     const KeyPlace block = config_full_block(c);
     const double beside = taken_number(c, AT_BESIDE, full_theta_key(c), KIND_FULL, c->theta);
@@ -292,8 +292,8 @@ static double full_theta(const Config *c) {
     return theta_of_list(c, taken_number(c, block, KEY_ROPE_THETA, KIND_FULL, beside));
 }
 
-// That of sliding layers where their block has none: under a key of their own, or where an engine has
-// one block, that of the full ones.
+// The theta of sliding layers whose block has none: under their own key, or for an engine with one
+// block, the theta of the full layers.
 static double sliding_base(Config *c) {
     const KeyId key = c->family->theta_keys[KIND_SLIDING];
     const bool is_one = c->layout == FULL_ONLY;
@@ -313,7 +313,7 @@ void config_find_base(Config *c) {
     }
     const KeyId own = full_theta_key(c);
     bool may_lack = c->theta > 0 || config_ask_block(c, KEY_ROPE_THETA)->member;
-    // One place must have it.
+    // One of the places must have it.
     if (!may_lack && !config_beside(c, own) && config_fills(c, FILLED_THETA)) {
         c->theta = c->strict->file->instead.theta;
         return;
@@ -358,13 +358,13 @@ static void find_field(Config *c, KeyId key, const Setting *field) {
         if (is_bad && config_is_strict(c))
             config_reject_key(c, config_where(c, key), key, "true or false");
         value = c->flags & ROUNDS_RAMP || !v || config_is_something(v);  // as in Python
-    } else if (type == KEY_IS_NUMBER || config_is_strict(c)) {           // whole ones are our own
+    } else if (type == KEY_IS_NUMBER || config_is_strict(c)) {           // our own are integers
         value = config_block_number(c, key, 0);
     }
     setting_put(c->rope, field, value);
 }
 
-// The field that a key of a block is read into. NULL: it has rules of its own.
+// The field that a key of a block is read into. NULL: the key has its own rules.
 static const Setting *field_of(KeyId key) {
     for (const Setting *f = rope_settings; f < rope_settings + N_ROPE_SETTINGS; f++)
         if (f->key && strcmp(f->key, config_key_rows[key].name) == 0) return f;
@@ -391,7 +391,7 @@ void config_find_fields(Config *c) {
             config_reject_key(c, c->block, KEY_SHORT_MSCALE, "long_mscale, %.12g",
                               r->attention_factor);
     }
-    // Which counts by itself there, and scales the scores.
+    // There mscale_all_dim counts by itself, and scales the scores.
     bool is_latent = config_is_of(c, FAMILY_LATENT) || (!c->family && c->strict->file->latent);
     r->mscale_in_scores = is_latent && c->type == TYPE_YARN && r->mscale_all_dim != 0;
 }
@@ -442,7 +442,8 @@ void config_find_growth(Config *c) {
     c->rope->temperature_beta = config_block_number(c, KEY_LLAMA_4_SCALING_BETA, 0);
     if (config_type_has(c, TYPE_HAS_ORIGINAL)) return;
     c->inside = config_length(c, config_where(c, original), original, 0, 1);
-    // dynamic counts from max_position_embeddings all the same. This program has one length for both.
+    // dynamic counts from max_position_embeddings nevertheless. This program has one length for
+    // both.
     const bool are_two = c->type == TYPE_DYNAMIC && !config_is_strict(c);
     if (c->inside && are_two) c->rope->temperature_length = c->inside;
     else if (c->inside) c->rope->train_ctx = c->inside;

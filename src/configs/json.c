@@ -1,19 +1,21 @@
-// JSON as a table. One function for each kind of value walks the text; a first walk finds what is
-// wrong and counts values, a second one fills them in.
+// Parses JSON into a table. One function for each kind of value walks the text; a first walk finds
+// errors and counts the values, a second one fills them in.
 #include "json.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-// A walk. The places where it is are parameters, so that they are not lost in a list of lists.
+// The state of a walk. Its places in the text are parameters instead, so that nested lists do not
+// lose them.
 typedef struct {
-    Json *values;   // NULL: they are counted alone
-    size_t n;       // values so far
-    char *strings;  // room for the next string, which needs no more than it has in the text
-    const char *line_start;  // of the value before, and its line
+    Json *values;            // NULL: values are only counted
+    size_t n;                // values so far
+    char *strings;           // room for the next string, which is never longer than in the text
+    const char *line_start;  // of the previous value, and its line
     int line;
-    const char *fault, *expected;  // where the text is no JSON, and what was expected there
+    const char *fault, *expected;  // the place where the text is not JSON, and what was expected
+                                   // there
 } Walk;
 
 static const char *space(const char *p) {
@@ -31,8 +33,8 @@ static const char *after_dots(const char *p) {
     return are_dots(p) ? space(p + 3) : p;
 }
 
-// Where the next value or member begins, or the container ends, after the bracket or comma at p.
-// "{...}" is no object.
+// The beginning of the next value or member, or the end of the container, after the bracket or
+// comma at p. "{...}" is not an object.
 static const char *next_item(const char *p, bool is_object) {
     const char *start = space(p + 1);
     const char *next = is_object ? after_dots(start) : start;
@@ -48,8 +50,8 @@ static const char *wrong(Walk *walk, const char *at, const char *expected) {
 
 // ---- values ----
 
-// What an escape stands for, or the byte at *p, which moves past it; ? for a control character and for
-// an escaped one beyond ASCII.
+// The byte of an escape, or the byte at *p, which is advanced past it; ? for a control character
+// and for an escaped character beyond ASCII.
 static char unescaped(const char **p) {
     static const char letters[] = "nrtbf", meant[] = "\n\r\t\b\f";
     const char *at = *p;
@@ -69,9 +71,10 @@ static char unescaped(const char **p) {
     return is_shown ? (char)c : '?';
 }
 
-// Each of the functions below returns the place after what begins at p, or NULL with the fault.
+// Each of the functions below returns the place after the value that begins at p, or NULL with the
+// fault.
 
-// A string, of which *copy becomes what it says.
+// A string; *copy becomes its text without quotes and escapes.
 static const char *after_string(Walk *walk, const char *p, const char **copy) {
     static const char expected[] = "a string of JSON";
     static const char hexadecimal[] = "0123456789abcdefABCDEF";
@@ -113,7 +116,7 @@ static const char *after_word(Walk *walk, const char *p) {
     return power > end && strspn(power, digits) ? power + strspn(power, digits) : end;
 }
 
-// The next row of the table, of a value at p; NULL: it is counted alone.
+// The next row of the table, for a value at p; NULL: values are only counted.
 static Json *next_row(Walk *walk, const char *p) {
     Json *row = walk->values ? &walk->values[walk->n] : NULL;
     walk->n++;
@@ -125,8 +128,8 @@ static Json *next_row(Walk *walk, const char *p) {
 
 static const char *after_value(Walk *walk, const char *p, int depth, Json **value);
 
-// A list or an object, in which `depth` more may be in one another; *first becomes the first value
-// in it, and those after it its chain.
+// A list or an object, which may contain `depth` more levels; *first becomes the first value in it,
+// with the others chained after it.
 static const char *after_container(Walk *walk, const char *p, int depth, Json **first) {
     const bool is_object = *p == '{';
     const char end = is_object ? '}' : ']';
@@ -152,8 +155,8 @@ static const char *after_container(Walk *walk, const char *p, int depth, Json **
     return p + 1;
 }
 
-// A value of any kind and the space after it; *value becomes its row. It may hold `depth` lists and
-// objects in one another.
+// A value of any kind and the space after it; *value becomes its row. It may contain `depth` levels
+// of lists and objects.
 static const char *after_value(Walk *walk, const char *p, int depth, Json **value) {
     const char *start = p;
     const bool is_container = *p == '{' || *p == '[';
@@ -173,7 +176,7 @@ static const char *after_value(Walk *walk, const char *p, int depth, Json **valu
     return space(p);
 }
 
-// ---- what is wrong ----
+// ---- errors ----
 
 int json_line(const char *text, const char *place) {
     int line = 1;
@@ -181,7 +184,7 @@ int json_line(const char *text, const char *place) {
     return line;
 }
 
-// The bytes of the character at p. 0: it is not UTF-8.
+// The number of bytes of the character at p. 0: it is not UTF-8.
 static int character_bytes(const char *p) {
     unsigned char c = (unsigned char)*p;
     if (c < 0x80) return 1;
@@ -192,7 +195,8 @@ static int character_bytes(const char *p) {
     return n;
 }
 
-// Names what was found at the fault. Where it took another character's place, that one was expected.
+// Names what was found at the fault. If it is in the place of a certain character, that one is
+// expected.
 static void name_fault(Walk *walk, char found[40]) {
     const char *p = walk->fault;
     int n = character_bytes(p);
@@ -240,7 +244,7 @@ Json *json_parse(const char *text, size_t length, Error *err) {
     bool ok = p || fail_at(&walk, text, length, err);
     if (ok && walk.n > JSON_VALUES)
         ok = fail(err, "line 1: found %zu values (expected at most %d)", walk.n, JSON_VALUES);
-    // Two quotes make room for the zero at a string's end.
+    // The two quotes of a string leave room for the zero at its end.
     root = ok ? alloc_array(1, walk.n * sizeof *root + length + 1, "a table of JSON", err) : NULL;
     if (!root) return NULL;
     walk.values = root;

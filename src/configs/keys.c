@@ -1,4 +1,4 @@
-// The rows of the table of keys, and names that are none of them.
+// The table of keys, and names that are not in it.
 #include "keys.h"
 
 #include <ctype.h>
@@ -17,7 +17,7 @@ KeyId config_key(const char *name) {
     return key;
 }
 
-// Whether an object, or one in it, has a key of a config or a name that is written like one.
+// Whether an object, or an object in it, has a key of a config, or a name that resembles one.
 static bool has_some_key(const Json *object, int depth) {
     static const char *const own[] = {"model_type", "architectures", "vocab_size",
                                       "sliding_window"};
@@ -51,7 +51,7 @@ const char *config_other_file(const Json *object) {
     return is_strange ? "another file, since no key of it is a config's" : NULL;
 }
 
-// A name in small letters and digits alone.
+// The letters and digits of a name, in lower case.
 static Word letters_of(const char *name) {
     Word w;
     size_t n = 0;

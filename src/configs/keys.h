@@ -1,4 +1,4 @@
-// The keys of RoPE in a config: the rows of src/configs/keys.json, which says what each word means.
+// The keys of RoPE in a config: the rows of src/configs/keys.json, which explains each field.
 #pragma once
 
 #include "made/key_ids.h"
@@ -28,31 +28,34 @@ typedef struct {
     unsigned at;
     KeyType type;
     double low, high;
-    // Bits of rope_types: which read it in a block, which cannot do without it, which take a null
-    // for nothing, and which are warned of its absence.
+    // Bits of rope_types: those that read the key in a block, that cannot do without it, that treat
+    // a null as absent, and whose absence causes a warning.
     unsigned types, needed, null, absent_in;
     bool zero, by_layer, misplaced;
-    bool saved;                                 // the library writes it itself, and nobody reads it
-    bool of_some;                               // some families alone read it
-    const char *absent, *read_by, *misspelled;  // NULL: nothing
-    // In unverified families: other names of it, and the values with which layers turn;
-    // NULL: none, and it says nothing of that.
+    bool saved;                                 // the library writes it, no reader uses it
+    bool of_some;                               // only some families read it
+    const char *absent, *read_by, *misspelled;  // NULL: none
+    // For unverified families: other names of the key, and the values with which layers rotate;
+    // NULL: none, and the key does not affect that.
     const char *also, *turns;
 } ConfigKey;
 
 // The rows of the table of keys, from KEY_NONE + 1 on.
 extern const ConfigKey config_key_rows[N_KEYS];
-// What an object is that is no config, by its keys. NULL: it may be one.
+// The kind of file that an object is, judging from its keys, if it is not a config. NULL: it may be
+// one.
 const char *config_other_file(const Json *object);
-// The key of a name. KEY_NONE: it is no key.
+// The key of a name. KEY_NONE: it is not a key.
 KeyId config_key(const char *name);
-// The key of a place (KEY_AT_...) that a name, which is no key, is written like. NULL: none is near.
+// The key of a place (KEY_AT_...) that a name resembles, which is not a key itself. NULL: none is
+// near.
 const char *config_key_meant(const char *name, unsigned at);
 
-// A value in a message: a string without its quotes, anything else as it is written; cut to the room.
+// A value in a message: a string without its quotes, other values as they are written, cut to this
+// size.
 typedef struct {
     char text[40];
 } Word;
 Word config_word(const Json *value);
-// And the key of a member.
+// The key of a member, in the same way.
 Word config_key_word(const Json *member);

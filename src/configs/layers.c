@@ -1,11 +1,11 @@
-// What differs by layer in a config: which layers slide or have no RoPE, and refusals of lists and
-// blocks by layer that the family does not read.
+// Settings that differ by layer in a config: layers that slide or have no RoPE, and refusals of
+// lists and blocks by layer that the family does not read.
 #include <stdio.h>
 #include <string.h>
 
 #include "config.h"
 
-// ---- what is by layer ----
+// ---- values that differ by layer ----
 
 #define NO_LAYERS "none, since what differs by layer or position is not read"
 
@@ -62,7 +62,7 @@ static int whole(Config *c, KeyId key, int missing) {
     return (int)config_number(c, AT_BESIDE, key, missing);
 }
 
-// By no_rope_layers, which has a 0 for each layer without RoPE; more may follow.
+// Reads no_rope_layers, which has a 0 for each layer without RoPE; more items may follow.
 static void read_no_rope_list(Config *c, LayersWithoutRope *out, const Json *list, int n_layers) {
     int i = 0;
     for (const Json *v = json_items(list); v; v = v->next, i++) {
@@ -75,7 +75,7 @@ static void read_no_rope_list(Config *c, LayersWithoutRope *out, const Json *lis
                           "a 1 (RoPE) or a 0 for each of %d layers", n_layers);
 }
 
-// By a list of thetas, which has a 0 for each layer without RoPE.
+// Reads a list of thetas, which has a 0 for each layer without RoPE.
 static void read_thetas(Config *c, LayersWithoutRope *out) {
     const char *key = c->family->thetas_key;
     const Json *list = json_member(c->config, key);
@@ -93,7 +93,7 @@ static void read_thetas(Config *c, LayersWithoutRope *out) {
                       n_layers);
 }
 
-// Layers without RoPE have a temperature, if the flag that the row names says so.
+// Reads the temperature of layers without RoPE, if the flag that the family's row names is set.
 static void read_temperature(Config *c, LayersWithoutRope *out) {
     const RopeFamily *f = c->family;
     const Json *flag = config_beside(c, f->unturned[0]);
@@ -104,8 +104,8 @@ static void read_temperature(Config *c, LayersWithoutRope *out) {
     out->length = length;
 }
 
-// Which layers do not turn, with their temperature and the chunks that the others see, in families
-// that have a list of them.
+// Reads the layers that do not rotate, their temperature and the chunks that the others see, in
+// families that list them.
 static void read_no_rope_layers(Config *c) {
     const RopeFamily *f = c->family;
     LayersWithoutRope *out = &c->strict->file->without_rope;
@@ -114,7 +114,7 @@ static void read_no_rope_layers(Config *c) {
     if (!f || !f->no_rope_each) return;
     int n_layers = whole(c, KEY_NUM_HIDDEN_LAYERS, 0);
     const Json *list = config_beside(c, KEY_NO_ROPE_LAYERS);
-    // An empty list is as good as no list to a class with chunks, and too short to others.
+    // An empty list counts as no list in a class with chunks, and is too short in others.
     if (json_items(list) || (list && list->kind == '[' && n_layers && !f->chunk)) {
         read_no_rope_list(c, out, list, n_layers);
     } else {
@@ -130,7 +130,7 @@ static void read_no_rope_layers(Config *c) {
 
 // ---- layers ----
 
-// Says which keys about layers the family's class does not look at.
+// Warns of keys about layers that the family's class does not read.
 static void remark_unused(Config *c) {
     const char *type = c->family->model_type;
     static const char pattern[] = "sliding_window_pattern";
@@ -139,7 +139,7 @@ static void remark_unused(Config *c) {
         config_remark(c, "%s means nothing to model_type %s and is not used", pattern, type);
 }
 
-// Says that queries see later positions, too, and how many in sliding layers.
+// Notes that queries also see later positions, and how many in sliding layers.
 static void say_directions(Config *c, int window) {
     char *out = c->strict->file->directions;
     const size_t size = sizeof c->strict->file->directions;
@@ -154,7 +154,7 @@ static void say_directions(Config *c, int window) {
                  side);
 }
 
-// Warns of layers that slide by name, without a window.
+// Warns of layers that are named as sliding when there is no window.
 static void remark_no_window(Config *c, const ConfigLayers *layers) {
     bool is_named = false;
     const Json *v = json_items(config_beside(c, KEY_LAYER_TYPES));
@@ -193,7 +193,7 @@ void config_read_layers(Config *c) {
     c->strict->file->bare_full = layers_bare_full(c->family, layers);
 }
 
-// ---- what a block must not be ----
+// ---- checks of a block ----
 
 static void name_block(Config *c, const char *name) {
     c->strict->called = (BlockName){.name = ""};
@@ -201,7 +201,7 @@ static void name_block(Config *c, const char *name) {
     snprintf(c->strict->called.inside, sizeof c->strict->called.inside, "%s.", name);
 }
 
-// One block of all layers.
+// Checks the block of all layers.
 static void check_one(Config *c) {
     const Json *scaling = config_ask(c, AT_BESIDE, KEY_ROPE_SCALING)->member;
     bool is_scaling = config_is_something(scaling);
@@ -222,7 +222,7 @@ static void check_one(Config *c) {
     name_block(c, config_key_rows[key].name);
 }
 
-// rope_parameters of a family with a block for each kind of layers.
+// Checks rope_parameters of a family with a block for each kind of layers.
 static void check_parameters(Config *c) {
     const Json *own = config_ask(c, AT_BESIDE, KEY_ROPE_PARAMETERS)->member;
     bool is_something = config_is_something(own);
@@ -233,10 +233,10 @@ static void check_parameters(Config *c) {
     if (config_has_type_blocks(c->family, own)) {
         for (const Json *v = json_members(own); v; v = v->next) {
             if (strcmp(v->key, full) == 0 || strcmp(v->key, sliding) == 0) continue;
-            // The library saves that, too.
+            // The library also saves this.
             bool is_plain = v->kind == 'n' || json_is(v, "default");
             if (is_plain && strcmp(v->key, "rope_type") == 0) continue;
-            // Hugging Face's classes look up the blocks by the types of their layers alone.
+            // Hugging Face's classes look up only the blocks named after the types of their layers.
             if (v->kind != '{' || has_word("chunked_attention linear_attention", v->key)) {
                 config_remark(c, "rope_parameters.%.39s is not used, beside %s and %s", v->key,
                               full, sliding);
@@ -265,7 +265,7 @@ static void check_parameters(Config *c) {
                       c->family->model_type, full, sliding);
 }
 
-// What contradicts the theta of sliding layers where their block has none.
+// Warns of contradictions to the theta of sliding layers whose block has none.
 static void remark_base(Config *c) {
     double inside, beside;
     bool has_inside = json_number(config_slot(c, c->block, KEY_ROPE_THETA)->member, &inside);
@@ -285,7 +285,7 @@ static void remark_base(Config *c) {
                       beside, c->theta);
 }
 
-// rope_scaling, which is laid over the block of the full layers.
+// Checks a rope_scaling that overrides the block of the full layers.
 static void check_laid_over(Config *c, const Json *scaling, const Json *typed) {
     if (c->family->flags & FAMILY_NO_SCALING)
         config_reject_key(
@@ -299,7 +299,7 @@ static void check_laid_over(Config *c, const Json *scaling, const Json *typed) {
     name_block(c, "rope_scaling");
 }
 
-// The block of a kind of layers.
+// Checks the block of a kind of layers.
 static void check_typed(Config *c) {
     char name[40];
     const Json *scaling = config_ask(c, AT_BESIDE, KEY_ROPE_SCALING)->member;

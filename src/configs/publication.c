@@ -1,4 +1,5 @@
-// What of a plan other programs can have: as which settings, as whose model's, in which layout.
+// The parts of a plan that other programs can use: its settings, the family of the model, and the
+// layout.
 #include "publication.h"
 
 #include <math.h>
@@ -21,8 +22,8 @@ int publish_reach(const RopeConfig *c) {
     return c->dynamic ? c->train_ctx : (int)fmin(ceil(c->train_ctx * fmax(c->factor, 1)), MOST);
 }
 
-// llama3's factor is not how many times longer a text may be: Llama 3.1 has 8 of 8,192, and 131,072
-// positions. So llama3 keeps the model's own.
+// llama3's factor does not say how many times longer a text may be: Llama 3.1 has a factor of 8
+// with 8,192, and 131,072 positions. So llama3 keeps the model's own.
 int published_positions(const Publication *p, const RopeConfig *c) {
     const int seq_len = p->context;
     if (publishes_chunks(c)) return seq_len > c->train_ctx ? seq_len : c->train_ctx;
@@ -40,15 +41,16 @@ RopePlan published_form(const RopePlan *plan) {
     rope_frequencies(c, c->train_ctx, &f);
     if (quotient || c->method == ROPE_BY_PARTS) c->attention_factor = f.attention_factor;
     if (c->method == ROPE_BY_PARTS) c->method = ROPE_YARN;
-    // GGUF files have longrope's own factor in float32.
+    // GGUF files store longrope's own factor in float32.
     RopeConfig own = *c;
     RopeFreqs g;
     own.attention_factor = 0;
     rope_frequencies(&own, own.train_ctx, &g);
     if (c->method == ROPE_LONGROPE && fabs(c->attention_factor / g.attention_factor - 1) < 1e-7)
         c->attention_factor = 0;
-    // llama.cpp knows Ministral 3 by its pair, which makes the factor 1. With latent attention half
-    // of the pair multiplies scores, too, and no attention factor says that.
+    // llama.cpp recognizes Ministral 3 by its pair of mscales, which makes the factor 1. With
+    // latent attention, half of the pair also multiplies the scores, which no attention factor can
+    // express.
     bool is_growing = quotient && c->temperature_beta != 0 && c->mscale == c->mscale_all_dim;
     bool keeps_pair = c->mscale_in_scores || is_growing;
     if (keeps_pair) c->attention_factor = plan->rope.attention_factor;
@@ -67,7 +69,7 @@ RopePlan published_sliding(const Publication *p) {
     return published_form(&other);
 }
 
-// NULL when other programs can have this published form, else why they cannot.
+// NULL if other programs can use this published form, else the reason why they cannot.
 static const char *why_ours_alone(const RopeConfig *c) {
     const RopeMethod *m = &rope_methods[c->method];
     if (c->map && !publishes_chunks(c))
@@ -85,9 +87,9 @@ static const char *why_ours_alone(const RopeConfig *c) {
     return NULL;
 }
 
-// ---- whose model it is ----
+// ---- the family of the model ----
 
-// What sets the model apart from a Llama.
+// The features that set the model apart from a Llama.
 static FamilyWords features_of(const Publication *p) {
     const ModelConfig *c = &p->model->config;
     const RopeConfig *r = &p->plan.rope;
@@ -132,7 +134,7 @@ const RopeFamily *published_family(const Publication *p) {
 
 // ---- two kinds of layers ----
 
-// Whether both kinds of layers turn alike, but for what they see.
+// Whether both kinds of layers rotate the same way, and differ only in the positions that they see.
 static bool turn_alike(const Publication *p) {
     RopeFreqs full, sliding;
     int length = 2 * p->plan.rope.train_ctx;
@@ -153,7 +155,7 @@ static LayerForm form_of(const Publication *p, const RopeFamily *family) {
     return sliding.rope.method == ROPE_NONE && is_local ? FORM_OLD : FORM_TYPES;
 }
 
-// Layers that are alike: some families take settings by the names of kinds alone.
+// The layout for layers of one kind: some families only accept settings under the names of kinds.
 static LayerForm form_of_one(const Publication *p) {
     const RopeFamily *family = p->said->model_type ? family_named(p->said->model_type) : NULL;
     return family && family->flags & FAMILY_NO_SCALING ? FORM_FULL : FORM_ONE;
@@ -163,7 +165,8 @@ LayerForm published_layout(const Publication *p) {
     return p->by_layer ? form_of(p, published_family(p)) : form_of_one(p);
 }
 
-// NULL when other programs can have both kinds of layers, else why they cannot.
+// NULL if other programs can use the settings of both kinds of layers, else the reason why they
+// cannot.
 static const char *why_not_layered(const Publication *p, const RopePlan *full) {
     const RopePlan sliding = published_sliding(p);
     const char *why = why_ours_alone(&full->rope);
@@ -171,7 +174,7 @@ static const char *why_not_layered(const Publication *p, const RopePlan *full) {
     if (full->rope.map) return "no other program maps the distances of layers of two kinds";
     const RopeFamily *family = published_family(p);
     if (why || form_of(p, family) != FORM_NONE) return why;
-    bool is_known = p->said->model_type || p->model->layers;  // blocks alone are of no family
+    bool is_known = p->said->model_type || p->model->layers;  // blocks by themselves have no family
     if (is_known && family && family->flags & FAMILY_ONE_FOR_BOTH)
         return "its family has one block for all layers, and here full and sliding ones turn "
                "otherwise (--rope-sliding is for these)";

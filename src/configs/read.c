@@ -1,5 +1,5 @@
-// A config or a block as this program reads it. tests/readings holds it, and the exporter that asks for
-// it, to what configs mean.
+// This program's own reading of a config or a block. tests/readings checks that it, and the
+// exporter, which asks it, agree with the meaning of configs.
 #define _POSIX_C_SOURCE 200809L
 #include "rope_config.h"
 
@@ -13,8 +13,8 @@
 
 // ---- the family ----
 
-// Refuses a family that is not known, and says what can be done: its settings alone, with the numbers
-// that they need.
+// Refuses an unknown family, and suggests giving only its settings, with the numbers that they
+// need.
 static void reject_family(Config *c) {
     if (family_wrapper_architecture(c->config)) {
         config_reject(c, c->config, "text_config", "the config of a text model");
@@ -24,9 +24,9 @@ static void reject_family(Config *c) {
                   "a family that is known, or head_dim, or hidden_size and num_attention_heads");
 }
 
-// Warns of architectures that name another class than `name` or one of `others` (with a space between
-// two; NULL: none). Drafters, reward models and embedding models have a known model_type, by which
-// Hugging Face chooses the config and with it RoPE; only running them takes the class.
+// Warns of architectures that name another class than `name` or one of `others` (separated by a
+// space; NULL: none). Drafters, reward models and embedding models have a known model_type, from
+// which Hugging Face chooses the config and with it RoPE; the class only matters for running them.
 static void check_architectures(Config *c, const Json *object, const char *name,
                                 const char *others) {
     const Json *list = config_get(c, object, "architectures"), *first = json_items(list);
@@ -43,8 +43,8 @@ static void check_architectures(Config *c, const Json *object, const char *name,
                   found.text, name);
 }
 
-// Finds the family of a config, or (NULL) of a block; is_llama: it is a Llama's. Returns the text for
-// config_text_free; NULL with the reason when there is no memory.
+// Finds the family of a config, or (NULL) of a block; is_llama: it is a Llama's. Returns the text,
+// for config_text_free; NULL with the reason if there is no memory.
 static ConfigText *read_family(Config *c, const Json *given, const Json *alone, bool is_llama) {
     c->strict->outer = given;
     c->config = family_text(given);
@@ -67,7 +67,7 @@ static ConfigText *read_family(Config *c, const Json *given, const Json *alone, 
     if (!f || !(f->flags & FAMILY_RUNS)) return text;
     const char *wrapper = family_wrapper_architecture(given);
     const Json *own = family_model_type(c->config);
-    // Other names of a family have classes of their own names.
+    // Other names of a family have their own class names.
     const bool is_alias = own && !json_is(own, f->model_type);
     if (wrapper) check_architectures(c, given, wrapper, NULL);
     if (!is_alias && !family_wrapper_architecture(c->config))
@@ -77,7 +77,8 @@ static ConfigText *read_family(Config *c, const Json *given, const Json *alone, 
 
 // ---- a config ----
 
-// Reads the blocks of all kinds of layers. What has one block turns by it in all layers that turn.
+// Reads the blocks of all kinds of layers. If there is only one block, all layers that rotate use
+// it.
 static void read_blocks(Config *c) {
     RopeFile *file = c->strict->file;
     config_read_block(c, KIND_FULL);
@@ -87,8 +88,8 @@ static void read_blocks(Config *c) {
     file->by_layer = file->by_layer || (c->layout == BY_TYPE && (!c->family || c->strict->is_any));
 }
 
-// A whole config of another model is a mistake, even where the head is the same: refuses sizes that are
-// not the model's, if there is one. No engine's reading would be right then.
+// Refuses sizes that differ from the model's, if there is a model. A whole config of another model
+// is a mistake even if the head is the same, and all engines would interpret it wrongly.
 static void check_sizes(Config *c) {
     const ModelSizes *own = &c->strict->file->sizes;
     const struct {
@@ -121,11 +122,11 @@ static void check_sizes(Config *c) {
     c->strict->file->whole = NULL;
 }
 
-// A family without RoPE needs no numbers.
+// Fills in the settings of a family without RoPE, which needs no numbers.
 static bool fill_without_rope(Config *c) {
     if (config_slot(c, AT_BESIDE, KEY_HEAD_DIM)->state > SLOT_NULL)
         config_number(c, AT_BESIDE, KEY_HEAD_DIM, 0);
-    if (!c->strict->file->head_dim) c->strict->file->head_dim = 2;  // which nothing reads
+    if (!c->strict->file->head_dim) c->strict->file->head_dim = 2;  // never read
     c->strict->file->rope = c->strict->file->sliding =
         (RopeConfig){.rotary_dim = c->strict->file->head_dim,
                      .theta = c->family->theta,
@@ -134,12 +135,12 @@ static bool fill_without_rope(Config *c) {
     return true;
 }
 
-// Reads what config_refuse_by_layer has let through.
+// Reads the config, after config_refuse_by_layer.
 static void read_all(Config *c) {
     static const KeyId sizes[] = {KEY_HIDDEN_SIZE, KEY_NUM_ATTENTION_HEADS, KEY_NUM_HIDDEN_LAYERS};
     StrictReader *own = c->strict;
     RopeFile *file = own->file;
-    // Sizes that cannot be are refused also where RoPE's settings do without them.
+    // Impossible sizes are refused even if RoPE's settings do not depend on them.
     for (int i = 0; i < 3 && c->family; i++) config_number(c, AT_BESIDE, sizes[i], 0);
     file->model_type = c->family && !c->strict->is_any ? c->family->model_type : NULL;
     file->is_unknown = c->strict->is_any;
@@ -163,7 +164,7 @@ static void read_all(Config *c) {
     check_sizes(c);
 }
 
-// What is known before a text is read: of a model.
+// The state before a text is read: the settings of the model, if there is one.
 static StrictReader reader_of(RopeFile *file, Error *err) {
     const RopeConfig *full = &file->rope, *sliding = &file->sliding;
     bool differ = full->method != sliding->method || full->theta != sliding->theta ||
@@ -179,7 +180,7 @@ static StrictReader reader_of(RopeFile *file, Error *err) {
     };
 }
 
-// Warns of what makes a whole config another one than people may think.
+// Warns of text in a whole config that makes it another config than people may think.
 static void remark_card(Config *c, const Card *card, bool has_family) {
     if (card->mended[0])
         config_remark(c,
@@ -190,14 +191,15 @@ static void remark_card(Config *c, const Card *card, bool has_family) {
     memcpy(c->strict->file->not_json, card->mended, sizeof c->strict->file->not_json);
 }
 
-// Whether engines' rules are of such a config. What other families have by layer is not in them.
+// Whether the engines' rules cover such a config. They do not cover settings of other families that
+// differ by layer.
 static bool is_for_engines(const Config *c) {
     const RopeFamily *f = c->family;
     if (!f) return c->layout != BY_TYPE && c->strict->good;
     return c->strict->good || f->period || f->flags & FAMILY_GROWS;
 }
 
-// Completes the config with the numbers that stood in, too.
+// Completes the config again, with the numbers that stood in for missing ones.
 static void complete_again(Config *c, const Card *card, Known *known) {
     const StandIns *in = &c->strict->file->instead;
     const unsigned filled = c->strict->file->filled;

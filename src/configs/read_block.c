@@ -1,4 +1,4 @@
-// A block as this program reads it: type, head, settings. What was found is checked.
+// This program's own reading of a block: type, head, settings. Each result is checked.
 #include "rope_config.h"
 
 #include <math.h>
@@ -10,10 +10,10 @@
 
 // ---- the head ----
 
-// The share of a head that rotates, as the family's classes take what `where` says, c->partial. Most
-// of them rotate all of a head: their plain RoPE does not read a share, and a type that scales fails
-// on one. With latent attention the share can only repeat qk_rope_head_dim, or in a family that also
-// has linear layers be theirs.
+// The share of a head that rotates, according to the family's class, if the place `where` gives
+// c->partial. Most classes rotate the whole head: their plain RoPE does not read a share, and their
+// scaled types fail if there is one. With latent attention the share can only repeat
+// qk_rope_head_dim, or in a family that also has linear layers be theirs.
 static double usable_share(Config *c, KeyPlace where) {
     const double share = c->partial;
     const bool is_latent = c->own_rotary_dim && config_is_of(c, FAMILY_LATENT);
@@ -41,7 +41,7 @@ static double usable_share(Config *c, KeyPlace where) {
     return 1;
 }
 
-// Refuses a head that is odd, too wide, or not the model's.
+// Refuses a head that is odd, too wide, or different from the model's.
 static void check_head_dim(Config *c) {
     const bool is_global = c->family->global_head_dim && c->kind == KIND_FULL;
     const KeyId key = is_global ? KEY_GLOBAL_HEAD_DIM : KEY_HEAD_DIM;
@@ -53,7 +53,7 @@ static void check_head_dim(Config *c) {
         config_reject_key(c, AT_BESIDE, KEY_HIDDEN_SIZE,
                           "an even multiple of num_attention_heads, %.0f", c->heads);
     if (is_bad && config_is_of(c, FAMILY_LATENT)) {
-        // Of the two parts the odd one is named, or the first where both are too wide together.
+        // Names the odd part of the two, or the first one if both together are too wide.
         const int nope_dim = (int)(c->head_dim - c->own_rotary_dim);
         const bool is_rope_odd = nope_dim % 2 == 0 && c->own_rotary_dim % 2;
         config_reject_key(c, AT_BESIDE, is_rope_odd ? KEY_QK_ROPE_HEAD_DIM : KEY_QK_NOPE_HEAD_DIM,
@@ -74,13 +74,13 @@ static void check_head_dim(Config *c) {
                  (said ? said : c->config)->line, head_dim, of_model);
 }
 
-// head_dim, and how many of its elements rotate: rotary_dim, or with proportional some pairs of all
-// of them (RopeConfig.turning). With a model both must be the model's.
+// Reads head_dim, and how many of its elements rotate: rotary_dim, or for proportional some pairs
+// of the whole head (RopeConfig.turning). If there is a model, both must be the model's.
 static void read_dims(Config *c) {
     static const KeyId key = KEY_PARTIAL_ROTARY_FACTOR;
     const RopeConfig *r = c->rope;
     RopeFile *file = c->strict->file;
-    // What the config says of the head and of the share that rotates.
+    // The head and the share that rotates, as the config gives them.
     config_find_share(c);
     const bool is_inside = config_member(c, key);
     const KeyPlace where = is_inside ? config_where(c, key) : AT_BESIDE;
@@ -100,7 +100,7 @@ static void read_dims(Config *c) {
     else file->head_dim = head_dim;
     if (head_dim == 0)
         config_reject_key(c, AT_BESIDE, KEY_HEAD_DIM, "--head-dim, or a whole config.json");
-    // What of it rotates.
+    // The part of it that rotates.
     int of_model = 0;
     if (file->sizes.dim) of_model = c->strict->model[c->kind].rotary_dim;
     if (file->sizes.dim && !of_model) of_model = c->strict->model[KIND_FULL].rotary_dim;
@@ -118,14 +118,15 @@ static void read_dims(Config *c) {
 
 // ---- the type ----
 
-// Whether the family's class knows `proportional`, as all do in transformers 5.24 but those with
-// longrope alone. With latent attention no whole head turns, to which its speeds would belong.
+// Whether the family's class knows `proportional`. In transformers 5.24 all classes do, except
+// those that only have longrope. With latent attention no whole head rotates, and the speeds of
+// `proportional` are defined for one.
 static bool takes_proportional(const Config *c) {
     return !c->longrope_alone && !config_is_of(c, FAMILY_LATENT);
 }
 
-// Whether the family's class knows the type. One that knows longrope alone, such as Phi-3's, takes
-// every older name for it.
+// Whether the family's class knows the type. A class that only has longrope, such as Phi-3's,
+// accepts every older name for it.
 static bool is_known_type(const Config *c) {
     RopeType type = c->type;
     if (type == TYPE_PROPORTIONAL) return takes_proportional(c);
@@ -133,7 +134,7 @@ static bool is_known_type(const Config *c) {
     return type != TYPE_UNKNOWN && (!c->is_su || !c->family);
 }
 
-// Refuses a type, and says whose it is where that is known.
+// Refuses a type, and names its owner if that is known.
 static void reject_type(Config *c, KeyId key) {
     const Json *name = config_member(c, key);
     const char *elsewhere = type_elsewhere(name);
@@ -160,8 +161,8 @@ static void read_rope_type(Config *c) {
 
 // ---- the settings ----
 
-// Where linear's factor counts from, if the config says it: no reader looks at it, and it may be
-// anything.
+// The length that linear's factor counts from, if the config gives it. No reader looks at it, so it
+// may be anything.
 static int named_original(const Config *c) {
     const Json *inside = config_member(c, KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS);
     const Json *v = inside ? inside : config_beside(c, KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS);
@@ -183,7 +184,7 @@ static void read_factor(Config *c) {
 
 static void read_block_fields(Config *c) {
     config_find_fields(c);
-    // Hugging Face looks for `truncate` beside the blocks of kinds of layers, where it never is.
+    // Hugging Face looks for `truncate` outside the blocks of kinds of layers, where it never is.
     bool is_lost = c->layout == BY_TYPE && c->type == TYPE_YARN && c->family;
     if (is_lost && config_ask_block(c, KEY_TRUNCATE)->member) {
         config_remark(c, "%struncate means nothing to model_type %s and is not used",
@@ -200,12 +201,12 @@ static void read_block_fields(Config *c) {
                           "a number no less than low_freq_factor");
 }
 
-// The growth of queries, which counts from the block's original length whatever the method counts
-// from.
+// Reads the growth of queries, which counts from the block's original length even if the method
+// counts from another.
 static void read_growth(Config *c) {
     static const KeyId original = KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS;
     int most = c->rope->train_ctx;
-    config_ask_block(c, KEY_MAX_POSITION_EMBEDDINGS);  // of the class's own block
+    config_ask_block(c, KEY_MAX_POSITION_EMBEDDINGS);  // a key of the class's own block
     config_block_number(c, KEY_LLAMA_4_SCALING_BETA, REQUIRED);
     config_find_growth(c);
     if (c->type >= TYPE_LLAMA3) return;
@@ -233,8 +234,8 @@ static void read_lists(Config *c) {
                           "0, since short_factor and long_factor are not the same");
 }
 
-// Dual chunk attention. Distances end at L - 1 here, and at chunk_size in Qwen's own code, which is
-// L in all that were published.
+// Reads dual chunk attention. Distances end at L - 1 here, and at chunk_size in Qwen's own code,
+// which is L in all published configs.
 static void read_chunks(Config *c) {
     RopeConfig *r = c->rope;
     bool is_scaled = r->method != ROPE_NONE, differ = c->family && c->family->period;
@@ -253,7 +254,7 @@ static void read_chunks(Config *c) {
                           "chunk_size, %.0f, from which far distances count", whole);
 }
 
-// A temperature of layers without RoPE is not among a block's settings: a model keeps its own.
+// Keeps a model's temperature of layers without RoPE, which is not one of a block's settings.
 static void keep_temperature(Config *c) {
     const RopeConfig *own = &c->strict->model[c->kind];
     if (c->family || !own->temperature_unturned) return;
@@ -262,7 +263,7 @@ static void keep_temperature(Config *c) {
     c->rope->temperature_unturned = own->temperature_unturned;
 }
 
-// Keeps the sections of three axes for blocks that are written: a text does not need them.
+// Keeps the sections of the three axes for writing blocks. They do not matter for a text.
 static void read_axes(Config *c) {
     const Json *sections = config_ask_block(c, KEY_MROPE_SECTION)->member;
     const Json *in_turns = config_ask_block(c, KEY_MROPE_INTERLEAVED)->member;
@@ -276,7 +277,7 @@ static void read_axes(Config *c) {
     c->strict->file->axes_in_turns = in_turns && in_turns->kind == 't';
 }
 
-// Reads the block's settings.
+// Reads the settings of the block.
 static void read_settings(Config *c) {
     RopeConfig *r = c->rope;
     *r = (RopeConfig){

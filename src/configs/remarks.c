@@ -1,4 +1,4 @@
-// What is worth a warning in a config, and keys that mean nothing or are there twice.
+// Warnings about a config, and refusals of keys that mean nothing or appear twice.
 #include <ctype.h>
 #include <math.h>
 #include <stdint.h>
@@ -40,7 +40,7 @@ void config_check_keys(Config *c, KeyPlace at) {
     }
 }
 
-// Whether the letters of a name begin with those of `rope`.
+// Whether the letters of a name begin with `rope`.
 static bool speaks_of_rope(const char *name) {
     const char *letter = "rope";
     for (; *name && *letter; name++) {
@@ -50,12 +50,12 @@ static bool speaks_of_rope(const char *name) {
     return !*letter;
 }
 
-// The key that a name beside the blocks is written like, if it speaks of RoPE. NULL: none.
+// The key that a name beside the blocks resembles, if the name begins with rope. NULL: none.
 static const char *key_meant(const char *name, KeyId key) {
     return !key && speaks_of_rope(name) ? config_key_meant(name, KEY_AT_TOP) : NULL;
 }
 
-// Warns of what is beside the blocks and is written like a key, or belongs in a block.
+// Warns of members beside the blocks whose names resemble a key, or that belong in a block.
 void config_remark_lost(Config *c) {
     for (const Json *v = json_members(c->config); v; v = v->next) {
         const Word key = config_key_word(v);
@@ -71,7 +71,7 @@ void config_remark_lost(Config *c) {
     }
 }
 
-// How readers take a block without the key, in words; `value` is what counts in its place.
+// How readers interpret a block without the key, in words; `value` is the default that counts.
 static void say_absent(const ConfigKey *key, double value, char *out, size_t size) {
     const char *mark = strstr(key->absent, "{value}");
     snprintf(out, size, "%.*s%.12g%s", (int)(mark - key->absent), key->absent, value,
@@ -82,14 +82,15 @@ void rope_config_say_unsaid(int train_ctx, char *out, size_t size) {
     say_absent(&config_key_rows[KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS], train_ctx, out, size);
 }
 
-// Warns of what a scaled block lacks, where that is seldom meant.
+// Warns of keys that a scaled block lacks, if that is seldom intended.
 void config_remark_absent(Config *c) {
     const bool is_own = c->block && c->block != AT_CLASS_FULL;
     for (KeyId id = KEY_NONE + 1; id < N_KEYS && is_own; id++) {
         const ConfigKey *key = &config_key_rows[id];
         bool is_theta = id == KEY_ROPE_THETA;
         bool is_beside = c->layout != BY_TYPE || (is_theta && c->kind == KIND_FULL);
-        // A theta of the class's own is meant, and one of a model or the command line is said.
+        // The class's own theta is intended, and a model's or the command line's theta is given
+        // explicitly.
         bool is_meant = is_theta && (!c->family || c->rope->theta != 1e4 || c->kind != KIND_FULL ||
                                      c->family->theta_keys[KIND_FULL]);
         bool is_there =
@@ -98,14 +99,14 @@ void config_remark_absent(Config *c) {
         char words[200];
         say_absent(key, is_theta ? c->rope->theta : c->rope->train_ctx, words, sizeof words);
         if (!is_theta && c->kind == KIND_FULL) c->strict->file->original_unsaid = true;
-        // Engines go by the same default theta, and say themselves what they miss.
+        // Engines have the same default theta, and report missing keys themselves.
         (is_theta ? config_unread : config_remark)(c,
                                                    "%s has no %s, nor is there one beside it: %s",
                                                    c->strict->called.name, key->name, words);
     }
 }
 
-// Warns of a number that is both beside the block and in it, and not the same one.
+// Warns of a number that is both beside the block and in it with different values.
 static void remark_two(Config *c, KeyId key, bool inner_counts) {
     double beside, inside;
     bool both =
@@ -116,7 +117,7 @@ static void remark_two(Config *c, KeyId key, bool inner_counts) {
                       inner_counts ? inside : beside);
 }
 
-// Warns where yarn's attention factor is not what the mscale pair gives.
+// Warns if yarn's attention factor differs from the one that follows from the mscale pair.
 static void remark_attention(Config *c) {
     const RopeConfig *r = c->rope;
     double a = r->attention_factor, grown = rope_yarn_growth(r->factor);
@@ -129,19 +130,19 @@ static void remark_attention(Config *c) {
                       a, c->strict->called.name, by_pair, a);
 }
 
-// Warns of one of yarn's two mscales, where nothing else says the attention factor.
+// Warns if only one of yarn's two mscales is present, and no other key gives the attention factor.
 static void remark_one_of_pair(Config *c) {
     const RopeConfig *r = c->rope;
     if (r->attention_factor != 0 || r->mscale_in_scores ||
         (r->mscale != 0) == (r->mscale_all_dim != 0))
         return;
     const bool is_first = r->mscale != 0;
-    if (is_first && r->mscale == 1) return;  // as without it
+    if (is_first && r->mscale == 1) return;  // the same as without it
     config_remark(c, "%s%s is not used without %s", c->strict->called.inside,
                   is_first ? "mscale" : "mscale_all_dim", is_first ? "mscale_all_dim" : "mscale");
 }
 
-// Warns of an original length beside a block that does not count from one.
+// Warns of an original length beside a block whose method does not count from one.
 static void remark_original(Config *c) {
     const Json *v = config_beside(c, KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS);
     double x;
@@ -166,16 +167,16 @@ void config_remark_contradictions(Config *c) {
     if (c->layout != BY_TYPE) remark_original(c);
 }
 
-// ---- keys that speak of positions, and are not read ----
+// ---- keys about positions that are not read ----
 
-// Whether a name has one of these parts.
+// Whether a name contains one of these parts.
 static bool has_part(const char *name, const char *const *parts, size_t n) {
     bool found = false;
     for (size_t i = 0; i < n; i++) found = found || strstr(name, parts[i]);
     return found;
 }
 
-// Whether a name says how queries and keys turn, or that they do not.
+// Whether a name is about the rotation of queries and keys, or its absence.
 static bool speaks_of_turning(const char *name) {
     static const char *const parts[] = {"rotary", "position", "theta", "nope",
                                         "yarn",   "ntk",      "logn",  "alibi",
@@ -184,13 +185,13 @@ static bool speaks_of_turning(const char *name) {
            strncmp(name, "mrope", 5) == 0;
 }
 
-// Whether a name says which layers see what.
+// Whether a name is about the positions that layers see.
 static bool speaks_of_layers(const char *name) {
     static const char *const parts[] = {"window", "layer_types", "temperature", "swa", "sliding"};
     return has_part(name, parts, sizeof parts / sizeof *parts);
 }
 
-// Whether a value says only what is so without it: that layers turn, and all of a head.
+// Whether a value only confirms the default: all layers rotate, with the whole head.
 static bool is_usual(const Json *v, const ConfigKey *row) {
     double x;
     const bool is_switch = strncmp(v->key, "use_rope", 8) == 0 || strstr(v->key, "use_rotary");
@@ -200,7 +201,7 @@ static bool is_usual(const Json *v, const ConfigKey *row) {
     return (v->kind == 't' && is_switch) || (json_number(v, &x) && x == 1);
 }
 
-// Whether the class of a family reads a key, though nothing here asks for it.
+// Whether the family's class reads a key that no function here asks for.
 static bool is_own_key(const RopeFamily *f, const char *key) {
     const char *const own[] = {f->only_key, f->thetas_key, f->period_key, f->zeros_key,
                                f->indexes_key};
@@ -213,7 +214,7 @@ static bool is_own_key(const RopeFamily *f, const char *key) {
     return is_own;
 }
 
-// Whether a member is another library's name of max_position_embeddings, and another number than it.
+// Whether a member is another library's name of max_position_embeddings, with a different number.
 static bool is_other_length(const Config *c, const Json *v) {
     static const KeyId key = KEY_MAX_POSITION_EMBEDDINGS;
     double x, own;
@@ -221,12 +222,12 @@ static bool is_other_length(const Config *c, const Json *v) {
     return is_length && (!json_number(config_beside(c, key), &own) || own != x);
 }
 
-// Whether a member of the config speaks of positions and says something, and its family does not
-// read it. Of an unverified family, no row may read it.
+// Whether a member of the config is about positions and has a value, but the family does not read
+// it. For an unverified family, no row of the table may read it.
 static bool is_unread(const Config *c, const Json *v) {
     const KeyId key = config_key(v->key);
     const ConfigKey *row = &config_key_rows[key];
-    // A switch says something where it is off, too.
+    // A switch has a meaning even if it is off.
     const bool is_switch = row->turns && !c->strict->is_any && !strchr("n[{", v->kind);
     const bool is_silent = !is_switch && !config_is_by_layer(v);
     if (was_asked(c, AT_BESIDE, v) || is_silent || key_meant(v->key, key)) return false;
@@ -236,7 +237,7 @@ static bool is_unread(const Config *c, const Json *v) {
     return (speaks_of_turning(v->key) || speaks_of_layers(v->key)) && !has_row;
 }
 
-// Adds a name to a list of names. False where there is no room but for the number of others.
+// Adds a name to a list of names. False if there is only room left for the number of further names.
 static bool add_if_room(char *names, size_t size, const char *name) {
     enum { ROOM = 24 };
     if (strlen(names) + strlen(name) + ROOM > size) return false;
@@ -244,8 +245,8 @@ static bool add_if_room(char *names, size_t size, const char *name) {
     return true;
 }
 
-// Warns of keys that say something of positions in a way of their own, in an unverified family also in
-// an object of settings.
+// Warns of keys about positions that are not in the table; for an unverified family also within an
+// object of settings.
 static void remark_unread(Config *c) {
     static const char *const of_rope[] = {"rope", "rotary"};
     char found[500] = "", one[90];
@@ -278,7 +279,7 @@ void config_remark_unread(Config *c) {
 
 // ---- unverified families ----
 
-// What was taken for granted of an unverified family.
+// Warns of the assumptions about an unverified family.
 void config_remark_any(Config *c) {
     const RopeConfig *r = &c->strict->file->rope;
     const Json *type = family_model_type(c->config);
@@ -325,9 +326,10 @@ void config_remark_no_rope(Config *c) {
     }
 }
 
-// ---- keys that are there twice ----
+// ---- keys that appear twice ----
 
-// Refuses a key of the table that an object has twice, or one that says which model it is of.
+// Refuses a key of the table that appears twice in an object, or a repeated key that names the
+// model.
 static void refuse_twice(Config *c, const Json *object) {
     static const char *const others[] = {"model_type", "architectures"};
     static const char expected[] = "it once, and it appears twice";
@@ -343,7 +345,7 @@ static void refuse_twice(Config *c, const Json *object) {
             config_reject(c, object, family_containers[i], "%s", expected);
 }
 
-// The same in the config, in what it is inside, and in its objects of settings.
+// Checks the config, the configs that it is inside, and its objects of settings.
 void config_refuse_repeated(Config *c) {
     static const char *const objects[] = {"rope_scaling", "rope_parameters",
                                           "dual_chunk_attention_config"};

@@ -1,4 +1,4 @@
-// A config's text, by key and place.
+// The text of a config, by key and place.
 #include "slots.h"
 
 #include <stdio.h>
@@ -27,7 +27,7 @@ Slot slot_of(const Json *member) {
     return slot;
 }
 
-// The member under the first of these names (with a space between two) that an object has.
+// The member of an object under the first of these names (separated by a space) that it has.
 static const Json *member_of_any(const Json *object, const char *names) {
     char name[40];
     const Json *found = NULL;
@@ -61,15 +61,16 @@ static void read_place(ConfigText *text, KeyPlace place, const Json *value) {
     if (value) slots_read(value, text->at[place].slots);
 }
 
-// A block for all layers, and that of the full ones inside.
+// Reads a block for all layers, and the block of the full ones inside it.
 static void read_block(ConfigText *text, KeyPlace place, const Json *block) {
     read_place(text, place, block);
     read_place(text, place + 1, json_member(block, family_block_name(text->family, KIND_FULL)));
 }
 
-// ---- what is said by layer ----
+// ---- settings by layer ----
 
-// The member under the number of a layer, which the library pads to the width of the last one ("05").
+// The member under the number of a layer, which the library pads to the width of the last number
+// ("05").
 static const Json *member_of_layer(const Json *object, int layer) {
     const Json *found = NULL;
     for (const Json *v = json_members(object); v; v = v->next) {
@@ -80,8 +81,9 @@ static const Json *member_of_layer(const Json *object, int layer) {
     return found;
 }
 
-// Newer releases write heads of some layers by number. What no layer has of its own is looked for in
-// the whole object, which has no keys itself.
+// Reads per_layer_config, in which newer releases write the heads of some layers under their
+// numbers. If no layer of a kind has its own settings, the whole object is searched, which has no
+// keys itself.
 static void read_layers(ConfigText *text, const Json *by_layer) {
     ConfigLayers layers;
     const char *key, *expected;

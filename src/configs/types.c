@@ -5,8 +5,8 @@
 
 #include "../../rope.h"
 
-// To add a type that checkpoints name, give it a formula and a row in rope.c, a name in RopeType and a
-// row here, and its keys their `types` in src/configs/keys.json.
+// To add a type that checkpoints name, give it a formula and a row in rope.c, a name in RopeType
+// and a row here, and add it to the `types` of its keys in src/configs/keys.json.
 const TypeRow type_rows[TYPE_UNKNOWN + 1] = {
     [TYPE_PLAIN] = {"default", ROPE_NONE, TYPE_EXTENDS_MOST, 0},
     [TYPE_LINEAR] = {"linear", ROPE_LINEAR, TYPE_NEEDS_FACTOR | TYPE_EXTENDS_MOST, 0},

@@ -14,9 +14,9 @@ typedef enum {
     TYPE_UNKNOWN
 } RopeType;
 
-// What sets rope_types apart.
+// The properties of a rope_type.
 enum {
-    TYPE_NEEDS_FACTOR = 1,       // it cannot do without one
+    TYPE_NEEDS_FACTOR = 1,       // the factor is required
     TYPE_FACTOR_OF_LENGTHS = 2,  // a missing factor is max_position_embeddings / L
     TYPE_HAS_ORIGINAL = 4,       // L is original_max_position_embeddings
     TYPE_EXTENDS_MOST = 8,       // a text may be max_position_embeddings times the factor long
@@ -26,11 +26,11 @@ typedef struct {
     const char *name;  // in a block
     int method;        // row of rope_methods
     unsigned flags;    // TYPE_...
-    int original;  // L where a reader looks for it in the block alone; 0: max_position_embeddings
+    int original;  // the default L if a reader only looks in the block; 0: max_position_embeddings
 } TypeRow;
 extern const TypeRow type_rows[TYPE_UNKNOWN + 1];
 
-// The type of a name. TYPE_UNKNOWN: none has it (NULL: TYPE_PLAIN).
+// The type of a name. TYPE_UNKNOWN: no type has it (NULL: TYPE_PLAIN).
 RopeType type_named(const Json *name);
-// What a type is that this program has no row for, and somebody else has. NULL: nothing is known of it.
+// The owner or meaning of a type that only other programs have. NULL: it is unknown.
 const char *type_elsewhere(const Json *name);

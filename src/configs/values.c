@@ -1,4 +1,4 @@
-// What is under a key, as a reader takes it, and how it is said that it cannot be used.
+// The value of a key for a reader, and the messages if it cannot be used.
 #include "config.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 
 #include "../base/names.h"
 
-// ---- what is wrong ----
+// ---- errors and warnings ----
 
 void config_note(Config *c, const char *format, ...) {
     char text[200];
@@ -26,7 +26,7 @@ void config_refuse(Config *c, bool stops, const char *reason) {
     c->stopped = true;
 }
 
-// What errors have before the keys of an object: where it is in the config.
+// The prefix of an object's keys in errors: the object's place in the config.
 static void put_place(const Config *c, const Json *object, char *out, size_t size) {
     static const char *const objects[] = {"rope_scaling", "rope_parameters",
                                           "dual_chunk_attention_config"};
@@ -42,7 +42,7 @@ static void put_place(const Config *c, const Json *object, char *out, size_t siz
     }
 }
 
-// The member whose name is no key, and is written like `key`. NULL: there is none.
+// The member whose name is not a key, but resembles `key`. NULL: there is none.
 static const Json *written_like(const Json *object, const char *key) {
     for (const Json *v = json_members(object); v; v = v->next) {
         const Word name = config_key_word(v);
@@ -53,7 +53,7 @@ static const Json *written_like(const Json *object, const char *key) {
     return NULL;
 }
 
-// Another library's name of a key that an object has, as it is written there. NULL: none.
+// Another library's name of a key, in the spelling of the object that has it. NULL: none.
 static const char *other_name_in(const Json *object, const char *key) {
     const char *also = config_key_rows[config_key(key)].also;
     for (const Json *v = also ? json_members(object) : NULL; v; v = v->next)
@@ -61,7 +61,7 @@ static const char *other_name_in(const Json *object, const char *key) {
     return NULL;
 }
 
-// What a value is, in a message; *length becomes how much of it is said.
+// The description of a value in a message; *length becomes the number of bytes to print.
 static const char *found_in(const Json *v, int *length) {
     bool has_objects = false;
     for (const Json *in = json_members(v); in; in = in->next)
@@ -116,7 +116,7 @@ void config_reject_key(Config *c, KeyPlace at, KeyId key, const char *format, ..
     va_end(args);
 }
 
-// A line more in a list of such lines, unless it is there.
+// Adds a line to a list of lines, unless it is already there.
 static void add_line(char *lines, size_t size, const char *format, va_list args) {
     char line[700];
     vsnprintf(line, sizeof line - 1, format, args);
@@ -166,7 +166,7 @@ const Slot *config_ask(Config *c, KeyPlace at, KeyId key) {
 }
 
 const Slot *config_ask_block(Config *c, KeyId key) {
-    config_ask(c, c->under, key);  // it is looked for there, too
+    config_ask(c, c->under, key);  // it is also looked for there
     return config_ask(c, config_where(c, key), key);
 }
 
@@ -183,7 +183,7 @@ static double number_from(Config *c, KeyPlace at, KeyId key, double missing, dou
     Slot slot = *config_ask(c, at, key);
     if (slot.other && is_unverified(c)) slot = slot_of(slot.other);
     const double x = slot.number;
-    if (!config_is_strict(c)) {  // what an engine takes for a number: in Python also float("8")
+    if (!config_is_strict(c)) {  // the number that an engine reads: in Python also float("8")
         const char *text = c->texts[key] && slot.member ? slot.member->string : NULL;
         char *end = NULL;
         const double parsed = text && text[0] ? strtod(text, &end) : 0;

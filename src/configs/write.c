@@ -1,4 +1,4 @@
-// RoPE's settings as other programs read them: a block, a config, and llama.cpp's options.
+// Writes RoPE's settings for other programs: as a block, a config, or llama.cpp's options.
 #define _POSIX_C_SOURCE 200809L
 #include "write.h"
 
@@ -11,14 +11,14 @@
 
 // ---- kinds of layers ----
 
-// The key of the theta beside a block, which is that of the full layers.
+// The key of the theta beside a block, which is for the full layers.
 static const char *theta_key(const RopeFamily *family) {
     const KeyId own = family ? family->theta_keys[KIND_FULL] : KEY_NONE;
     return config_key_rows[own ? own : KEY_ROPE_THETA].name;
 }
 
-// That of the sliding ones in the older layout, which may be the same key: then a block says the
-// theta of full layers. NULL: the older layout is another, or has none.
+// The key of the sliding layers' theta in the older layout, which may be the same key: the theta of
+// full layers is then in a block. NULL: the layout is another, or has none.
 static const char *sliding_theta_key(const RopeFamily *family, LayerForm form) {
     const KeyId own = family->theta_keys[KIND_SLIDING];
     return form == FORM_OLD && own ? config_key_rows[own].name : NULL;
@@ -43,8 +43,8 @@ static void print_layer_types(FILE *out, const Publication *p, const RopeFamily 
 
 // ---- the block ----
 
-// The block of the full layers, or of all: with the length that linear's factor counts from, where
-// what was said of the model still holds.
+// Prints the block of the full layers, or of all. It includes the length that linear's factor
+// counts from, if the model's own settings still apply.
 static void print_full(FILE *out, const Publication *p, const RopePlan *full, BlockForm form) {
     const RopeConfig *c = &full->rope, *said = &p->said->rope;
     bool is_said =
@@ -55,8 +55,8 @@ static void print_full(FILE *out, const Publication *p, const RopePlan *full, Bl
     block_put(out, full, form);
 }
 
-// The settings as they are pasted: one block, or one for each kind of layers, which says that all of a
-// head turns where others of the family turn a part.
+// Prints the settings to paste: one block, or one for each kind of layers, which states that the
+// whole head rotates if other models of the family rotate a part.
 static void print_blocks(FILE *out, const Publication *p, LayerForm form) {
     const RopeFamily *family = p->said->model_type ? family_named(p->said->model_type) : NULL;
     const bool is_whole = family && family->flags & FAMILY_PARTIAL;
@@ -98,7 +98,7 @@ static void print_head(FILE *out, const RopeFamily *family, int head_dim, int ma
         fprintf(out, ", \"hidden_size\": %d, \"num_attention_heads\": 1", head_dim);
 }
 
-// Two kinds of layers as a whole config.
+// Prints the whole config of a model with two kinds of layers.
 static void print_layered(FILE *out, const Publication *p, const RopePlan *full) {
     const RopeConfig *c = &full->rope;
     const RopeFamily *family = published_family(p);
@@ -112,7 +112,7 @@ static void print_layered(FILE *out, const Publication *p, const RopePlan *full)
     const bool is_one = of_sliding_ones && strcmp(of_sliding_ones, theta_key(family)) == 0;
     if (form != FORM_TYPES && !is_one) put_json_number(out, theta_key(family), c->theta);
     if (of_sliding_ones) put_json_number(out, of_sliding_ones, published_sliding(p).rope.theta);
-    // Without a block some families have their class's, as gpt-oss has.
+    // Without a block some families have their class's default, as gpt-oss does.
     if (form == FORM_TYPES || c->method != ROPE_NONE || family->block) {
         fprintf(out, ", \"%s\": ", form == FORM_TYPES ? "rope_parameters" : "rope_scaling");
         print_blocks(out, p, form);
@@ -120,15 +120,15 @@ static void print_layered(FILE *out, const Publication *p, const RopePlan *full)
     fputc('}', out);
 }
 
-// Whether longrope's lists can be all of a block: in a family with longrope alone the class of Hugging
-// Face 4 takes no more, and all readers take s from the lengths.
+// Whether longrope's lists can be the whole block: in a family that only has longrope, the class of
+// Hugging Face 4 accepts no other keys, and all readers compute s from the lengths.
 static bool can_be_bare(const RopeConfig *c, const RopeFamily *family) {
     return c->method == ROPE_LONGROPE && family->flags & FAMILY_LONGROPE_ALONE &&
            c->attention_factor == 0 && !c->unscaled_positions &&
            publish_reach(c) == c->train_ctx * c->factor;
 }
 
-// Layers that are alike as a whole config.
+// Prints the whole config of a model whose layers are of one kind.
 static void print_config(FILE *out, const Publication *p, const RopePlan *plan, bool may_be_bare) {
     const RopeConfig *c = &plan->rope;
     const RopeFamily *family = published_family(p);
@@ -154,8 +154,9 @@ static void print_config(FILE *out, const Publication *p, const RopePlan *plan, 
     fputc('}', out);
 }
 
-// A stream into *text, which the caller frees; `without_rope` is why a model without RoPE has no such text
-// (NULL: it has). NULL with the reason where other programs have no words for the settings.
+// Opens a stream into *text, which the caller frees; `without_rope` is the reason why a model
+// without RoPE has no such text (NULL: it has). NULL with the reason if other programs cannot use
+// the settings.
 static FILE *open_published(const Publication *p, const RopePlan *plan, const char *without_rope,
                             char **text, size_t *size, Error *err) {
     const char *why = p->said->no_rope ? without_rope : why_unpublished(p, plan);
@@ -176,7 +177,7 @@ char *publish_config(const Publication *p, bool may_be_bare, Error *err) {
     return text;
 }
 
-// Hunyuan's ntk by a factor at every length.
+// Prints Hunyuan's keys for ntk with a constant factor.
 static void print_alpha_keys(FILE *out, const Publication *p) {
     const RopeConfig *c = &p->plan.rope;
     fprintf(out, "{\"max_position_embeddings\": %d", p->context);
@@ -187,7 +188,7 @@ static void print_alpha_keys(FILE *out, const Publication *p) {
     fputs("}}", out);
 }
 
-// The keys of RoPE in a family's config.
+// Prints the keys of RoPE in a family's config.
 static void print_rope_keys(FILE *out, const Publication *p, const RopePlan *plan) {
     const RopeConfig *c = &plan->rope;
     const RopeFamily *family = published_family(p);
@@ -230,7 +231,7 @@ char *publish_keys(const Publication *p, Error *err) {
     return text;
 }
 
-// ---- llama.cpp's options, and what is around a block ----
+// ---- llama.cpp's options, and the keys around a block ----
 
 static void print_llama_cpp(const RopeConfig *c, const RopeFile *said) {
     unsigned flags = rope_methods[c->method].flags;
@@ -254,7 +255,7 @@ static void print_llama_cpp(const RopeConfig *c, const RopeFile *said) {
                "%.12g",
                c->train_ctx, c->beta_fast, c->beta_slow);
     printf(" --rope-freq-base %.12g\n", c->theta);
-    // --yarn-attn-factor does nothing beside an extrapolation factor (docs/engines.md).
+    // --yarn-attn-factor has no effect unless the extrapolation factor is 0 (docs/engines.md).
     if (flags & ROPE_USES_BETAS && fabs(f.attention_factor / grown - 1) > 1e-6)
         printf("# llama.cpp has no option for the attention factor %.9g: these give %.9g\n",
                f.attention_factor, grown);
@@ -265,7 +266,7 @@ static void print_llama_cpp(const RopeConfig *c, const RopeFile *said) {
                reach);
 }
 
-// Prints what has to be beside the block, or where the blocks of kinds of layers belong.
+// Prints the keys that have to be beside the block, or the place of the blocks of kinds of layers.
 static void print_beside(const Publication *p, LayerForm form) {
     const RopeConfig *c = &p->plan.rope;
     if (form >= FORM_TYPES || publishes_chunks(c)) {
@@ -280,7 +281,7 @@ static void print_beside(const Publication *p, LayerForm form) {
     printf("# beside the block: ");
     if (!is_one) printf("%s", key);
     if (strcmp(key, "rope_theta") != 0)
-        printf(" %.12g", c->theta);  // that of the block is not read
+        printf(" %.12g", c->theta);  // the theta in the block is not read
     if (of_sliding_ones)
         printf("%s%s %.12g", is_one ? "" : ", ", of_sliding_ones, p->plan.sliding.theta);
     if (c->rotary_dim < p->plan.head_dim && !publication_is_latent(p))

@@ -1,12 +1,12 @@
-// The members of a block of settings, as JSON.
+// Writes the members of a block of settings, as JSON.
 #include "write_block.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-// Writes a member of a JSON object after others: n numbers, as a list when there are several. Numbers
-// have enough digits to be read back the same, and a point or an exponent, so that every reader
+// Writes a member of a JSON object after others: n numbers, as a list if there are several. Numbers
+// have enough digits to be read back exactly, and a point or an exponent, so that every reader
 // takes them for floats.
 static void put_json_numbers(FILE *out, const char *key, const double *x, int n) {
     char text[40];
@@ -22,7 +22,7 @@ static void put_json_numbers(FILE *out, const char *key, const double *x, int n)
 
 void put_json_number(FILE *out, const char *key, double x) { put_json_numbers(out, key, &x, 1); }
 
-// The fields of a block that its method has, and that are not 0; a switch when it is off.
+// Writes the fields of a block that its method has and that are not 0; a switch only if it is off.
 static void put_fields(FILE *out, const RopeConfig *c) {
     unsigned flags = rope_methods[c->method].flags;
     for (const Setting *f = rope_settings; f < rope_settings + N_ROPE_SETTINGS; f++) {
@@ -42,14 +42,14 @@ void block_put_chunks(FILE *out, const RopeConfig *c) {
             c->train_ctx, c->train_ctx - c->chunk, c->train_ctx);
 }
 
-// The name in Hugging Face of a published form's method: ours, but for two. llama.cpp has ours for
-// those up to yarn.
+// The name of a published form's method in Hugging Face: the same as ours, with two exceptions.
+// llama.cpp has our names up to yarn.
 static const char *rope_type_of(const RopeConfig *c) {
     if (c->dynamic) return "dynamic";
     return c->method == ROPE_NONE ? "default" : rope_methods[c->method].name;
 }
 
-// Of twelve digits, and more than part / whole where that falls short in floating point.
+// Twelve digits, rounded up if the product would fall short of `part` in floating point.
 double block_share_of(int part, int whole) {
     double digits = ceil(1e12 * part / whole);
     while ((int)(whole * (digits / 1e12)) < part) digits++;
@@ -69,8 +69,8 @@ static double rounded(double x) {
     return strtod(text, NULL);
 }
 
-// Not all read attention_factor: SGLang, and vLLM before 0.30, multiply 0.1 ln s + 1 by attn_factor, MLX-LM puts
-// mscale into it.
+// Not every engine reads attention_factor: SGLang, and vLLM before 0.30, multiply 0.1 ln s + 1 by
+// attn_factor, MLX-LM puts mscale into it.
 static void put_attention(FILE *out, const RopeConfig *c) {
     double grows = rope_yarn_growth(c->factor);
     bool is_pair = c->mscale_all_dim != 0 && !c->mscale_in_scores;
@@ -83,8 +83,8 @@ static void put_attention(FILE *out, const RopeConfig *c) {
     if (has_mscale) put_json_number(out, "mscale", rounded((a - 1) / grows));
 }
 
-// vLLM gives pictures positions on three axes where a block has their sections, and Hugging Face's
-// Qwen2-VL stops without them.
+// Writes the sections of the three axes: vLLM gives pictures positions on three axes if a block has
+// the sections, and Hugging Face's Qwen2-VL fails without them.
 static void put_axes(FILE *out, const RopeFile *said) {
     const int *axes = said->axes;
     if (axes[0] + axes[1] + axes[2] == 0) return;
@@ -95,7 +95,7 @@ static void put_axes(FILE *out, const RopeFile *said) {
 // The fields of a block as they are written.
 static RopeConfig written_fields(const RopeConfig *c, BlockForm form) {
     RopeConfig fields = *c;
-    const bool grows = c->temperature_beta != 0 && !c->temperature_unturned;  // by that length
+    const bool grows = c->temperature_beta != 0 && !c->temperature_unturned;  // from that length
     if (!publishes_original(c) && !grows) fields.train_ctx = form.original;
     fields.unscaled_positions = 0;
     if (form.is_beside) fields.theta = 0;

@@ -5,24 +5,25 @@
 
 #include "publication.h"
 
-// What a block says besides what its method needs.
+// The contents of a block besides the keys that its method needs.
 typedef struct {
-    bool has_share;        // else other keys say what turns
-    bool is_beside;        // theta and that share are beside the block
-    bool is_whole;         // and also say where all of a head turns
-    bool is_bare;          // longrope's lists and nothing else, as Phi-3's was released
-    int original;          // of linear: from where its factor counts; 0: max_position_embeddings
-    const RopeFile *said;  // whose sections of axes belong into it; NULL: none do
+    bool has_share;        // the share that rotates is in the block; otherwise other keys give it
+    bool is_beside;        // theta and the share are beside the block
+    bool is_whole;         // the share is written even if the whole head rotates
+    bool is_bare;          // only longrope's lists, as Phi-3 was released
+    int original;          // for linear: the length that its factor counts from; 0:
+                           // max_position_embeddings
+    const RopeFile *said;  // its sections of axes belong in the block; NULL: none do
 } BlockForm;
 
-// A plan's block in its published form.
+// Writes a plan's block in its published form.
 void block_put(FILE *out, const RopePlan *published, BlockForm form);
-// The share of a head that turns, as a member after others, where that is not all of it.
+// Writes the share of a head that rotates as a member after others, unless it is the whole head.
 void block_put_share(FILE *out, const RopePlan *published);
-// dual_chunk_attention_config, as a member of its own.
+// Writes dual_chunk_attention_config as a member.
 void block_put_chunks(FILE *out, const RopeConfig *config);
-// A number as a member after others.
+// Writes a number as a member after others.
 void put_json_number(FILE *out, const char *key, double x);
-// The share of `whole` elements that gives `part` of them to readers, who cut the product to a whole
-// number.
+// The share of `whole` elements for which readers, who cut the product to a whole number, get
+// `part`.
 double block_share_of(int part, int whole);
