@@ -1,4 +1,5 @@
-// BLAKE2b (RFC 7693): a digest of bytes, in 12 rounds of 64-bit additions, exclusive ors and turns.
+// BLAKE2b (RFC 7693): a digest of bytes, in 12 rounds of 64-bit additions, exclusive ors and
+// rotations.
 #include "blake2b.h"
 
 #include <stdbool.h>
@@ -36,7 +37,7 @@ static void stir(uint64_t v[16], int a, int b, int c, int d, uint64_t x, uint64_
     v[b] = turned(v[b] ^ v[c], 63);
 }
 
-// Adds sum->block, of which sum->length counts the bytes.
+// Adds sum->block. sum->length already includes its bytes.
 static void add_block(Blake2b *sum, const uint8_t *block, bool is_last) {
     uint64_t v[16], m[16];
     memcpy(m, block, sizeof m);
@@ -62,7 +63,7 @@ void blake2b_begin(Blake2b *sum) {
 
 void blake2b_add(Blake2b *sum, const void *data, size_t length) {
     const uint8_t *at = data;
-    // The last block is for blake2b_end, so a full one waits for more.
+    // blake2b_end processes the last block, so a full block stays until more bytes come.
     while (length > 0) {
         size_t n = BLAKE2B_BLOCK - sum->held;
         if (n == 0) {

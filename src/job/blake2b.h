@@ -1,5 +1,5 @@
-// BLAKE2b (RFC 7693), by which files are known by their contents: as safe as SHA-256, and three times as
-// fast in plain C.
+// BLAKE2b (RFC 7693), the digest that identifies files by their contents: as safe as SHA-256, and
+// three times as fast in plain C.
 #pragma once
 
 #include <stddef.h>
@@ -9,12 +9,12 @@ enum { DIGEST_BYTES = 32, BLAKE2B_BLOCK = 128 };
 
 typedef struct {
     uint64_t state[8];
-    uint64_t length;  // bytes so far, those of `block` too
+    uint64_t length;  // bytes so far, including the bytes in `block`
     uint8_t block[BLAKE2B_BLOCK];
     size_t held;  // bytes in it
 } Blake2b;
 
-// A digest of DIGEST_BYTES: of no bytes at first, then of all that were added.
+// Compute a digest of DIGEST_BYTES: begin with no bytes, add bytes any number of times, then end.
 void blake2b_begin(Blake2b *sum);
 void blake2b_add(Blake2b *sum, const void *data, size_t length);
 void blake2b_end(Blake2b *sum, uint8_t digest[DIGEST_BYTES]);

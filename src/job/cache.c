@@ -1,4 +1,4 @@
-// The folders in the cache of imported models: which there are, and how they are removed.
+// Lists and removes the folders in the cache of imported models.
 #define _DEFAULT_SOURCE  // flock
 #define _DARWIN_C_SOURCE
 #define _XOPEN_SOURCE 700
@@ -21,7 +21,7 @@ bool cache_find(char folder[PATH_MAX], const char *whose, Error *err) {
     const char *given = getenv("XDG_CACHE_HOME");
     const char *home = getenv("HOME");
     const bool is_given =
-        given && given[0] == '/';  // relative ones do not count, by its specification
+        given && given[0] == '/';  // relative paths do not count, according to its specification
     if (!is_given && (!home || home[0] != '/'))
         return fail(err,
                     "%s: no place to bring it in to: neither XDG_CACHE_HOME nor HOME is set "
@@ -34,8 +34,8 @@ bool cache_find(char folder[PATH_MAX], const char *whose, Error *err) {
 
 // ---- names ----
 
-// Whether a name is NAME-KEY, with a key of this version or the shorter one of version 5.0.0, or that with
-// .PID.part after it. *pid becomes 0 without.
+// Whether a name is NAME-KEY, with a key of this version or the shorter key of version 5.0.0,
+// optionally followed by .PID.part. *pid becomes 0 if it is not.
 static bool is_entry(const char *name, long *pid) {
     static const char ending[] = ".part";
     const size_t n = strlen(name);
@@ -58,8 +58,8 @@ static int is_of_cache(const struct dirent *entry) {
     return is_entry(entry->d_name, &pid);
 }
 
-// The folders in the cache in the order of their names, each freed by the caller, and all of them. Returns
-// how many there are.
+// Lists the folders in the cache, sorted by name. The caller frees each of them, and the list.
+// Returns their number.
 static int list_names(const char *folder, struct dirent ***names) {
     const int n = scandir(folder, names, is_of_cache, alphasort);
     if (n >= 0) return n;
@@ -85,9 +85,9 @@ bool cache_has(const char *folder, const char *key, char name[NAME_MAX + 1]) {
     return found;
 }
 
-// ---- what is in it ----
+// ---- contents ----
 
-// Adds up the sizes of the files in a folder, and takes the source from its notes.
+// Adds up the sizes of the files in a folder, and reads the source from its notes.
 static void measure_entry(const char *path, CacheEntry *entry) {
     char file[PATH_MAX + 2 * NAME_MAX + 4], line[sizeof entry->source] = "";
     struct stat info;
@@ -126,7 +126,7 @@ CacheEntry *cache_entries(const char *folder, int *n, Error *err) {
 
 // ---- folders that are being written ----
 
-// Makes a folder and those above it. False with the reason.
+// Makes a folder and its parents. False with the reason.
 static bool make_folders(const char *path, Error *err) {
     char up_to[PATH_MAX];
     snprintf(up_to, sizeof up_to, "%s", path);
@@ -144,7 +144,7 @@ static bool make_folders(const char *path, Error *err) {
     }
 }
 
-// Opens a folder and locks it, which ends with the process at the latest. -1: it is in use, or gone.
+// Opens a folder and locks it, at most until the process ends. -1: it is in use, or gone.
 static int lock_folder(const char *path) {
     struct stat here, there;
     int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -165,14 +165,15 @@ int cache_make_part(const char *part, Error *err) {
     return lock;
 }
 
-// Whether the process of a folder is gone, and so is its lock: processes of other containers that share the
-// cache have numbers of their own. Returns that lock, or -1.
+// Whether the process that writes a folder is gone, and its lock with it: containers that share the
+// cache have their own process numbers. Returns the lock, or -1.
 static int lock_of_gone(const char *path, long pid) {
     const bool is_gone = pid == (long)getpid() || (kill((pid_t)pid, 0) != 0 && errno == ESRCH);
     return is_gone ? lock_folder(path) : -1;
 }
 
-// Removes the folders of models, or (of_parts) those of processes that are gone alone.
+// Removes the folders of models, or (of_parts) only the unfinished folders whose processes are
+// gone.
 static void remove_entries(const char *folder, bool of_parts) {
     struct dirent **names;
     char path[PATH_MAX + NAME_MAX + 2];

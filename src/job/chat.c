@@ -1,4 +1,4 @@
-// The turns of a conversation as token ids, by the templates that models were published with.
+// Encodes the turns of a conversation, in the templates that models were published with.
 #include "chat.h"
 
 #include <stdio.h>
@@ -7,31 +7,32 @@
 
 enum { SPLIT_OF_QWEN35 = 8 };  // docs/format.md
 
-// How a family of models writes turns. {...} is a special token, {} is BOS, & the system prompt, $
-// the user's message, and what (...) holds loses the white space around it. Special tokens in a
-// message are encoded as plain text, so no prompt can forge a turn.
+// The turns of a family of models. {...} is a special token, {} is BOS, & the system prompt, $ the
+// user's message, and (...) trims the white space around its contents. Special tokens in a message
+// are encoded as plain text, so no prompt can forge a turn.
 typedef struct {
-    // A special token of this family's tokenizers that the families below do not have. NULL: `guess`
-    // says whose turns these are, and the id of the token " " tells the family (0: any).
+    // A special token of this family's tokenizers that the families below do not have. NULL:
+    // `guess` names the family, and the id of the token " " identifies it (0: any).
     const char *told_by;
-    // What else its tokenizers have: a token, special or not, and a pattern. NULL, 0: nothing.
+    // Further conditions on its tokenizers: a token, special or not, and a pattern. NULL, 0: none.
     const char *beside;
     int split;
     const char *guess;
     int space_id;
-    const char *end_of_turn;  // a special token, NULL: the text's end
-    const char *closing;      // what replaces it in a later turn's prompt, NULL: itself
-    bool spaced;              // " " comes before it there
-    bool in_text;             // its tokens may be sought in texts: then a message can spell them
-    const char *begin, *between;  // what opens the first turn, and each other one, NULL: nothing
-    const char *system, *user;    // a turn: the system prompt only where there is one
-    const char *without;          // in its place without a system prompt, NULL: nothing
-    // Text before an answer that begins with thoughts, and before one without thoughts. NULL: the
-    // family has no such modes.
+    const char *end_of_turn;  // a special token, NULL: the end of the text
+    const char *closing;      // its replacement in the prompt of a later turn, NULL: itself
+    bool spaced;              // a " " precedes the replacement
+    bool in_text;             // its tokens may be looked up in texts: a message can then spell them
+    const char *begin, *between;  // the beginning of the first turn, and of each later one, NULL:
+                                  // none
+    const char *system, *user;    // a turn; the system prompt only if there is one
+    const char *without;          // replaces it if there is no system prompt, NULL: none
+    // The text before an answer that begins with thoughts, and before an answer without thoughts.
+    // NULL: the family has no such modes.
     const char *thinks, *thinks_not;
 } Family;
 
-// ChatML, in which most families write turns, and what two families share.
+// ChatML, the most common form of turns, and a form that two families share.
 #define CHATML_TURNS_OF(system_prompt, message)                                                    \
     .told_by = "<|im_start|>", .end_of_turn = "<|im_end|>", .between = "\n",                       \
     .system = "{<|im_start|>}system\n" system_prompt "{<|im_end|>}\n",                             \
@@ -44,8 +45,8 @@ typedef struct {
     .user = "{<\uFF5CUser\uFF5C>}${<\uFF5CAssistant\uFF5C>}"
 #define NO_THOUGHTS "<think>\n\n</think>\n\n"
 
-// A row for each, which the model in its comment was published with. docs/checkpoints.md says what is
-// left out of the templates.
+// A row for each family, as in the template of the model in its comment. docs/checkpoints.md lists
+// the parts of templates that are left out.
 static const Family chat_families[] = {
     // Nemotron-3-Nano, whose system turn is always there.
     {CHATML_TURNS, .beside = "<SPECIAL_30>", .in_text = true,
@@ -94,10 +95,10 @@ static const Family chat_families[] = {
      .between = "\n{<start_of_turn>}user\n",
      .system = "&\n\n",
      .user = "($){<end_of_turn>}\n{<start_of_turn>}model\n"},
-    // DeepSeek-V3.2, and V3.1, whose tokenizer has tokens for searches that older ones have not.
+    // DeepSeek-V3.2, and V3.1, whose tokenizer has tokens for searches, unlike older ones.
     {DEEPSEEK_TURNS, .beside = "<\uFF5Csearch\u2581begin\uFF5C>", .thinks = "{<think>}",
      .thinks_not = "{</think>}"},
-    // DeepSeek-V3, and what was distilled from R1.
+    // DeepSeek-V3, and models distilled from R1.
     {DEEPSEEK_TURNS},
     // Kimi-K2-Instruct.
     {.told_by = "<|im_user|>",
@@ -149,18 +150,18 @@ static const Family chat_families[] = {
      .user = "$) [/INST]"},
 };
 
-// The ids so far, and the text after the last special token.
+// A turn that is being encoded: the ids so far, and the text after the last special token.
 typedef struct {
     const Tokenizer *tokenizer;
     Error *err;
     char *text;
-    size_t n_text, n, capacity;  // of text, of ids
+    size_t n_text, n, capacity;  // number of bytes, number of ids, and their capacity
     int32_t *ids;
     int special;  // the special token that was added last, -1: none
 } Turn;
 
-// Encodes the text so far, without spaces that belong to the token before it, and adds `special`
-// (-1: none).
+// Encodes the text so far, without spaces that belong to the token before it, and appends the token
+// `special` (-1: none).
 static bool end_text(Turn *t, int special) {
     size_t at = tokenizer_skip_spaces(t->tokenizer, t->special, t->text, t->n_text), n;
     int32_t *ids = tokenizer_encode(t->tokenizer, t->text + at, t->n_text - at, false, &n, t->err);
@@ -182,8 +183,8 @@ static void put_text(Turn *t, const char *text) {
     t->n_text += length;
 }
 
-// What Python's str.strip() takes away, by which the templates trim: the property White_Space, and
-// four separators of ASCII.
+// The characters that Python's str.strip() removes, with which the templates trim: the property
+// White_Space, and four separators of ASCII.
 static bool is_white(uint32_t code) {
     if (code <= ' ') return code == ' ' || (code >= 9 && code <= 13) || (code >= 28 && code <= 31);
     return code == 0x85 || code == 0xA0 || code == 0x1680 || (code >= 0x2000 && code <= 0x200A) ||
@@ -206,7 +207,7 @@ static void trim(Turn *t, size_t from) {
     }
 }
 
-// The token that texts are cut at, -1: none.
+// The id of a name that is a single token when it is encoded as text, -1: none.
 static int text_token(const Tokenizer *tokenizer, const char *name) {
     size_t n;
     Error err;
@@ -216,7 +217,7 @@ static int text_token(const Tokenizer *tokenizer, const char *name) {
     return id;
 }
 
-// The token of a turn, -1: none.
+// The id of a token that turns are written with, -1: none.
 static int turn_token(const Tokenizer *tokenizer, const Family *f, const char *name) {
     int id = tokenizer_special(tokenizer, name);
     return id < 0 && f->in_text ? text_token(tokenizer, name) : id;
@@ -257,7 +258,7 @@ bool chat_is_taught(const Tokenizer *tokenizer, const int *eos_ids, int n_eos) {
     return end < 0 || !ends_texts || tokenizer_ends_text(tokenizer, end, eos_ids, n_eos);
 }
 
-// Puts what follows the last answer, given the token that ended it or -1.
+// Adds the text after the last answer, given the token that ended it, or -1.
 static bool close_answer(Turn *t, const Family *f, int before) {
     if (before < 0) return true;
     int closing = f->closing ? tokenizer_special(t->tokenizer, f->closing) : before;
@@ -265,7 +266,7 @@ static bool close_answer(Turn *t, const Family *f, int before) {
            end_text(t, closing);
 }
 
-// Puts the special token whose name begins at *at with {, and goes on to the name's end.
+// Adds the special token whose name begins at *at with {, and moves *at to the end of the name.
 static bool put_special(Turn *t, const Family *f, const char **at) {
     char name[32];
     int length = (int)strcspn(*at, "}") - 1;
@@ -288,7 +289,7 @@ int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_pr
              first && system ? system : "", f->user, mode ? mode : "");
     Turn t = {.tokenizer = tokenizer, .err = err, .special = -1};
     t.text = alloc_array(strlen(system_prompt) + strlen(user) + sizeof template, 1, "a turn", err);
-    size_t from = 0;  // where text begins that is trimmed
+    size_t from = 0;  // the beginning of the text that will be trimmed
     bool ok = t.text && close_answer(&t, f, before);
     for (const char *at = template; ok && *at; at++) {
         if (*at == '&') put_text(&t, system_prompt);
@@ -318,8 +319,8 @@ ChatAnswer chat_answer(const Tokenizer *tokenizer) {
     return a;
 }
 
-// Adds what a token says to the channel's name, as far as there is room: longer names are not those
-// that count.
+// Adds the text of a token to the channel's name, as far as there is room. The names that matter
+// are short enough.
 static void add_to_name(ChatAnswer *a, int token) {
     size_t length;
     const char *bytes = tokenizer_decode(a->tokenizer, -1, token, &length);
@@ -339,7 +340,7 @@ bool chat_shows(ChatAnswer *a, int token) {
     } else if (a->in_name) {
         add_to_name(a, token);
     } else if (!a->in_header) {
-        // The name's first word; what may follow it is about calls of tools.
+        // The first word of the name. Further words concern calls of tools.
         size_t length = strcspn(a->name, " ");
         return length == 0 || (length == 5 && memcmp(a->name, "final", 5) == 0);
     }

@@ -1,11 +1,13 @@
-// The digest of what a model is made of. A memo keeps the digests of files, so that they are read once:
+// The digest of a model's source files. A memo keeps the digests of files, so that each file is
+// read only once:
 //
 //     FACTS CONTENTS CHECK
 //
-// FACTS is a digest of a file's path, device, inode, size and times, CONTENTS of its bytes, and CHECK of
-// these two words, so that a damaged line is none. Lines are only ever added, each by one write. A file
-// that was written a moment ago is not noted, nor one of the future, as another writing could leave the
-// facts as they are: clocks count in steps of up to two seconds, and jump.
+// FACTS is a digest of a file's path, device, inode, size and times, CONTENTS of its bytes, and
+// CHECK of these two words, so that damaged lines are ignored. Lines are only ever appended, each
+// in one write. A file that was written a moment ago, or in the future, gets no line, because it
+// could be written again without changing its facts: clocks count in steps of up to two seconds,
+// and jump.
 #define _XOPEN_SOURCE 700
 #include "contents.h"
 
@@ -27,18 +29,18 @@ enum {
     HEX = 2 * DIGEST_BYTES,
     CHECK = 16,
     LINE = HEX + 1 + HEX + 1 + CHECK + 1,
-    MOST_MEMO = 1 << 20,  // bytes; a longer one begins anew
+    MOST_MEMO = 1 << 20,  // bytes; a longer memo starts again
     YOUNG = 3,            // seconds
 };
 
 typedef struct {
     const char *path;
-    char *lines;  // of the file and then new ones
+    char *lines;  // the lines of the file, then new lines
     size_t used, capacity;
-    size_t of_file;  // bytes of them that the file has
+    size_t of_file;  // how many of the bytes are in the file
 } Memo;
 
-// What is being read.
+// A digest that is being computed.
 typedef struct {
     Memo memo;
     Blake2b sum;
@@ -63,7 +65,7 @@ static void digest_text(const char *text, char out[HEX + 1]) {
     end_in_hex(&sum, out);
 }
 
-// The digest of a file's bytes. False when they cannot be read, or Ctrl-C ends it.
+// Computes the digest of a file's bytes. False if they cannot be read, or on Ctrl-C.
 static bool digest_file(const char *path, char out[HEX + 1]) {
     uint8_t bytes[1 << 16];
     Blake2b sum;
@@ -78,8 +80,8 @@ static bool digest_file(const char *path, char out[HEX + 1]) {
     return n == 0;
 }
 
-// What is known of a file without reading it. False for what is no file. *is_young: another writing might
-// not change it.
+// Finds the facts of a file, without reading it. False if it is not a file. *is_young: it could be
+// written again without changing them.
 static bool find_facts(const char *path, char out[HEX + 1], bool *is_young) {
     char facts[PATH_MAX + 200];
     struct stat s;
@@ -95,7 +97,7 @@ static bool find_facts(const char *path, char out[HEX + 1], bool *is_young) {
 
 // ---- the memo ----
 
-// Ends a line that a process did not write whole.
+// Ends a line that a process did not write completely.
 static void memo_end_line(Memo *memo) {
     Error none;
     if (grow(&memo->lines, &memo->capacity, memo->used + 1, 1, "the memo", &none))
@@ -123,7 +125,7 @@ static void write_line(const char *facts, const char *contents, char line[LINE +
     snprintf(line + 2 * HEX + 1, CHECK + 3, " %.*s\n", CHECK, check);
 }
 
-// Finds the digest of the file with these facts.
+// Finds the digest of the file with these facts. False: it is not in the memo.
 static bool memo_find(const Memo *memo, const char *facts, char contents[HEX + 1]) {
     char line[LINE + 1];
     const char *at = memo->lines, *end = at + memo->used, *next;
@@ -146,7 +148,7 @@ static void memo_add(Memo *memo, const char *facts, const char *contents) {
     memo->used += LINE;
 }
 
-// Writes what is new, if that can be: without it, files are read again.
+// Appends the new lines to the file. If that fails, files are read again next time.
 static void memo_close(Memo *memo) {
     const size_t n = memo->used - memo->of_file;
     int file = n ? open(memo->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
@@ -159,7 +161,7 @@ static void memo_close(Memo *memo) {
 
 // ---- files ----
 
-// Adds a file, under its name if that counts, to the sum.
+// Adds a file to the sum, and its name if that matters.
 static void add_file(Contents *c, const char *folder, const char *name, bool is_named) {
     char path[PATH_MAX + NAME_MAX + 2], before[HEX + 1], after[HEX + 1], contents[HEX + 1] = "?";
     bool was_young, is_young;
@@ -173,7 +175,7 @@ static void add_file(Contents *c, const char *folder, const char *name, bool is_
     blake2b_add(&c->sum, contents, strlen(contents) + 1);
 }
 
-// Whether two names are those of parts of one GGUF file, NAME-00001-of-00003.gguf and on, or equal.
+// Whether two names are equal, or name parts of one GGUF file, NAME-00001-of-00003.gguf and so on.
 static bool is_part_of(const char *name, const char *other) {
     static const char form[] = "-00001-of-00003.gguf";
     const size_t n = strlen(name);
@@ -193,7 +195,7 @@ void contents_take_first_part(char *path) {
     if (is_part_of(path, first) && access(first, F_OK) == 0) snprintf(path, PATH_MAX, "%s", first);
 }
 
-// Whether files of a checkpoint, or of the exporter, end so.
+// Whether a name ends like a file of a checkpoint, or of the exporter.
 static bool is_checkpoint_file(const char *name) {
     static const char *const endings[] = {".json", ".safetensors", ".bin",   ".pth",
                                           ".pt",   ".model",       ".jinja", ".py"};
@@ -203,7 +205,7 @@ static bool is_checkpoint_file(const char *name) {
     return false;
 }
 
-// Adds the files in a folder, by their names: all that are read, or `file` and the parts beside it.
+// Adds the files in a folder, sorted by name: all that are read, or `file` and its other parts.
 static void add_folder(Contents *c, const char *folder, const char *file) {
     struct dirent **entries;
     const int n = scandir(folder, &entries, NULL, alphasort);
@@ -226,7 +228,7 @@ bool contents_key(const char *source, const char *script, const char *reader, co
     uint8_t digest[DIGEST_BYTES];
     blake2b_begin(&c.sum);
     blake2b_add(&c.sum, reader, strlen(reader) + 1);
-    // What is gone, the exporter will name.
+    // The exporter reports a missing source.
     if (realpath(source, place) && stat(place, &info) == 0) {
         char *slash = strrchr(place, '/');
         const bool is_folder = S_ISDIR(info.st_mode);

@@ -1,4 +1,4 @@
-// A chat: messages are read, and answered one by one in one context.
+// A chat: reads messages and answers them, one by one in one context.
 #define _POSIX_C_SOURCE 200809L
 #include "conversation.h"
 
@@ -14,10 +14,11 @@ typedef struct {
     Writing *writing;
     Messages messages;
     const char *system_prompt;
-    int32_t last;   // the token that ended the last answer, which is not read yet; -1: none
+    int32_t last;   // the token that ended the last answer, which the session has not read yet; -1:
+                    // none
     int longest;    // tokens of the longest answer so far
-    size_t unread;  // tokens of messages that are not read any more
-    bool is_full;   // the context has no room for more
+    size_t unread;  // tokens of messages that will not be read
+    bool is_full;   // the context has no room for another message
 } Conversation;
 
 // ---- a context that is full ----
@@ -37,8 +38,8 @@ static void count_unread(void *whose, const char *message) {
     c->unread += n;
 }
 
-// Fails with `why`, how many messages were not read for that, and the -n that has room for them. These
-// begin with one that has `tokens`; 0: they come after an answer that was cut.
+// Fails with `why`, the number of messages that were not read because of it, and a -n with room for
+// them. The first of them has `tokens`; 0: they come after an answer that was cut.
 static bool fail_full(Conversation *c, size_t tokens, const char *why, Error *err) {
     enum { USUAL_ANSWER = 256, FARTHEST = 32 };
     const Job *job = c->writing->job;
@@ -48,12 +49,12 @@ static bool fail_full(Conversation *c, size_t tokens, const char *why, Error *er
     bool all = true;
     const size_t n = messages_left(&c->messages, count_unread, c, &all) + (tokens > 0);
     if (interrupted) return true;
-    // A -n by which these messages and as many answers fit.
+    // A -n with room for these messages and as many answers.
     const size_t positions = c->writing->session->position + tokens + c->unread;
     const size_t answer = 2 * c->longest > USUAL_ANSWER ? 2 * c->longest : USUAL_ANSWER;
     const size_t needed = (positions + (n + (tokens == 0)) * answer + 1023) / 1024;
     const size_t most = job->model->config.most_positions, trained = (size_t)rope->train_ctx;
-    // dynamic-yarn takes a model farther that turns, and does nothing about the length yet.
+    // dynamic-yarn extends a model with RoPE, unless its settings already deal with the length.
     const bool can_scale = rope->method == ROPE_NONE && !rope->map && !model_encoding(job->model) &&
                            !job->said->no_rope && !turns_in_windows(job);
     if (most && needed * 1024 > most)
@@ -76,14 +77,14 @@ static bool fail_full(Conversation *c, size_t tokens, const char *why, Error *er
 
 // ---- turns ----
 
-// The token that ends an answer which Ctrl-C cut, so that the next turn finds it as any other; -1:
-// none.
+// The token that ends an answer cut by Ctrl-C, so that the next turn follows an answer like any
+// other; -1: none.
 static int end_token(const Writing *w) {
     const ModelConfig *m = &w->job->model->config;
     return w->end_of_turn >= 0 || m->n_eos == 0 ? w->end_of_turn : m->eos_ids[0];
 }
 
-// A message that has no room. At a terminal there may be a shorter one.
+// Refuses a message that has no room. At a terminal the chat goes on, as a shorter message may fit.
 static bool refuse_message(Conversation *c, size_t n, bool is_given, Error *err) {
     const Session *s = c->writing->session;
     const int left = c->writing->job->length - s->position;
@@ -103,8 +104,8 @@ static bool refuse_message(Conversation *c, size_t n, bool is_given, Error *err)
     return true;
 }
 
-// Reads a message and writes the answer. Ctrl-C takes back a message that is not read yet, and ends an
-// answer, which stays in the conversation as far as it came. False with the reason.
+// Reads a message and writes the answer. Ctrl-C withdraws a message that has not been read yet, or
+// ends an answer, whose tokens so far stay in the conversation. False with the reason.
 static bool take_turn(Conversation *c, const char *message, bool is_given, Error *err) {
     Writing *w = c->writing;
     Session *s = w->session;
@@ -134,7 +135,7 @@ static bool take_turn(Conversation *c, const char *message, bool is_given, Error
     putchar('\n');
     fflush(stdout);
     if (!ok) return false;
-    const bool is_whole = s->position >= answer;  // not where longrope's other list was interrupted
+    const bool is_whole = s->position >= answer;  // false if a recomputation was interrupted
     if (s->position - answer > c->longest) c->longest = s->position - answer;
     if (interrupted && is_whole && c->messages.is_typed && resume_once()) c->last = end_token(w);
     else if (!is_end(w, c->last)) c->last = -1;
@@ -148,8 +149,7 @@ static bool take_turn(Conversation *c, const char *message, bool is_given, Error
 
 // ---- beginnings ----
 
-// The system prompt that counts: what was given, or else that of the model's template, which is
-// printed.
+// The system prompt: the given one, or the one in the model's template, which is then printed.
 static const char *system_prompt_of(const Writing *w) {
     const char *given = w->o->system_prompt;
     const char *usual = tokenizer_system_prompt(w->job->tokenizer);
@@ -163,7 +163,7 @@ static const char *system_prompt_of(const Writing *w) {
     return usual;
 }
 
-// The first message, where -i or -f gives it, for the caller to free. False with the reason.
+// The first message, from -i or -f, for the caller to free; NULL: none. False with the reason.
 static bool given_message(const Writing *w, char **message, Error *err) {
     const Options *o = w->job->options;
     *message = NULL;

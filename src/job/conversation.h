@@ -3,6 +3,6 @@
 
 #include "writing.h"
 
-// Holds a chat until the user ends it or its context is full. False with the reason, also where
+// Holds a chat until the user ends it or its context is full. False with the reason, also if
 // messages remain that were not read.
 bool hold_chat(Writing *writing, Error *err);

@@ -1,5 +1,6 @@
-// --fields: what a config says of RoPE, by the names of a model file's header (export/header.json), as
-// one object of JSON. The exporter asks for it: there is one reader of a config's RoPE.
+// --fields: prints the RoPE settings of a config as one object of JSON, with the names of a model
+// file's header (export/header.json). The exporter runs it, so that configs are read in only one
+// place.
 #include <stdio.h>
 #include <string.h>
 
@@ -23,9 +24,9 @@ static void put_list(const char *before, const char *name, const double *x, int 
     putchar(']');
 }
 
-// The settings that a method may have, which sliding layers may have, too.
+// Prints the settings that a method may have, which sliding layers may also have.
 static void put_method(const char *before, const RopeConfig *c) {
-    // Half of the pair changes nothing, unless it scales the scores.
+    // One of the pair has no effect, unless it scales the scores.
     const bool has_pair = (c->mscale != 0 && c->mscale_all_dim != 0) || c->mscale_in_scores;
     const struct {
         const char *name;
@@ -53,7 +54,7 @@ static void put_method(const char *before, const RopeConfig *c) {
     put_list(before, "long_factor", c->long_factors, c->rotary_dim / 2);
 }
 
-// What all layers share.
+// Prints the settings that all layers share.
 static void put_rest(const RopeFile *said) {
     const RopeConfig *c = &said->rope;
     put_number("", "original_unsaid", said->original_unsaid);
@@ -64,10 +65,11 @@ static void put_rest(const RopeFile *said) {
     put_number("", "temperature_beta", list->beta != 0 ? list->beta : c->temperature_beta);
     put_number("", "temperature_length", list->beta != 0 ? list->length : 0);
     put_number("", "temperature_unturned", list->beta != 0);
-    if (c->map) put_number("", "chunk", c->chunk);  // of dca, which no header has
+    if (c->map) put_number("", "chunk", c->chunk);  // for dca, which no header has
 }
 
-// Which layers slide, a 1 for each, and over how many positions; nothing where none does.
+// Prints a 1 for each layer that slides, a 0 for each other one, and the window. Prints neither if
+// no layer slides.
 static void put_slides(const RopeFile *said) {
     const ConfigLayers *layers = &said->layers;
     if (layers->window == 0) return;
@@ -78,7 +80,7 @@ static void put_slides(const RopeFile *said) {
     putchar(']');
 }
 
-// What is worth a warning, a line each, in the words of --explain.
+// Prints the warnings, one for each line, in the words of --explain.
 static void put_remarks(const RopeFile *said) {
     fputs("\"remarks\": [", stdout);
     const char *line = said->remarks;

@@ -1,4 +1,4 @@
-// Recognizes models of other programs by their first bytes, or by what lies in their folder.
+// Recognizes models of other programs by their first bytes, or by the files in their folder.
 #define _POSIX_C_SOURCE 200809L
 #include "job.h"
 
@@ -42,7 +42,7 @@ bool installed_file(const char *name, char *place, size_t size) {
     bool is_one = false;
     for (int i = 0; i < 3; i++) is_one = is_one || strcmp(name, names[i]) == 0;
     if (!is_one || access(name, F_OK) == 0) return false;
-    // The exporter beside the program is a link into that folder.
+    // The installed exporter, beside the program, is a link into that folder.
     ssize_t n = readlink("/proc/self/exe", own, sizeof own - sizeof ending);
     if (n <= 0) return false;
     memcpy(own + n, ending, sizeof ending);
@@ -60,21 +60,21 @@ bool installed_file(const char *name, char *place, size_t size) {
     return true;
 }
 
-// The quote that a path needs on both sides in a command, if any.
+// The quote that a path needs around it in a command, or "".
 static const char *quote(const char *path) {
     static const char plain[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._-+=,:@%";
     return !path[strspn(path, plain)] ? "" : strchr(path, '\'') ? "\"" : "'";
 }
 
-// Where a source is noted for the exporter, NULL: nowhere.
+// Where the source for the exporter is stored, NULL: nowhere.
 typedef struct {
     char *path;
     size_t size;
 } Source;
 
-// Fails with what the path is, and the command that makes NAME.bin of a source called NAME, a
-// folder or a GGUF file, which is noted.
+// Fails with the kind of file that the path is, and the command that makes NAME.bin from a source
+// called NAME, a folder or a GGUF file, which is stored in `note`.
 static bool refuse(const char *path, const char *what, const char *source, Source *note,
                    Error *err) {
     char place[PATH_MAX], program[PATH_MAX];
@@ -91,12 +91,12 @@ static bool refuse(const char *path, const char *what, const char *source, Sourc
     char out[PATH_MAX + 16];
     snprintf(out, sizeof out, "%s.bin", name);
     if (access(out, F_OK) == 0)
-        snprintf(out, sizeof out, "%s-new.bin", name);  // it is not replaced
+        snprintf(out, sizeof out, "%s-new.bin", name);  // the given file is not replaced
     return fail(err, "%s: %s (to bring it in: %s %s%s%s %s%s%s)", path, what,
                 exporter_command(program, sizeof program), q, source, q, q, out, q);
 }
 
-// Whether a name is that of another part than the first, NAME-00002-of-00003.gguf.
+// Whether a name is that of a later part, such as NAME-00002-of-00003.gguf.
 static bool is_later_part(const char *name) {
     static const char after[] = "-of-00003.gguf";
     size_t n = strlen(name);
@@ -107,7 +107,7 @@ static bool is_later_part(const char *name) {
 static bool refuse_folder(const char *path, DIR *folder, Source *note, Error *err) {
     char gguf[NAME_MAX + 1] = "";
     char first[PATH_MAX];
-    int n_gguf = 0;  // but for parts after the first
+    int n_gguf = 0;  // without later parts
     bool has_config = false;
     bool has_params = false;
     bool has_weights = false;
@@ -144,8 +144,8 @@ static bool refuse_folder(const char *path, DIR *folder, Source *note, Error *er
                 path);
 }
 
-// What a file is by its first bytes; NULL: not foreign. llama2.c's version 0 begins with two
-// numbers from 1 to 2^20.
+// The kind of a file according to its first bytes; NULL: it is not foreign. llama2.c's version 0
+// begins with two numbers from 1 to 2^20.
 static const char *kind_of(const uint8_t start[16]) {
     if (memcmp(start, "GGUF", 4) == 0) return "a GGUF file";
     if (memcmp(start, "PK\3\4", 4) == 0) return "a checkpoint's weights as PyTorch's zip";
@@ -157,8 +157,8 @@ static const char *kind_of(const uint8_t start[16]) {
                                                       : NULL;
 }
 
-// Whether a file begins as a text does. No model file does so: version 0 has zeros in its first 16
-// bytes, too.
+// Whether a file begins like a text. Model files do not: even version 0 has zeros in its first 16
+// bytes.
 static bool is_text(const char start[16]) {
     size_t width;
     for (size_t at = 0; at < 13; at += width) {
@@ -183,7 +183,8 @@ static bool refuse_text(const char *path, const char *text, const char *place, E
                 q, path, q);
 }
 
-// False with the reason where there is a folder, a pipe or a device, and no file that can be mapped.
+// False with the reason if the path is a folder, a pipe or a device, rather than a file that can be
+// mapped.
 static bool check_is_file(const char *path, Source *note, Error *err) {
     struct stat info;
     if (stat(path, &info) != 0 || S_ISREG(info.st_mode)) return true;
@@ -203,8 +204,8 @@ static bool has_config_json(const char *folder) {
     return access(path, F_OK) == 0;
 }
 
-// False when the path is a folder or another program's file. The reason says what it is and what to
-// type. Else true, and *err is as it was, also where there is no file.
+// False if the path is a folder or another program's file; the reason names its kind and the
+// command to type. Otherwise true, and *err is unchanged, even if there is no file.
 static bool check_native(const char *path, Source *note, Error *err) {
     if (!check_is_file(path, note, err)) return false;
     Error none;

@@ -1,5 +1,5 @@
-// Values of a GGUF file's metadata, by their keys. Of such files this program reads nothing else: the
-// exporter brings them in.
+// Values of a GGUF file's metadata, by their keys. This program reads only these of a GGUF file:
+// the exporter imports the rest.
 //
 //     "GGUF" version:u32 n_tensors:u64 n_keys:u64 { name:text type:u32 value } ...
 //     text: length:u64 bytes; a list: type:u32 length:u64 values
@@ -14,7 +14,7 @@
 enum { A_FLOAT32 = 6, A_TEXT = 8, A_LIST = 9, N_VALUE_TYPES = 13 };
 static const int type_bytes[N_VALUE_TYPES] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
-// What is left of a file. Past its end everything reads as zeros, and `is_cut` is set.
+// The rest of a file. Past its end all bytes read as zeros, and `is_cut` is set.
 typedef struct {
     const uint8_t *at;
     size_t left;
@@ -33,11 +33,11 @@ static const uint8_t *take(Bytes *b, uint64_t n) {
 static uint64_t take_number(Bytes *b, size_t n) {
     uint64_t x = 0;
     const uint8_t *at = take(b, n);
-    if (at) memcpy(&x, at, n);  // both little-endian, as the program's own files are
+    if (at) memcpy(&x, at, n);  // both are little-endian, like the program's own files
     return x;
 }
 
-// Passes a value of a type that is neither a text nor a list.
+// Skips n values of a type that is neither a text nor a list.
 static void skip_numbers(Bytes *b, uint32_t type, uint64_t n) {
     const uint64_t size = type < N_VALUE_TYPES ? (uint64_t)type_bytes[type] : 0;
     b->is_cut = b->is_cut || size == 0 || n > b->left / size;
@@ -59,8 +59,8 @@ static void skip_value(Bytes *b, uint32_t type) {
     for (uint64_t i = 0; inner == A_TEXT && i < n && !b->is_cut; i++) take(b, take_number(b, 8));
 }
 
-// Goes to the value of the first key that has this name behind its first dot. False: there is none of
-// this type.
+// Moves to the value of the first key that has this name after its first dot. False: there is none
+// of this type.
 static bool find_value(Bytes *b, const char *name, uint32_t wanted) {
     take(b, 16);  // magic, version and the number of tensors
     const uint64_t n = take_number(b, 8);

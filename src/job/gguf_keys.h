@@ -3,7 +3,9 @@
 
 #include <stddef.h>
 
-// The float32 under ARCHITECTURE.name in a file, or `missing` where there is none such, or no GGUF file.
+// The float32 under ARCHITECTURE.name in a file, or `missing` if there is none or it is not a GGUF
+// file.
 double gguf_number(const char *path, const char *name, double missing);
-// Its general.architecture, in `name` (size bytes); empty: it has none, or no such short one.
+// Copies its general.architecture to `name` (size bytes), or "" if it has none or one that is too
+// long.
 void gguf_architecture(const char *path, char *name, size_t size);

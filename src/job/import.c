@@ -1,16 +1,17 @@
-// Models of other programs are brought in where they are named: model_export.py, which lies beside the
-// program, writes them into a folder of the cache, and there they are read from then on.
+// Imports a model of another program when it is first named: model_export.py, which lies beside the
+// program, writes it into a folder of the cache, from where it is read from then on.
 //
 //     CACHE/rope.c/NAME-KEY/model.bin, tokenizer.bin, notes.txt
 //
-// CACHE is XDG_CACHE_HOME, or else ~/.cache. Two rules keep it right with several processes at once:
+// CACHE is XDG_CACHE_HOME, or else ~/.cache. Two rules keep it right with several processes at
+// once:
 //
-// 1. KEY is a digest of the contents of all files that go into the model: its own and the exporter's, and
-//    of how the program reads configs. NAME is for people: a copy elsewhere leads to the same folder, and
-//    a file that changed to another one.
-// 2. A folder is written under another name, NAME-KEY.PID.part, and renamed when it is whole. Of two
-//    that write the same one, the second finds it there. Nothing is ever written into it again. What a
-//    process that was killed left behind, the next import removes.
+// 1. KEY is a digest of the contents of all files that go into the model, which are its own and the
+//    exporter's, and of the version of the program's own reading of configs. NAME is for people: a
+//    copy elsewhere leads to the same folder, and a changed file to another one.
+// 2. A folder is written under another name, NAME-KEY.PID.part, and renamed when it is complete. If
+//    two processes write the same one, the second finds it already there. A complete folder is
+//    never written again. The next import removes unfinished folders of processes that were killed.
 #define _XOPEN_SOURCE 700
 #include <errno.h>
 #include <fcntl.h>
@@ -26,21 +27,21 @@
 #include "contents.h"
 #include "job.h"
 
-#ifndef READER  // make says it: a checksum of the sources that read configs
+#ifndef READER  // defined by make: a checksum of the sources that read configs
 #define READER ""
 #endif
 
-enum { NOT_STARTED = 127 };  // a shell's exit status for a program that is not there
+enum { NOT_STARTED = 127 };  // a shell's exit status for a missing program
 
 typedef struct {
-    char source[PATH_MAX];  // what the exporter is given
+    char source[PATH_MAX];  // the source for the exporter
     char script[PATH_MAX];  // the exporter
     char key[KEY_LETTERS + 1];
     char cache[PATH_MAX], whole[PATH_MAX], part[PATH_MAX];  // folders
-    char said[8192];                                        // by the exporter, line by line
+    char said[8192];                                        // the exporter's output, line by line
 } Import;
 
-// Writes printf style into a path. False with the reason when it does not fit.
+// Writes a path, printf style. False with the reason if it is too long.
 static bool put_path(char path[PATH_MAX], Error *err, const char *format, const char *a,
                      const char *b) {
     int n = snprintf(path, PATH_MAX, format, a, b);
@@ -49,7 +50,7 @@ static bool put_path(char path[PATH_MAX], Error *err, const char *format, const 
 
 // ---- places ----
 
-// Finds the key of what is there now. False when Ctrl-C ends that.
+// Computes the key of the present files. False on Ctrl-C.
 static bool find_key(const Import *im, const char *version, char key[KEY_LETTERS + 1], Error *err) {
     char memo[PATH_MAX], reader[80];
     snprintf(reader, sizeof reader, "%s %s", version, READER);
@@ -57,7 +58,7 @@ static bool find_key(const Import *im, const char *version, char key[KEY_LETTERS
            (contents_key(im->source, im->script, reader, memo, key) || fail(err, "interrupted"));
 }
 
-// The name of the source's folder or file, without what it is for the cache.
+// The name of the source's folder or file, for use in the cache.
 static void name_source(const char *source, char name[41]) {
     char place[PATH_MAX];
     size_t end = strlen(source);
@@ -88,9 +89,9 @@ static bool find_places(Import *im, const char *version, Error *err) {
            put_path(im->part, err, "%s%s", im->whole, process);
 }
 
-// ---- the exporter ----
+// ---- running the exporter ----
 
-// Reads what the exporter says until it ends. Ctrl-C ends it, too.
+// Reads the exporter's output until it ends. Ctrl-C also ends it.
 static void listen(Import *im, int from, pid_t exporter) {
     size_t used = 0;
     for (;;) {
@@ -103,7 +104,7 @@ static void listen(Import *im, int from, pid_t exporter) {
     im->said[used] = '\0';
 }
 
-// The last line that the exporter said.
+// The last line of the exporter's output.
 static const char *last_line(Import *im) {
     static const char name[] = "model_export: ";
     size_t n = strlen(im->said);
@@ -113,7 +114,7 @@ static const char *last_line(Import *im) {
     return strncmp(line, name, sizeof name - 1) == 0 ? line + sizeof name - 1 : line;
 }
 
-// Becomes the exporter, whose words go into the pipe. Exit status 127: python3 does not start.
+// Becomes the exporter, with its output in the pipe. Exit status 127: python3 does not start.
 static void become_exporter(Import *im, char *out, const int ends[2]) {
     char *const command[] = {"python3", im->script, im->source, out, NULL};
     dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
@@ -125,7 +126,7 @@ static void become_exporter(Import *im, char *out, const int ends[2]) {
     _exit(NOT_STARTED);
 }
 
-// Has the exporter write the model into im->part. False with the reason.
+// Runs the exporter, which writes the model into im->part. False with the reason.
 static bool run_exporter(Import *im, Error *err) {
     char out[PATH_MAX];
     int ends[2], status;
@@ -150,11 +151,11 @@ static bool run_exporter(Import *im, Error *err) {
     return fail(err, "%s", *why ? why : "the exporter ended without a word");
 }
 
-// ---- what it said ----
+// ---- its output ----
 
-static const char source_mark[] = "{source}";  // for its path, as copies have others
+static const char source_mark[] = "{source}";  // for its path, since copies have others
 
-// Writes a line with another word for each path that is `from`.
+// Prints a line, with each path `from` replaced by `to`.
 static void print_with(FILE *out, const char *line, const char *from, const char *to) {
     const size_t n = strlen(from);
     for (const char *at = line; *at;) {
@@ -166,13 +167,13 @@ static void print_with(FILE *out, const char *line, const char *from, const char
     }
 }
 
-// The source's path without slashes at its end, as the exporter has it before a file's name.
+// The source's path without slashes at its end, in the form that the exporter joins file names to.
 static void bare_source(const Import *im, char path[PATH_MAX]) {
     snprintf(path, PATH_MAX, "%s", im->source);
     for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--) path[n - 1] = '\0';
 }
 
-// Keeps what the exporter said beside the model, below a line with the source.
+// Stores the exporter's output next to the model, below a line with the source.
 static bool keep_notes(const Import *im, Error *err) {
     char path[PATH_MAX], place[PATH_MAX], source[PATH_MAX];
     if (!put_path(path, err, "%s%s", im->part, "/notes.txt")) return false;
@@ -200,9 +201,9 @@ static void print_warnings(const Import *im) {
     if (notes) fclose(notes);
 }
 
-// ---- all of it ----
+// ---- an import ----
 
-// Writes im->whole. False with the reason, and then nothing of it is left.
+// Writes im->whole. False with the reason, and no part of it is left.
 static bool bring_in(Import *im, const char *version, Error *err) {
     double start = now_seconds();
     char key[KEY_LETTERS + 1];

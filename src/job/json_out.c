@@ -22,7 +22,7 @@ void print_json_text(const char *text, size_t n) {
     putchar('"');
 }
 
-// What printf writes of a number is a number of JSON, too, but for NaN and infinities.
+// Numbers that printf writes are also numbers in JSON, except NaN and infinities.
 static void put_value(const char *text, JsonType type) {
     char *end;
     bool is_number = type == JSON_NUMBER && isfinite(strtod(text, &end)) && !*end;
@@ -71,7 +71,7 @@ void json_put_cell(JsonOut *out, const char *column, const char *text, JsonType 
     put_value(text, type);
 }
 
-// A reader that waits for rows gets each as it is there.
+// Each row is flushed, for readers that wait for rows.
 void json_end_row(JsonOut *out) {
     printf("}");
     fflush(stdout);

@@ -1,5 +1,5 @@
 // The line editor: reads keys one by one, keeps the text and shows it. While it reads, the terminal
-// passes every key on and brackets what is pasted (ESC[?2004h, xterm's bracketed paste).
+// passes every key on and brackets pasted text (ESC[?2004h, xterm's bracketed paste).
 #define _DEFAULT_SOURCE
 #include "line_editor.h"
 
@@ -17,7 +17,7 @@
 #include "../tokens/unicode.h"
 
 enum {
-    LOOK_ROUND = 200,  // ms without a key after which the terminal's size and state are looked at
+    LOOK_ROUND = 200,  // ms without a key before the terminal's size and state are checked
     TAB_STOPS = 8,
     MOST_PAST = 1000,  // earlier lines that are kept
 };
@@ -28,34 +28,35 @@ enum { LETTER_BITS = 31, ESCAPE = 27, DELETE = 127 };
 static const char paste_begins[] = "\033[200~";
 static const char paste_ends[] = "\033[201~";
 
-// Where the cursor is, in rows and columns from the label's first.
+// The cursor's place, in rows and columns from the beginning of the label.
 typedef struct {
     int row, column;
 } Place;
 
 struct LineEditor {
     FILE *screen;
-    struct termios usual;  // the terminal's state when nothing is read
+    struct termios usual;  // the terminal's state outside line_editor_read
     bool is_raw;
     int columns;  // of the terminal
     const char *label;
-    char *text;  // (length) what is typed so far; a NUL follows when it is read
+    char *text;  // (length) the text so far; a NUL is added when it is returned
     size_t length, capacity, cursor;
     Place at;       // of the cursor, on the screen
     bool is_stale;  // the screen shows less than the text after the cursor
     char keys[4096];
-    size_t next_key, n_keys;  // that are read but not taken yet
-    char part[32];            // of an escape sequence or a character whose rest is to come
+    size_t next_key, n_keys;  // keys that are read but not processed yet
+    char part[32];            // an escape sequence or a character that is not complete yet
     size_t n_part;
-    bool in_paste, after_return;  // the last key was the first of a CR and an LF, perhaps
+    bool in_paste, after_return;  // the last key may be the first of a CR and an LF
     char *past[MOST_PAST];        // (n_past) earlier lines
-    int n_past, shown;            // shown: which of these is being edited; n_past: none
-    char *draft;                  // what was typed before one was shown
+    int n_past, shown;            // shown: the number of the line that is being edited; n_past:
+                                  // none of these
+    char *draft;                  // the text before an earlier line was shown
 };
 
 // ---- the terminal ----
 
-// The signal that ends the program while a line is read; 0: none. The terminal comes first.
+// The signal that ends the program while a line is read; 0: none. The terminal is restored first.
 static volatile sig_atomic_t fatal_signal;
 
 static void on_fatal(int number) { fatal_signal = number; }
@@ -96,9 +97,9 @@ static void end_raw(LineEditor *e) {
     e->is_raw = false;
 }
 
-// ---- what is shown ----
+// ---- showing the text ----
 
-// Columns that a character takes: 2 for those that East Asian scripts and emoji are written with.
+// The columns that a character takes: 2 for East Asian characters and emoji.
 static int width_of(uint32_t code) {
     static const uint32_t wide[][2] = {
         {0x1100, 0x115F},   {0x2E80, 0x303E},   {0x3041, 0xA4CF},   {0xA960, 0xA97F},
@@ -106,7 +107,7 @@ static int width_of(uint32_t code) {
         {0xFFE0, 0xFFE6},   {0x1F300, 0x1F64F}, {0x1F680, 0x1F6FF}, {0x1F900, 0x1F9FF},
         {0x20000, 0x3FFFD},
     };
-    // Marks that are written over the letter before them, of the scripts that have most.
+    // Marks that are written over the letter before them, in the most widespread of such scripts.
     static const uint32_t none[][2] = {
         {0x300, 0x36F},   {0x483, 0x489},   {0x591, 0x5BD},   {0x610, 0x61A},   {0x64B, 0x65F},
         {0x93A, 0x93A},   {0x93C, 0x93C},   {0x941, 0x948},   {0x94D, 0x94D},   {0xE31, 0xE31},
@@ -120,7 +121,7 @@ static int width_of(uint32_t code) {
     return 1;
 }
 
-// The place after something that is `width` columns wide. A row that is full ends.
+// The place after a character of `width` columns. A full row ends.
 static Place after(const LineEditor *e, Place at, int width) {
     if (at.column + width > e->columns) at = (Place){at.row + 1, 0};
     at.column += width;
@@ -128,8 +129,8 @@ static Place after(const LineEditor *e, Place at, int width) {
     return at;
 }
 
-// Writes `bytes` at a place, and returns the one after. At the end of a row the cursor is made to go
-// to the next one, where terminals would wait for what comes next.
+// Writes `bytes` at a place, and returns the place after them. At the end of a row it makes the
+// cursor go to the next row, because terminals would wait for the next character.
 static Place show(LineEditor *e, bool writes, Place at, const char *bytes, size_t n, int width) {
     Place next = after(e, at, width);
     if (!writes) return next;
@@ -138,8 +139,8 @@ static Place show(LineEditor *e, bool writes, Place at, const char *bytes, size_
     return next;
 }
 
-// Shows the characters of a text (writes) or only counts what they take, and returns the place after.
-// Control characters are shown as ^X, and what is no character as ?.
+// Shows the characters of a text (writes) or only counts their columns, and returns the place after
+// them. Control characters are shown as ^X, and invalid bytes as ?.
 static Place show_text(LineEditor *e, bool writes, Place at, const char *text, size_t length) {
     for (size_t i = 0, n; i < length; i += n) {
         uint32_t code = utf8_decode(text + i, length - i, &n);
@@ -174,7 +175,7 @@ static void move_to(LineEditor *e, Place from, Place to) {
     if (to.column > 0) fprintf(e->screen, "\033[%dC", to.column);
 }
 
-// Shows the text after the cursor anew, and nothing after it.
+// Shows the text after the cursor again, and clears the rest.
 static void show_rest(LineEditor *e) {
     Place end = show_text(e, true, e->at, e->text + e->cursor, e->length - e->cursor);
     fputs("\033[J", e->screen);
@@ -188,7 +189,7 @@ static void show_all(LineEditor *e) {
     show_rest(e);
 }
 
-// After the terminal was made wider or narrower, or another program had it.
+// Shows the line again, after the size of the terminal changed or another program used it.
 static void show_anew(LineEditor *e) {
     e->at = place_of(e, e->cursor);
     move_to(e, e->at, (Place){0, 0});
@@ -196,7 +197,7 @@ static void show_anew(LineEditor *e) {
     fflush(e->screen);
 }
 
-// ---- what is typed ----
+// ---- editing the text ----
 
 static void insert(LineEditor *e, const char *bytes, size_t n) {
     Error err;
@@ -217,7 +218,7 @@ static void go_to(LineEditor *e, size_t cursor) {
     e->cursor = cursor;
 }
 
-// Takes out the text between two places, of which one is the cursor's.
+// Deletes the text between two places, one of which is the cursor.
 static void take_out(LineEditor *e, size_t from, size_t to) {
     if (from == to) return;
     go_to(e, from);
@@ -228,7 +229,7 @@ static void take_out(LineEditor *e, size_t from, size_t to) {
 
 static bool is_inside(char byte) { return ((unsigned char)byte & 0xC0) == 0x80; }
 
-// The beginning of the character before the cursor, and the end of the one at it.
+// The beginning of the character before the cursor, and the end of the character at it.
 static size_t left_of(const LineEditor *e) {
     size_t at = e->cursor;
     while (at > 0 && is_inside(e->text[--at])) continue;
@@ -248,10 +249,10 @@ static size_t word_before(const LineEditor *e) {
     return at;
 }
 
-// The text as a string of its own; NULL: there is no memory.
+// A copy of the text; NULL: there is no memory.
 static char *copy_text(const LineEditor *e) { return strndup(e->length ? e->text : "", e->length); }
 
-// Shows an earlier line in place of what is typed, which is kept: n_past is that again.
+// Shows an earlier line in place of the typed text, which is kept: n_past shows it again.
 static void show_past(LineEditor *e, int which) {
     if (which < 0 || which > e->n_past || which == e->shown) return;
     if (e->shown == e->n_past) {
@@ -279,8 +280,8 @@ static void remember(LineEditor *e) {
 
 // ---- keys ----
 
-// Does what an escape sequence says: "[D", "OD" (arrows), "[3~" (Delete), "\r" (Alt-Enter). Others do
-// nothing.
+// Executes an escape sequence: "[D", "OD" (arrows), "[3~" (Delete), "\r" (Alt-Enter). Others have
+// no effect.
 static void take_sequence(LineEditor *e, const char *sequence) {
     const char last = sequence[strlen(sequence) - 1];
     const bool is_plain = strlen(sequence) == 2;
@@ -295,7 +296,7 @@ static void take_sequence(LineEditor *e, const char *sequence) {
     else if (is_plain && last == 'B') show_past(e, e->shown + 1);
 }
 
-// Takes a byte of an escape sequence, whose first is in `part`.
+// Processes a byte of an escape sequence, whose first byte is in `part`.
 static void take_in_sequence(LineEditor *e, char byte) {
     const bool is_first = e->n_part == 1;
     if (e->n_part < sizeof e->part - 1) e->part[e->n_part++] = byte;
@@ -306,7 +307,8 @@ static void take_in_sequence(LineEditor *e, char byte) {
     take_sequence(e, e->part + 1);
 }
 
-// Takes a byte of a text. A character is inserted when it is whole; other bytes one by one.
+// Processes a byte of a text. A character is inserted when it is complete; invalid bytes one by
+// one.
 static void take_letter(LineEditor *e, char byte) {
     const unsigned char first = (unsigned char)(e->n_part ? e->part[0] : byte);
     const size_t whole = first < 0xC2   ? 1
@@ -327,7 +329,7 @@ static void take_letter(LineEditor *e, char byte) {
     insert(e, e->part, n + 1);
 }
 
-// Takes a byte of what is pasted. Its lines may end as on any system.
+// Processes a byte of pasted text, whose lines may end as on any system.
 static void take_pasted(LineEditor *e, char byte) {
     const size_t n = e->n_part;
     const bool is_escape = n > 0 && e->part[0] == ESCAPE;
@@ -338,7 +340,7 @@ static void take_pasted(LineEditor *e, char byte) {
         e->in_paste = false;
         return;
     }
-    if (is_escape || (n > 0 && byte == ESCAPE)) {  // what was held is text
+    if (is_escape || (n > 0 && byte == ESCAPE)) {  // the bytes that were kept are text
         e->n_part = 0;
         insert(e, e->part, n);
     }
@@ -348,7 +350,7 @@ static void take_pasted(LineEditor *e, char byte) {
     e->after_return = byte == '\r';
 }
 
-// Takes a key. False when it ends the line, as *end says.
+// Processes a key. False if it ends the line; *end is then the reason.
 static bool take_key(LineEditor *e, char key, LineEnd *end) {
     const bool was_return = e->after_return;
     e->after_return = false;
@@ -356,7 +358,7 @@ static bool take_key(LineEditor *e, char key, LineEnd *end) {
         take_in_sequence(e, key);
         return true;
     }
-    if (e->n_part > 0 && !is_inside(key)) {  // bytes that are no character
+    if (e->n_part > 0 && !is_inside(key)) {  // invalid bytes
         size_t n = e->n_part;
         e->n_part = 0;
         insert(e, e->part, n);
@@ -369,7 +371,7 @@ static bool take_key(LineEditor *e, char key, LineEnd *end) {
         *end = LINE_TYPED;
         return false;
     case 'C' & LETTER_BITS: *end = e->length > 0 ? LINE_DROPPED : LINE_STOP; return false;
-    case '\0':  // what Ctrl-D leaves that was typed while an answer was written
+    case '\0':  // left in the input by a Ctrl-D that was typed during an answer
     case 'D' & LETTER_BITS:
         if (e->length == 0) {
             *end = LINE_END;
@@ -399,7 +401,7 @@ static bool take_key(LineEditor *e, char key, LineEnd *end) {
     }
 }
 
-// Ctrl-Z and Ctrl-\ do what the terminal would have done, with its own state.
+// Does for Ctrl-Z and Ctrl-\ what the terminal would have done, with the terminal's own state.
 static bool take_signal_key(LineEditor *e, char key) {
     if (e->in_paste || (key != ('Z' & LETTER_BITS) && key != ('\\' & LETTER_BITS))) return false;
     end_raw(e);
@@ -410,7 +412,7 @@ static bool take_signal_key(LineEditor *e, char key) {
     return true;
 }
 
-// Waits for keys. False: the terminal is gone, or a signal ends the wait.
+// Waits for keys. False: the terminal is gone, or a signal ended the wait.
 static bool wait_for_keys(LineEditor *e) {
     struct pollfd keys = {.fd = STDIN_FILENO, .events = POLLIN};
     fflush(e->screen);
@@ -434,14 +436,14 @@ static bool wait_for_keys(LineEditor *e) {
     return false;
 }
 
-// Takes keys until the line ends.
+// Processes keys until the line ends.
 static LineEnd edit(LineEditor *e) {
     LineEnd end;
     for (;;) {
         if (e->next_key == e->n_keys) {
             if (e->is_stale) show_rest(e);
             if (!wait_for_keys(e)) return interrupted ? LINE_STOP : LINE_END;
-            // A Ctrl-C that comes alone ends a paste whose end got lost.
+            // A single Ctrl-C also ends a paste whose end was lost.
             if (e->n_keys == 1 && e->keys[0] == ('C' & LETTER_BITS)) e->in_paste = false;
         }
         char key = e->keys[e->next_key++];

@@ -1,25 +1,26 @@
-// Lines typed at a terminal, where a pasted text of several lines is one of them.
+// Edits lines typed at a terminal. Pasted text of several lines is part of one line.
 #pragma once
 
 #include "../base/util.h"
 
 typedef enum {
     LINE_TYPED,    // Enter ended it
-    LINE_DROPPED,  // Ctrl-C took back what was typed
-    LINE_STOP,     // Ctrl-C where nothing was typed, or SIGTERM
-    LINE_END,      // Ctrl-D where nothing was typed, or the terminal is gone
+    LINE_DROPPED,  // Ctrl-C discarded the typed text
+    LINE_STOP,     // Ctrl-C in an empty line, or SIGTERM
+    LINE_END,      // Ctrl-D in an empty line, or the terminal is gone
 } LineEnd;
 
 typedef struct LineEditor LineEditor;
 
-// An editor for standard input. NULL: it is no terminal, or TERM names one that cannot move its
-// cursor (dumb), or there is no memory; the system then edits lines.
+// An editor for standard input. NULL: it is not a terminal, TERM names one that cannot move its
+// cursor (dumb), or there is no memory; lines are then edited by the system.
 LineEditor *line_editor_new(void);
-// Frees it; NULL is fine. The terminal is as it was whenever line_editor_read has returned.
+// Frees it; NULL is allowed. The terminal is back in its usual state whenever line_editor_read
+// returns.
 void line_editor_free(LineEditor *editor);
 
-// Reads one line after `label`, with the keys that shells have: arrows, Home, End, Backspace, Delete,
-// Ctrl-A, E, K, U, W, and Up and Down for earlier lines. What the terminal brackets as pasted is
-// text, newlines among it, and so does Alt-Enter put one in. The line has neither NUL nor newlines at
-// its end. *line is the caller's to free, and NULL unless it was LINE_TYPED.
+// Reads one line after `label`, with the keys of shells: arrows, Home, End, Backspace, Delete,
+// Ctrl-A, E, K, U, W, and Up and Down for earlier lines. Text that the terminal brackets as pasted
+// may contain newlines, and Alt-Enter inserts one. The line has no NULs, and no newlines at its
+// end. The caller frees *line, which is NULL unless the result is LINE_TYPED.
 LineEnd line_editor_read(LineEditor *editor, const char *label, char **line);

@@ -1,4 +1,4 @@
-// Messages: lines of standard input, and those that belong together.
+// Reads messages: lines of standard input, or several lines between """.
 #define _POSIX_C_SOURCE 200809L
 #include "messages.h"
 
@@ -18,8 +18,9 @@ static const char goes_on[] = "... ";
 static const char quotes[] = "\"\"\"";
 enum {
     N_QUOTES = 3,
-    LOOK_AT = 200,            // ms between looks at `interrupted`, and how soon something comes
-    MOST_OF_TERMINAL = 4095,  // bytes of a line that Linux keeps of a terminal
+    LOOK_AT = 200,            // ms between checks of `interrupted`; also the wait if is_waited_for
+                              // is false
+    MOST_OF_TERMINAL = 4095,  // bytes of a line that Linux keeps for a terminal
     MOST_LEFT = 10000,        // messages that are counted
 };
 
@@ -42,7 +43,7 @@ const char *messages_help(const Messages *m) {
 
 // ---- lines ----
 
-// Reads more bytes. False: there are no more, none come soon, or Ctrl-C or SIGTERM ends the wait.
+// Reads more bytes. False: there are no more, none come soon, or Ctrl-C or SIGTERM ended the wait.
 static bool read_more(Messages *m) {
     struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
     while (!interrupted) {
@@ -59,7 +60,7 @@ static bool read_more(Messages *m) {
     return false;
 }
 
-// Reads a line into m->line, without its end and without NULs. False: there is none.
+// Reads a line into m->line, without its end and its NULs. False: there is none.
 static bool read_line(Messages *m) {
     Error err;
     bool has_bytes = false;
@@ -83,7 +84,7 @@ static bool read_line(Messages *m) {
                 MOST_OF_TERMINAL);
     if (byte == '\n' && m->length > 0 && m->line[m->length - 1] == '\r') m->length--;
     m->line[m->length] = '\0';
-    static const char mark[] = "\xEF\xBB\xBF";  // some editors begin a file with it
+    static const char mark[] = "\xEF\xBB\xBF";  // some editors write it at the beginning of a file
     if (m->taken == 0 && strncmp(m->line, mark, 3) == 0) {
         m->length -= 3;
         memmove(m->line, m->line + 3, m->length + 1);
@@ -91,14 +92,14 @@ static bool read_line(Messages *m) {
     return true;
 }
 
-// The next line, which the caller frees. *drops: what was begun before it is taken back. NULL: there
-// is none.
+// The next line, which the caller frees. *drops: the message so far is discarded. NULL: there is
+// none.
 static char *next_line(Messages *m, const char *label, bool *drops) {
     char *line = NULL;
     fflush(stdout);
     *drops = false;
     const bool is_shown = m->is_typed && (!m->editor || !isatty(STDERR_FILENO));
-    if (is_shown) fputs(label, stderr);  // also where it goes to a file
+    if (is_shown) fputs(label, stderr);  // even if standard error is a file
     if (m->editor) {
         LineEnd end = line_editor_read(m->editor, label, &line);
         *drops = end == LINE_DROPPED || (end == LINE_STOP && label == goes_on && !interrupted);
@@ -107,7 +108,7 @@ static char *next_line(Messages *m, const char *label, bool *drops) {
         catch_interrupt(0);
         if (!m->ended && read_line(m)) line = strdup(m->line);
     }
-    if (!line && is_shown) fputs("\n", stderr);  // the terminal's own prompt begins a line
+    if (!line && is_shown) fputs("\n", stderr);  // so that the shell's prompt begins a line
     return line;
 }
 
@@ -115,7 +116,7 @@ static char *next_line(Messages *m, const char *label, bool *drops) {
 
 static bool is_blank(const char *text) { return !text[strspn(text, " \t\r\n\v\f")]; }
 
-// Whether a line, but for white space around it, is this word in any case.
+// Whether a line is this word, in any case and with white space around it.
 static bool is_word(const char *line, const char *word) {
     const size_t n = strlen(word);
     const char *at = line + strspn(line, " \t");
@@ -129,12 +130,13 @@ static bool ends_chat(const Messages *m, const char *line) {
     return false;
 }
 
-// Says what may be typed in place of a word that other programs have as a command.
+// Prints the commands that exist, if a line looks like a command of other programs.
 static bool is_command(const Messages *m, const char *line) {
     const char *at = line + strspn(line, " \t");
     const size_t n = strcspn(at, " \t");
     if (!m->is_typed || at[0] != '/' || n < 2 || memchr(at + 1, '/', n - 1)) return false;
-    // A word alone is a command; with more after it a message may begin so, but for these.
+    // A word by itself is a command. If more text follows, only these words are; otherwise it is a
+    // message.
     static const char with_more[] = " /set /show /load /save /read /file /image /clear /system ";
     char word[16];
     snprintf(word, sizeof word, " %.*s ", (int)n, at);
@@ -147,8 +149,8 @@ static bool is_command(const Messages *m, const char *line) {
     return true;
 }
 
-// The lines from one that begins with """ on, without these marks. The caller frees them; NULL: they
-// are taken back, or there is no memory. Takes `line`, which has no newline in it.
+// Joins lines from the one that begins with """ on, without these marks. The caller frees the
+// result; NULL: it was discarded, or there is no memory. Frees `line`, which has no newline in it.
 static char *join_lines(Messages *m, char *line) {
     Error err;
     char *text = NULL;

@@ -1,37 +1,37 @@
-// What a user says in a chat, message by message: typed at a terminal, or the lines of a pipe.
+// The user's messages in a chat: typed at a terminal, or lines of a pipe.
 #pragma once
 
 #include "line_editor.h"
 
-// A message is a line that is not blank. One that begins with """ goes on to the line that ends with
-// """ (or the end of the input), and may have several lines; what is pasted at a terminal is one
-// message. /bye, and at a terminal exit and quit, end the chat, as the end of the input does.
+// A message is a line that is not blank. One that begins with """ goes on to the line that ends
+// with """ (or the end of the input), and may have several lines; text pasted at a terminal is one
+// message. /bye, and at a terminal exit and quit, end the chat, as does the end of the input.
 typedef struct {
     bool is_typed;       // at a terminal
-    LineEditor *editor;  // NULL: lines are read as they come
-    bool is_waited_for;  // false: what does not come soon is not waited for, see messages_left
-    bool ended;          // nothing more comes
+    LineEditor *editor;  // NULL: lines are read without editing
+    bool is_waited_for;  // false: only input that comes soon is read, see messages_left
+    bool ended;          // the input has ended
     char bytes[4096];
-    size_t next, n_bytes;  // that are read but not taken yet
+    size_t next, n_bytes;  // bytes that are read but not processed yet
     size_t taken;          // messages
-    bool has_nuls;         // which were warned of
+    bool has_nuls;         // a warning about them has been printed
     char *line;
     size_t length, capacity;
 } Messages;
 
-// Of standard input.
+// Messages from standard input.
 Messages messages_begin(void);
 void messages_end(Messages *messages);
 
-// What may be typed, in one line.
+// The commands that may be typed, in one line.
 const char *messages_help(const Messages *messages);
 
-// The next message, which the caller frees. NULL: there is none, or the user has ended the chat; then
-// `interrupted` says whether by Ctrl-C or SIGTERM.
+// The next message, which the caller frees. NULL: there is none, or the user has ended the chat;
+// `interrupted` is set if Ctrl-C or SIGTERM did.
 char *messages_next(Messages *messages);
 
-// Takes a message that is not answered any more.
+// A function that receives a message that will not be answered.
 typedef void LeftMessage(void *whose, const char *message);
-// Takes the messages that are still in a pipe, without waiting for any, and returns how many (of
-// which `take` NULL hears nothing). *all: whether nothing can come after them.
+// Passes the messages that are still in a pipe to `take` (unless it is NULL), without waiting for
+// any, and returns their number. *all: no more can come after them.
 size_t messages_left(Messages *messages, LeftMessage *take, void *whose, bool *all);

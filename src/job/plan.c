@@ -1,5 +1,4 @@
-// Lengths, plans and sessions of jobs, what they are warned of, and their settings as engines read
-// them.
+// Lengths, plans and sessions of jobs, their warnings, and their settings for other engines.
 #define _POSIX_C_SOURCE 200809L
 #include "gguf_keys.h"
 #include "job.h"
@@ -14,7 +13,7 @@
 #include "../decoder/rope_layers.h"
 #include "../fast/kv_cache.h"
 
-// Usual lengths of a text, a bench and a piece of --spread.
+// Default lengths of a text, a bench and a piece of --spread.
 enum { SHORT_TEXT = 256, BENCH_DEPTH = 8192, USUAL_PIECE = 128 };
 
 // ---- length ----
@@ -41,14 +40,14 @@ int length_of_job(const Job *job) {
 
 // ---- plans ----
 
-// The positions that a text of the job's length reaches.
+// The number of positions that a text of the job's length spans.
 static int positions_of(const Job *job) {
     int spread = job->options->sessions.spread;
     return spread ? spread : job->length;
 }
 
-// Whether the rows of rope.c that a plan goes by keep what they promise. This is never false for
-// the rows that ship; for a row of one's own it is the first message.
+// Whether the rows of rope.c that a plan uses keep their promises. The rows that ship do; for a row
+// of your own, this is the first message.
 static bool check_rows(const RopePlan *plan, int positions, Error *err) {
     const RopeConfig *c = &plan->rope;
     bool good = rows_name_settings(c, err) && rows_keep_promises(c, positions, err);
@@ -61,7 +60,7 @@ bool plan_for_job(const Job *job, const RopeSettings *settings, const RopeConfig
     const RopeFile *said = job->said;
     int positions = positions_of(job);
     int window = said_window(job->model, said);
-    // Without a model the full layers' window is of interest where all layers turn alike.
+    // Without a model the full layers' window is of interest if all layers rotate the same way.
     const int own = job->model->layers       ? model_window(job->model)
                     : job->kinds.own_sliding ? 0
                                              : window;
@@ -100,11 +99,11 @@ bool reference_plan(const Job *job, bool plain, double times, RopePlan *plan, Er
 
 static void warn(const char *advice) { fprintf(stderr, "run: warning: %s\n", advice); }
 
-// Warns of one method's settings.
+// Warns of settings of one method.
 static void warn_of_plan(const RopeSettings *settings, const RopePlan *plan, int positions) {
     Error advice;
     int row = 0;
-    if (settings->of_all) return;  // nobody gave them
+    if (settings->of_all) return;  // the user did not give them
     while (settings_idle(settings, plan, &row, &advice)) warn(advice.text);
     if (!settings_advice(settings, plan, positions, &advice)) warn(advice.text);
 }
@@ -115,7 +114,7 @@ bool turns_in_windows(const Job *job) {
     return is_short && !job->kinds.turns[LAYERS_FULL];
 }
 
-// Whether a method is given for full layers that do not turn, and nothing else turns by it.
+// Whether a method is given for full layers that do not rotate, and no other layer uses it.
 static bool is_idle_method(const Job *job, const RopeSettings *given, const RopePlan *plan) {
     bool has_effect = plan->rope.method == ROPE_NONE || plan->rope.map;
     return given->name[0] && !has_effect && job->kinds.own_sliding &&
@@ -146,7 +145,7 @@ void print_advice(const Job *job, bool of_reach, bool of_tuning) {
                 settings_method_name(own).text, others);
 }
 
-// ---- as engines read it ----
+// ---- the engines' readings ----
 
 Publication publication_of(const Job *job, const RopePlan *plan) {
     Publication publication = {
@@ -167,7 +166,7 @@ bool print_block(Job *job, Error *err) {
     const char *model_type = job->options->family;
     Publication publication = publication_of(job, job->plans);
     if (!model_type) return publish_print(&publication, err);
-    // The keys of RoPE in a config of the family that --rope-json names.
+    // Prints the keys of RoPE in a config of the family that --rope-json names.
     const RopeFamily *family = family_named(model_type);
     if (!family)
         return fail_unknown(err, "--rope-json: there is no family", model_type,
@@ -219,16 +218,16 @@ Readings *readings_of(const ReadByEngines *what, const char *list, int length, E
     for (int i = 0; i < readings->n + N_KINDS; i++) {
         const bool is_reference = i >= readings->n;
         Reading *r = is_reference ? &readings->reference[i - readings->n] : &readings->of[i];
-        // Nothing is the same as what is refused here, though engines may read it alike.
+        // A reading cannot be the same as a refused one, even if engines agree among themselves.
         if (is_refused && !is_reference && r->verdict == VERDICT_SAME) r->verdict = VERDICT_AS_REFERENCE;
-        // What nobody can mean was tried on no engine, and an engine that seems to take it has the
-        // same only by chance.
+        // Malformed values were tried on no engine. An engine that seems to accept one gives the
+        // same settings only by chance.
         const bool may_take = r->verdict < VERDICT_REFUSED && !r->is_tried;
         if (is_refused && said->is_malformed && may_take) {
             r->verdict = VERDICT_UNSEEN;
             snprintf(r->note, sizeof r->note, "no value that was tried: it is refused here");
         }
-        // Every engine reads config.json by a strict parser of JSON.
+        // Every engine parses config.json with a strict parser of JSON.
         if (is_json) continue;
         r->verdict = VERDICT_REFUSED;
         snprintf(r->note, sizeof r->note, "JSONDecodeError: %s", said->not_json);
@@ -247,9 +246,9 @@ int engines_alike(const ReadByEngines *what, int *n) {
     return alike;
 }
 
-// The plan of an engine's reading, named ENGINE:METHOD. Its kinds of layers are next to each other,
-// from `r` on. False with the reason, also where the engine refuses the config or it does not fit
-// the weights.
+// The plan of an engine's reading, named ENGINE:METHOD. The readings of its kinds of layers follow
+// one another, from `r` on. False with the reason, also if the engine refuses the config or it does
+// not fit the weights.
 static bool plan_of_reading(const Job *job, const RopeSettings *given, const Reading *r,
                             RopePlan *plan, Error *err) {
     static const RopeSettings unsaid = {.said = 0};
@@ -273,20 +272,20 @@ static bool plan_of_reading(const Job *job, const RopeSettings *given, const Rea
     if (!plan_for_job(job, given, &full->rope, plan, err)) return false;
     const MethodName method = settings_method_name(&plan->rope);
     snprintf(plan->name, sizeof plan->name, "%s:%s", r->engine, method.text);
-    // One that knows one RoPE turns the layers by it that have settings of their own.
+    // An engine that knows only one RoPE also uses it for the layers that have their own settings.
     if (!r->by_layer && !job->kinds.own_sliding) return true;
     int window = said_window(job->model, job->said);
     if (!window) window = r->layers.window;
     return settings_resolve_sliding(given, &unsaid, &sliding->rope, window, job->length, plan, err);
 }
 
-// Replaces the job's plans by the reading of each engine of --reading, with the window, sinks and
-// logn that are given, and without a model its kinds of layers by those that the first engine sees.
-// False with the reason where an engine refuses it.
+// Replaces the job's plans by the reading of each engine of --reading, with the given window, sinks
+// and logn; without a model, the kinds of layers are those of the first engine. False with the
+// reason if an engine refuses the config.
 static bool plan_as_read(Job *job, Error *err) {
     const RopeSettings *given = &job->options->rope;
     RopeSettings beside = {.rope = given->rope, .said = given->said};
-    for (int i = 0; i < N_ROPE_SETTINGS; i++) {  // which no block of JSON has
+    for (int i = 0; i < N_ROPE_SETTINGS; i++) {  // settings that no block of JSON has
         const Setting *row = &rope_settings[i];
         if (row->key || row->methods || row->maps) beside.said &= ~(1u << i);
     }
@@ -312,13 +311,14 @@ static bool plan_as_read(Job *job, Error *err) {
     return true;
 }
 
-// ---- what runs ----
+// ---- the methods that run ----
 
 static void say_left_out(const char *names, const char *why) {
     if (names[0]) fprintf(stderr, "run: --rope all leaves out %s: %s\n", names, why);
 }
 
-// A plan for each method, but for those of `all` that the model lacks lists for or cannot run by.
+// Makes a plan for each method. `all` leaves out the methods whose lists the model lacks, or that
+// it cannot run with.
 static bool plan_methods(Job *job, Error *err) {
     Options *o = job->options;
     const int encoding = model_encoding(job->model);

@@ -1,4 +1,4 @@
-// What is said of a model's RoPE: by its file, by a config, by numbers.
+// The RoPE settings of a model, from its file, a config or numbers.
 #include "job.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 enum { MOST_CONFIG_BYTES = 1 << 20 };
 
-// Elements of a head of the layers that slide, where these have others; 0: they have not.
+// Elements of a head of the sliding layers, if these differ; 0: they do not.
 static int sliding_head(const Model *m) {
     for (int l = 0; m->config.extra->layers.has_shapes && l < m->config.n_layers; l++) {
         int head_dim = m->layers[l].extra->shape.head_dim;
@@ -23,7 +23,7 @@ static int sliding_head(const Model *m) {
     return 0;
 }
 
-// Whether no layer turns, of those that attend.
+// Whether no layer that attends rotates.
 static bool has_no_rope(const Model *m) {
     for (int l = 0; l < m->config.n_layers; l++)
         if (layer_attends(&m->layers[l]) && !(m->layers[l].extra->flags & LAYER_NOPE)) return false;
@@ -87,11 +87,12 @@ void said_unused(const RopeFile *said, char *line, size_t size) {
 
 void warn_of_unread(const char *path, const RopeFile *said) { print_remarks(path, said->unread); }
 
-// Fails with the word for a GGUF file or a model.bin where a config was expected and could not be read.
+// Fails with the kind of file if a GGUF file or a model.bin is given in place of a config, and
+// could not be read.
 static bool is_model_file(const char *path, Error *err) {
     char magic[4] = "";
     struct stat info;
-    // Only a file can be opened again: a pipe would be waited for.
+    // Only a file can be opened again: reading a pipe could block.
     const bool is_file = strcmp(path, "-") != 0 && stat(path, &info) == 0 && S_ISREG(info.st_mode);
     FILE *in = is_file ? fopen(path, "rb") : NULL;
     size_t n = in ? fread(magic, 1, sizeof magic, in) : 0;
@@ -122,7 +123,7 @@ bool said_by_config(const char *path, const Model *model, bool is_read, RopeFile
         said->head_dim = head_dim;
         said->by_layer = by_layer;
         snprintf(said->refused, sizeof said->refused, "%s", err->text);
-        return is_read && said->whole;  // how engines read it is their matter
+        return is_read && said->whole;  // their reading is up to the engines
     }
     if (!is_read) {
         char unused[400];
@@ -139,7 +140,7 @@ bool said_by_config(const char *path, const Model *model, bool is_read, RopeFile
     return true;
 }
 
-// ---- what follows ----
+// ---- kinds of layers, context and window ----
 
 Model model_as_said(const Model *model, const RopeFile *said, struct ModelExtra *extra) {
     Model copy = *model;
@@ -158,12 +159,12 @@ Model model_as_said(const Model *model, const RopeFile *said, struct ModelExtra 
     return copy;
 }
 
-// Those of a config whose layers turn alike, and of which some slide, or all.
+// The kinds of layers of a config whose layers all rotate the same way, some or all of which slide.
 static LayerKinds kinds_of_alike(const RopeFile *said) {
     const ConfigLayers *layers = &said->layers;
     const LayersWithoutRope *list = &said->without_rope;
     LayerKinds kinds = {.is_there = {layers->n_of[KIND_FULL] > 0, !layers->n_of[KIND_FULL]}};
-    kinds.turns[LAYERS_SLIDING] = !layers->n;  // then all slide
+    kinds.turns[LAYERS_SLIDING] = !layers->n;  // then all of them slide
     for (int i = 0, k = 0; i < layers->n; i++) {
         const int kind = layers->kinds[i] == KIND_SLIDING ? LAYERS_SLIDING : LAYERS_FULL;
         const bool is_without_rope = k < list->n && list->layers[k] == i;

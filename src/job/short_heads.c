@@ -1,4 +1,4 @@
-// --short-heads: a list of kv heads that see a window and the first tokens alone.
+// --short-heads: a list of kv heads that see only a window and the first tokens.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "../kinds/latent.h"
 #include "job.h"
 
-enum { FIRST_TOKENS = 4 };  // that all see: much weight rests on them (arXiv 2309.17453)
+enum { FIRST_TOKENS = 4 };  // that all heads see: much weight rests on them (arXiv 2309.17453)
 
 // Marks one item of the list, a kv head or a layer. False with the reason.
 static bool mark_heads(const char *item, const Model *m, ShortHeads *s, uint8_t *marks, bool mean,

@@ -1,4 +1,4 @@
-// Writing text: a prompt is read, then tokens are sampled, printed and read one by one.
+// Writes text: reads a prompt, then samples, prints and reads tokens one by one.
 #include <math.h>
 #include <stdio.h>
 
@@ -7,7 +7,7 @@
 // ---- session ----
 
 // A session is the model's memory of one text. If memory is short, a chat without -n gets half of
-// the model's context, or a quarter, and so on, each planned anew.
+// the model's context, or a quarter, and so on, each with a new plan.
 static Session *open_session_that_fits(Job *job, Error *err) {
     const Options *o = job->options;
     for (;;) {
@@ -53,7 +53,7 @@ static bool answer_prompt(Writing *t, Error *err) {
     return true;
 }
 
-// Says that a model answers in a chat, where a text that was to be answered may have been continued.
+// Notes that the model answers in a chat, since the text may have been meant as a question.
 static void name_chat(const Writing *t) {
     const Job *job = t->job;
     const ModelConfig *m = &job->model->config;

@@ -79,7 +79,7 @@ static int32_t *parse_ids(const char *path, const char *text, size_t length, int
     return keep_if(good, ids);
 }
 
-// How many of the bytes are no part of a character in UTF-8.
+// The number of bytes that are not part of a character in UTF-8.
 static size_t broken_bytes(const char *text, size_t length) {
     size_t broken = 0;
     size_t width;
@@ -89,8 +89,9 @@ static size_t broken_bytes(const char *text, size_t length) {
 }
 
 bool check_text(const char *path, const char *text, size_t length, Error *err) {
-    // What was measured: texts in UTF-8 have none, whatever their script; texts in Latin letters
-    // and another encoding up to 12 %; other texts, programs, weights, pictures, archives more.
+    // Measured shares: texts in UTF-8 have none, whatever their script; texts in Latin letters with
+    // another encoding have up to 12 %; other texts, programs, weights, pictures and archives have
+    // more.
     enum { MOST_STRANGE = 10 };
     const char *name = name_of_file(path);
     size_t strange = broken_bytes(text, length);
@@ -112,7 +113,8 @@ bool check_text(const char *path, const char *text, size_t length, Error *err) {
     return true;
 }
 
-// Warns of a prompt that is no text: UTF-16 or bytes of a program, which are read all the same.
+// Warns of a prompt that is not text, such as UTF-16 or bytes of a program. It is read
+// nevertheless.
 static void warn_of_bytes(const char *path, const char *text, size_t length) {
     const size_t broken = broken_bytes(text, length);
     size_t nulls = 0;
@@ -151,7 +153,7 @@ bool is_in_parts(const Tokenizer *tokenizer, const int32_t *ids, size_t n) {
     return share_in_parts(tokenizer, ids, n) > 0.5;
 }
 
-// Warns when the tokenizer does not know the letters of a text, and spells most of them in bytes.
+// Warns if the tokenizer does not know the letters of a text, and encodes most of them as bytes.
 static void warn_of_parts(const Tokenizer *tokenizer, const char *path, const int32_t *ids,
                           size_t n) {
     if (!is_in_parts(tokenizer, ids, n)) return;
@@ -161,8 +163,8 @@ static void warn_of_parts(const Tokenizer *tokenizer, const char *path, const in
     fprintf(stderr, "the tokenizer was not made for such text\n");
 }
 
-// How many of a text's lines go on in the next one: they end in a letter or a comma, whereas a
-// paragraph ends in a period, a quote or the like. Verses do so, too.
+// The number of a text's lines that continue in the next line: they end in a letter or a comma,
+// whereas a paragraph ends in a period, a quote or the like. Lines of verse also count.
 static size_t broken_sentences(const char *text, size_t length, size_t *lines) {
     size_t broken = 0;
     *lines = 0;
@@ -176,7 +178,7 @@ static size_t broken_sentences(const char *text, size_t length, size_t *lines) {
     return broken;
 }
 
-// How many of a text's curly quotes and long dashes a tokenizer spells in bytes.
+// The number of a text's curly quotes and long dashes that a tokenizer encodes as bytes.
 static size_t quotes_in_bytes(const Tokenizer *tokenizer, const char *text, size_t length) {
     static const char *const marks[] = {"\u2018", "\u2019", "\u201c", "\u201d", "\u2013", "\u2014"};
     size_t found = 0;
@@ -193,8 +195,8 @@ static size_t quotes_in_bytes(const Tokenizer *tokenizer, const char *text, size
     return found;
 }
 
-// Warns of a text whose form makes it harder to predict than its words do: model.bin has twice the
-// perplexity on a novel in lines of 75 characters, and four times with curly quotes.
+// Warns of a text that is hard to predict because of its form: model.bin has twice the perplexity
+// on a novel in lines of 75 characters, and four times with curly quotes.
 static void warn_of_form(const Tokenizer *tokenizer, const char *path, const char *text,
                          size_t length) {
     enum { FEWEST = 10 };
@@ -242,7 +244,7 @@ int32_t *text_ids(const TextSource *source, const Tokenizer *tokenizer, size_t *
 bool input_is_typed(void) { return isatty(STDIN_FILENO); }
 
 bool input_is_piped(void) {
-    enum { PATIENCE = 200 };  // ms: of a pipe that nobody writes to, such as a script's own
+    enum { PATIENCE = 200 };  // ms to wait for a pipe without a writer, such as a script's own
     struct stat input;
     struct pollfd waiting = {.fd = STDIN_FILENO, .events = POLLIN};
     const bool is_pipe = fstat(STDIN_FILENO, &input) == 0 && S_ISFIFO(input.st_mode);

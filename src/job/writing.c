@@ -1,4 +1,4 @@
-// Reading a prompt, and sampling what follows it.
+// Reads a prompt, and samples the text after it.
 #define _POSIX_C_SOURCE 200809L
 #include "writing.h"
 

@@ -1,4 +1,5 @@
-// Reading a prompt and writing what follows, in a text (text.c) and in a chat (conversation.c).
+// Reads a prompt and writes the text after it, both for a text (text.c) and for a chat
+// (conversation.c).
 #pragma once
 
 #include "chat.h"
@@ -10,18 +11,18 @@ typedef struct {
     Session *session;
     Sampler sampler;
     int end_of_turn;                    // the token that ends a turn of a chat, -1: none
-    ChatAnswer answer;                  // of a chat: which of its tokens are shown
+    ChatAnswer answer;                  // for a chat: decides which tokens are shown
     int prefill_tokens, decode_tokens;  // for the closing line
     double prefill_seconds, decode_seconds;
 } Writing;
 
-// Reads a prompt in chunks. A dynamic method has the full length from the first one on. Ctrl-C ends
-// it after a chunk: then this is no error, and the session has read less.
+// Reads a prompt in chunks. Dynamic methods use the full length from the first chunk on. Ctrl-C
+// ends it after a chunk: this is not an error, and the session has read fewer tokens.
 bool read_prompt(Writing *writing, const int32_t *ids, int n, Error *err);
 
 // Samples and prints tokens until an end token, the end of the context, Ctrl-C or an error of
-// standard output. *last is the last token sampled. If it ended the answer, the session has not
-// read it.
+// standard output. *last is the last token sampled. The session has not read it if it ended the
+// answer.
 bool write_answer(Writing *writing, TextOut *out, int32_t *last, Error *err);
 
 // Whether a token ends the text, or a turn of a chat.
