@@ -7,7 +7,7 @@
 
 #include "attn_pairs.h"
 
-// The cells that a key and a sink have in common.
+// Prints the cells that the row of a key and the row of a sink have in common.
 static void print_score(Table *table, double score, double weight, const char *text) {
     table_number(table, "%.6f", score);
     table_number(table, "%.9g", weight);
@@ -15,7 +15,7 @@ static void print_score(Table *table, double score, double weight, const char *t
     table_end_row(table);
 }
 
-// Prints the keys that are seen: all whose score is not -infinity.
+// Prints the keys that the query sees: all whose score is not -infinity.
 static void print_keys(const Job *job, const Session *s) {
     const Watch *watch = &s->config.watch;
     const float *scores = watch->scores;

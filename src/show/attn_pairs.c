@@ -1,5 +1,5 @@
-// --attn with --key: the score of one key, less the mean key's, by pairs, and what weight the key
-// would have if some of these turned at another speed.
+// --attn with --key: the score of one key minus the mean key's score, by pairs, and the weight that
+// the key would have if some of the pairs rotated at another speed.
 #include "attn_pairs.h"
 
 #include <math.h>
@@ -11,7 +11,8 @@
 
 // ---- a part of the score ----
 
-// What a part gives to the key, and to the mean of all keys that are seen.
+// The contribution of a part to the score of the key, and its mean over all keys that the query
+// sees.
 typedef struct {
     double key, mean;
 } Given;
@@ -30,7 +31,7 @@ static Given given_by(const HeadScores *h, const float *of_keys, int key) {
 static Given given_sum(Given a, Given b) { return (Given){a.key + b.key, a.mean + b.mean}; }
 static Given given_times(Given a, double factor) { return (Given){a.key * factor, a.mean * factor}; }
 
-// A row of the table. Weights are NAN where they are not known.
+// A row of the table. Weights that are not known are NAN.
 typedef struct {
     const char *part;
     int first, last;  // pairs; -1: none
@@ -54,28 +55,29 @@ static void print_part(Table *t, PartRow row) {
 
 // ---- weights at another speed ----
 
-// What is tried: pairs at another speed in this head, or everywhere.
+// An experiment: pairs at another speed, in this head or in all heads.
 typedef struct {
     const Job *job;
     OtherSpeed here;
     const RopePlan *other;
     int key;
-    // Everywhere: a plan in which each pair has the divisor that is asked for, and a session by it.
+    // For all heads: a plan in which each pair has its own divisor, and a session with it.
     bool everywhere;
     RopePlan mixed;
     double divisors[ROPE_MAX_PAIRS], own[ROPE_MAX_PAIRS], others[ROPE_MAX_PAIRS];
     HeadScores scores;
 } PairTrial;
 
-// Divisors that make plain RoPE a configuration of a text of `length` positions.
+// The divisors with which longrope gives the frequencies of a configuration for a text of `length`
+// positions.
 static void divisors_of(const RopeConfig *c, int length, double *divisors) {
     RopeFreqs f;
     rope_frequencies(c, length, &f);
     for (int i = 0; i < f.n_pairs; i++) divisors[i] = rope_plain(c, i) / f.inv_freq[i];
 }
 
-// Plans a mixture of both methods, with the attention factor of the one in force. The angles are
-// those of longrope with one list.
+// Plans a mixture of both methods, with the attention factor of the present one. The plan is a
+// longrope with a single list.
 static bool mix_speeds(PairTrial *trial, const HeadScores *h, int length, Error *err) {
     const Job *job = trial->job;
     RopeFreqs now;
@@ -95,8 +97,8 @@ static bool mix_speeds(PairTrial *trial, const HeadScores *h, int length, Error 
     return head_scores_open(&trial->scores, job->model, h->n_keys, err);
 }
 
-// The weight of the key when the pairs from `first` to before `end` turn at the other speed in all
-// heads, or all but these. False with the reason.
+// The weight of the key when the pairs from `first` to before `end` rotate at the other speed in
+// all heads, or all pairs except these. False with the reason.
 static bool weight_everywhere(PairTrial *trial, int first, int end, bool but_these, double *weight,
                               Error *err) {
     const HeadScores *h = trial->here.scores;
@@ -131,7 +133,7 @@ static bool try_pairs(PairTrial *trial, int first, int end, PartRow *row, Error 
 
 // ---- the table ----
 
-// Bands of turns within the trained length, from the fastest on.
+// Bands of pairs by their turns within the trained length, from the fastest on.
 static const struct {
     const char *name;
     double least;
@@ -139,7 +141,7 @@ static const struct {
              {"less than 0.2 turns", 0}};
 enum { N_BANDS = sizeof bands / sizeof bands[0] };
 
-// Prints the pairs from `first` to before `end`: a band of them, or one.
+// Prints the pairs from `first` to before `end`: a band, or one pair.
 static bool print_some(Table *t, PairTrial *trial, const char *name, int first, int end,
                         Error *err) {
     const HeadScores *h = trial->here.scores;
@@ -165,8 +167,8 @@ static bool print_bands(Table *t, PairTrial *trial, Error *err) {
     return true;
 }
 
-// Prints what comes after the pairs: what does not turn, the factors of all that, a cap, and the sum
-// of all but the bands, which is the score.
+// Prints the rows after the pairs: the elements that do not rotate, the factors of the whole sum, a
+// cap, and the total without the bands, which is the score.
 static void print_rest(Table *t, const HeadScores *h, int key) {
     const struct {
         const char *name;
@@ -190,7 +192,7 @@ static void print_rest(Table *t, const HeadScores *h, int key) {
     if (h->cap > 0)
         print_part(t, (PartRow){"cap", -1, -1, NAN, given_sum(score, given_times(sum, -1)), NAN, NAN});
     print_part(t, (PartRow){"score", -1, -1, NAN, score, NAN, NAN});
-    if (h->sink > -INFINITY)  // which has a score of its own, and is no part of the key's
+    if (h->sink > -INFINITY)  // a score of its own, not a part of the key's
         print_part(t, (PartRow){"sink", -1, -1, NAN, {h->sink, score.mean}, NAN, NAN});
 }
 
@@ -222,9 +224,10 @@ static void note_key(Table *t, PairTrial *trial) {
     table_note_number(t, "weight_of_the_method", "%.6g", weight_by_method(here, key));
 }
 
-// ---- what is asked ----
+// ---- the options ----
 
-// The number of the key at a position; -1 with the reason. Keys that are not seen have no score.
+// The number of the key at a position; -1 with the reason. Keys that the query does not see have no
+// score.
 static int key_at_position(const HeadScores *h, int position, Error *err) {
     const int key = spread_token(h->spread, position);
     const int last = spread_position(h->spread, h->n_keys - 1);
@@ -242,7 +245,7 @@ static int key_at_position(const HeadScores *h, int position, Error *err) {
     return -1;
 }
 
-// The plan whose speeds are tried. Which keys are seen does not change with them.
+// The plan whose speeds are tried. It does not change which keys the query sees.
 static bool plan_other(const Job *job, const HeadScores *h, RopePlan *plan, Error *err) {
     const AttentionOptions *o = &job->options->attn;
     const bool is_plain = h->rope->method == ROPE_NONE && !h->rope->map;

@@ -3,6 +3,6 @@
 
 #include "../measure/measure.h"
 
-// Prints what the score of one key is the sum of, by pairs, for a head of the last query of the
-// prompt, which the session has read. False with the reason.
+// Prints the terms that the score of one key is the sum of, by pairs, for a head of the last query
+// of the prompt, which the session has read. False with the reason.
 bool show_pairs(Job *job, Session *session, int layer, int head, Error *err);

@@ -1,4 +1,4 @@
-// Times a model, and what the machine's memory and arithmetic could give.
+// Times a model, and measures the limits of the machine's memory and arithmetic.
 #include "show.h"
 
 #include <math.h>
@@ -10,15 +10,15 @@
 enum { SHORT_PROMPT = 512, DECODED = 32 };  // tokens of a run
 enum { FEWEST_RUNS = 3, MOST_RUNS = 25 };
 #ifdef __SANITIZE_ADDRESS__
-static const double ENOUGH_SECONDS = 0;  // times mean nothing then
+static const double ENOUGH_SECONDS = 0;  // in such builds times mean nothing
 #else
-static const double ENOUGH_SECONDS = 2;  // of runs, once there are FEWEST_RUNS
+static const double ENOUGH_SECONDS = 2;  // of all runs together, once there are FEWEST_RUNS
 #endif
 
-// Runs of one piece of work, until their times are sure: while (another_run(&runs)) work, then the
-// median.
+// Runs of one piece of work, repeated until their times are reliable: while (another_run(&runs))
+// work, then the median.
 typedef struct {
-    double seconds[MOST_RUNS + 1];  // when each run began and the last one ended
+    double seconds[MOST_RUNS + 1];  // the time when each run began, and when the last one ended
     int n;
 } Runs;
 
@@ -34,7 +34,7 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-// The median of the seconds that a run took. Overwrites r->seconds.
+// The median of the seconds of a run. Overwrites r->seconds.
 static double median(Runs *r) {
     int n = r->n - 1;
     for (int i = 0; i < n; i++) r->seconds[i] = r->seconds[i + 1] - r->seconds[i];
@@ -51,13 +51,13 @@ static uint64_t sum_words(const void *memory, size_t bytes) {
     return total;
 }
 
-// Bytes per second at which all threads read the mapped file and `more` bytes: the speed of the
-// memory, or of the cache when they fit there. 0 with the reason on failure.
+// Bytes per second at which all threads read the mapped file and `more` bytes: the bandwidth of the
+// memory, or of the cache if they fit in it. 0 with the reason on failure.
 static double reading_speed(const MappedFile *file, size_t more, Error *err) {
     Runs runs = {0};
     void *memory = alloc_array(more, 1, "a stretch of memory to read", err);
     if (!memory) return 0;
-    // the first time it may come from the disk
+    // the first time, the file may come from the disk
     volatile uint64_t sum = sum_words(file->data, file->size);
     while (another_run(&runs)) sum = sum_words(file->data, file->size) + sum_words(memory, more);
     (void)sum;  // volatile, so that the reading is not optimized away
@@ -65,7 +65,8 @@ static double reading_speed(const MappedFile *file, size_t more, Error *err) {
     return (double)(file->size + more) / median(&runs);
 }
 
-// Seconds of a product of n vectors, on all threads. 0 with the reason on failure.
+// Seconds for the products of a matrix with n vectors, on all threads. 0 with the reason on
+// failure.
 static double product_seconds(const Matrix *m, int n, Error *err) {
     Runs runs = {0};
     TeamShared shared = {0};
@@ -104,10 +105,10 @@ static double multiplying_speed(Error *err) {
     return seconds > 0 ? 2.0 * COUNT * SIZE / seconds : 0;
 }
 
-// The matrices that rows side by side are for, and those that have them.
+// The matrices whose rows can be packed, and those whose rows are.
 typedef struct {
     int fit, packed;
-    Matrix largest;  // of those that have not; 0 rows: all have
+    Matrix largest;  // the largest that could be but is not; 0 rows: none
 } PackedCount;
 
 static void count_packed(void *whose, const Tensor *t) {
@@ -120,8 +121,8 @@ static void count_packed(void *whose, const Tensor *t) {
     if (!m->packed && m->rows > count->largest.rows) count->largest = *m;
 }
 
-// Notes how many matrices have their rows side by side, and how many times as fast the largest of the
-// others would be multiplied, if it had.
+// Notes how many matrices are packed, and how many times as fast the largest of the others would be
+// multiplied if it were packed.
 static bool note_packed(Table *table, Model *model, Error *err) {
     PackedCount count = {.fit = 0};
     Matrix *m = &count.largest;
@@ -139,14 +140,14 @@ static bool note_packed(Table *table, Model *model, Error *err) {
     return together > 0;
 }
 
-// Bytes of the file that are read for one token, or for many: of the embedding, unless it is the
-// classifier too, a token needs one row.
+// Bytes of the file that are read for one token, or for many. A token needs only one row of the
+// embedding, unless the embedding is also the classifier.
 static double weight_bytes(const Model *m, bool one_token) {
     double first = m->config.shared_classifier ? 0 : (double)matrix_bytes(&m->embedding);
     return (double)m->file.size - first - model_unread_bytes(m, one_token);
 }
 
-// Prints the row of reading the first n of `tokens`, or (decode) of decoding after them once these
+// Prints the row for reading the first n of `tokens`, or (decode) for decoding after them once they
 // have been read.
 static bool bench_phase(const Job *job, Table *table, Session *s, const int32_t *tokens,
                         bool decode, int n, Error *err) {
@@ -154,11 +155,12 @@ static bool bench_phase(const Job *job, Table *table, Session *s, const int32_t 
     int count = decode ? DECODED : n;
     int step = decode ? 1 : n;
     double cache = cache_bytes_read(job, s->config.kv, decode ? n + (DECODED + 1) / 2.0 : n);
-    cache += 2 * (double)s->n_states * sizeof(float);  // which are read and written
+    cache += 2 * (double)s->n_states * sizeof(float);  // they are both read and written
     double bytes = (decode ? DECODED : 1) * (weight_bytes(job->model, decode) + cache);
     Runs runs = {0};
     double used = processor_seconds();
-    // Longrope reads a text anew when it grows past L. That is once, in the first run, and no speed.
+    // Longrope recomputes a text when it grows past L. This happens once, in the first run, which
+    // is not representative.
     bool crosses = settings_changes_list(s->config.rope, depth, depth + count);
     if (decode) session_keep(s);
     while (another_run(&runs)) {
@@ -210,7 +212,7 @@ bool bench(Job *job, Error *err) {
         table_note_number(&table, "threads", "%d", thread_count());
         table_note_number(&table, "read_gbytes_per_s", "%.3f", reading * 1e-9);
         table_note_number(&table, "float32_gflops", "%.1f", multiplying * 1e-9);
-        Model model = *job->model;  // for model_visit, which lets others change it
+        Model model = *job->model;  // model_visit needs a model that may be changed
         ok = note_packed(&table, &model, err);
         if (ok)
             table_columns(&table, as_list,

@@ -1,4 +1,4 @@
-// --explain of a model that knows positions by an encoding other than RoPE: what that adds, by
+// --explain for a model with a position encoding other than RoPE: its contribution to scores, by
 // distance.
 #include "show.h"
 
@@ -9,7 +9,7 @@
 #include "../kinds/encodings.h"
 #include "../kinds/parts.h"
 
-// What an encoding other than RoPE adds, and whether layers and heads differ in that.
+// The contribution of an encoding other than RoPE, and whether it differs between layers and heads.
 typedef struct {
     const char *adds, *value, *source;
     bool by_layer, by_head;
@@ -38,7 +38,8 @@ static double dot_in_double(const float *a, const float *b, int64_t n) {
     return sum;
 }
 
-// The product of the vectors added at two positions, averaged over all that are `distance` apart.
+// The product of the vectors added at two positions, averaged over all positions that are
+// `distance` apart.
 static double product_of_added(const Model *m, int distance, float *x, float *y) {
     int64_t dim = m->config.dim;
     int64_t n = m->config.kinds->encoding->learned ? m->config.kinds->encoding->rows - distance : 1;
@@ -51,8 +52,8 @@ static double product_of_added(const Model *m, int distance, float *x, float *y)
     return sum;
 }
 
-// v . W_R R_d, or |W_k R_d| in a layer without v, over sqrt(head_dim). x (dim), y (dim) are
-// scratch.
+// v . W_R R_d, or |W_k R_d| in a layer without v, divided by sqrt(head_dim). x (dim) and y (dim)
+// are scratch memory.
 static double value_of_projection(const Model *m, const Layer *l, int head, int distance, float *x,
                                   float *y) {
     const ModelConfig *c = &m->config;

@@ -1,4 +1,4 @@
-// --explain: what a method does in numbers.
+// --explain: the effects of a method, in numbers.
 #define _POSIX_C_SOURCE 200809L
 #include "show.h"
 
@@ -10,8 +10,8 @@
 
 static const double FULL_TURN = 6.28318530717958647693;
 enum { MOST_WIDE = 40 };       // columns of a bar
-enum { MOST_NOTES = 40 };      // more than are ever said of one kind of layers
-enum { MOST_TOLD = 1 << 18 };  // positions; what is beyond is not looked for
+enum { MOST_NOTES = 40 };      // more than any kind of layers has
+enum { MOST_TOLD = 1 << 18 };  // positions; larger distances are not examined
 
 // kept[i] = g, the share of pair i that is kept: 1 is kept, 0 is interpolated by s. At a fixed
 // scale it follows from the frequency, which is plain * g + plain / s * (1 - g).
@@ -27,8 +27,8 @@ static void kept_at(RopeConfig c, double s, int length, double *kept) {
     }
 }
 
-// The shares at s = 2 if these do not depend on s, as s = 3 tells, else at `scale`. At s = 1 they
-// cannot be told.
+// The shares at s = 2 if they do not depend on s, which a comparison with s = 3 shows; otherwise at
+// `scale`. At s = 1 they are undefined.
 static void kept_shares(const RopeConfig *c, int length, double scale, double *kept) {
     double at_3[ROPE_MAX_PAIRS];
     kept_at(*c, 2, length, kept);
@@ -42,8 +42,8 @@ static bool is_unseen(const RopeConfig *c, int64_t i, int64_t j) {
     return rope_distance(c, (int)i, (int)j) >= c->train_ctx;
 }
 
-// Whether the unseen keys of the last query are its first: where D reaches L, it does not grow
-// toward the query. That is so but for maps of one's own.
+// Whether the unseen keys of the last query are its first keys: from the key where D falls below L,
+// it stays below. This is so except in maps of your own.
 static bool first_are_unseen(const RopeConfig *c, int length) {
     int j = 0;
     while (j < length && is_unseen(c, length - 1, j)) j++;
@@ -51,7 +51,7 @@ static bool first_are_unseen(const RopeConfig *c, int length) {
     return j >= length;
 }
 
-// The same share by counting, over some four million pairs of a long text.
+// The same share by counting, over about four million pairs of a long text.
 static double counted_share(const RopeConfig *c, int length) {
     double unseen = 0;
     double all = 0;
@@ -65,14 +65,14 @@ static double counted_share(const RopeConfig *c, int length) {
     return unseen / all;
 }
 
-// The share of pairs j <= i < length that see each other over L or more, which training never
-// showed. Of long texts one query in `step` counts.
+// The share of pairs j <= i < length that see each other at a distance of L or more, which did not
+// occur in training. In long texts only one query in `step` is counted.
 static double unseen_share(const RopeConfig *c, int length) {
     double unseen = 0;
     double all = 0;
     if (!first_are_unseen(c, length)) return counted_share(c, length);
     for (int64_t i = 0, step = 1 + length / (1 << 20); i < length; i += step) {
-        int low = -1, high = (int)i;  // the last unseen key, and the first that is not
+        int low = -1, high = (int)i;  // the last unseen key, and the first seen one
         while (high - low > 1) {
             int middle = low + (high - low) / 2;
             if (is_unseen(c, i, middle)) low = middle;
@@ -87,9 +87,9 @@ static double unseen_share(const RopeConfig *c, int length) {
     return unseen / all;
 }
 
-// The largest distance up to which a key that is like the query scores higher, on average, than one
-// that is not: the sum of cos(m f) over all pairs stays at 0 or more for each m up to there. The
-// bound of arXiv 2405.14591 on theta, asked the other way round. MOST_TOLD where it is beyond.
+// The largest distance up to which a key similar to the query scores higher, on average, than a
+// random key: the sum of cos(m f) over all pairs is at least 0 for each m up to that distance. It
+// is the bound of arXiv 2405.14591 on theta, inverted. MOST_TOLD if it is farther.
 static int tells_apart(const RopeFreqs *now) {
     double cosine[ROPE_MAX_PAIRS], sine[ROPE_MAX_PAIRS], step[2][ROPE_MAX_PAIRS];
     for (int i = 0; i < now->n_pairs; i++) {
@@ -116,12 +116,12 @@ static int tells_apart(const RopeFreqs *now) {
 // A line above the rows.
 typedef struct {
     const char *key;
-    const char *format;  // of a number; NULL: it is words
+    const char *format;  // of a number; NULL: words
     double number;
     char words[1024];
 } Note;
 
-// What is said above the rows of one kind of layers.
+// The lines above the rows, for one kind of layers.
 typedef struct {
     Note of[MOST_NOTES];
     int n;
@@ -141,7 +141,7 @@ static void note_number(Notes *t, const char *key, double number) {
     note_by(t, key, "%.12g", number);
 }
 
-// The note of a key; NULL: there is none.
+// The note with a key; NULL: there is none.
 static const Note *find_note(const Notes *notes, const char *key) {
     for (const Note *note = notes->of; note < notes->of + notes->n; note++)
         if (strcmp(note->key, key) == 0) return note;
@@ -157,8 +157,8 @@ static void note_fields(Notes *t, const RopeConfig *c, unsigned methods, unsigne
     }
 }
 
-// The map, and for the last query, keys that are 1, 2, 4 ... before it; '-' where it does not see
-// so far.
+// Notes the map and, for the last query, the distances of the keys that are 1, 2, 4 ... before it;
+// '-' if it does not see so far.
 static void note_map(Notes *t, const RopeConfig *c, int length) {
     char one[40];
     char distances[1024] = "";
@@ -181,7 +181,7 @@ static void note_settings(Notes *t, const RopeConfig *c, int head_dim, int lengt
     note_words(t, "method", settings_method_name(c).text);
     note_words(t, "source", m->source);
     note_number(t, "dynamic", c->dynamic);
-    const bool scales = m->flags & ROPE_USES_FACTOR;  // else the length may still ask for more
+    const bool scales = m->flags & ROPE_USES_FACTOR;  // otherwise the length may need more
     note_number(t, "factor", scales ? c->factor : 1);
     note_number(t, "scale", scales ? now->scale : 1);
     note_number(t, "theta", c->theta);
@@ -210,8 +210,8 @@ static bool say_the_same(const Note *a, const Note *b) {
     return a->number == b->number;
 }
 
-// Prints the notes of a kind of layers. After those of another kind it prints what differs, with
-// the kind's name after the key, and '-' for what this kind lacks.
+// Prints the notes of a kind of layers. If another kind has been printed before, prints only the
+// differences, with the name of the kind after the key, and '-' for notes that this kind lacks.
 static void print_notes(Table *t, const Notes *notes, const Notes *others, const char *kind) {
     char key[80];
     for (const Note *note = notes->of; note < notes->of + notes->n; note++) {
@@ -229,7 +229,7 @@ static void print_notes(Table *t, const Notes *notes, const Notes *others, const
 
 // ---- kinds of layers ----
 
-// One kind of a model's layers, as it is explained.
+// One kind of a model's layers, with the numbers that explain it.
 typedef struct {
     const char *name;
     bool turns;
@@ -239,8 +239,8 @@ typedef struct {
     Notes notes;
 } LayerKind;
 
-// Fills in the kinds that the model has, the full one first, and returns their number. Where layers
-// are all alike, that is one.
+// Fills in the kinds that the model has, full layers first, and returns their number, which is 1 if
+// all layers are the same.
 static int fill_kinds(const Job *job, LayerKind kinds[N_LAYER_KINDS]) {
     static const char *const names[N_LAYER_KINDS] = {
         [LAYERS_FULL] = "full", [LAYERS_SLIDING] = "sliding"};
@@ -251,7 +251,7 @@ static int fill_kinds(const Job *job, LayerKind kinds[N_LAYER_KINDS]) {
     for (int i = 0; i < N_LAYER_KINDS; i++) {
         if (!k->is_there[i] && (both || i > 0 || k->is_there[LAYERS_SLIDING])) continue;
         LayerKind *kind = &kinds[n++];
-        // Where full layers do not turn, their notes are those of the sliding layers, but for the
+        // If full layers do not rotate, their notes come from the sliding layers, except for the
         // window.
         bool own = k->own_sliding && (i == LAYERS_SLIDING || (both && !k->turns[LAYERS_FULL]));
         int own_head = own ? job->said->sliding_head_dim : 0;
@@ -268,15 +268,16 @@ static int fill_kinds(const Job *job, LayerKind kinds[N_LAYER_KINDS]) {
     return n;
 }
 
-// Prints the rows of a kind, with a column for its name where there are two.
+// Prints the rows of a kind, with a column for its name if there are two kinds.
 static void print_pairs(Table *t, const LayerKind *kind, bool is_named) {
     const RopeConfig *c = &kind->rope;
     for (int i = 0; i < kind->now.n_pairs; i++) {
         double plain = rope_plain(c, i);
         double scaled = kind->now.inv_freq[i];
-        double kept = kind->kept[i];  // outside 0 to 1 it is no mixture: a method of one's own
+        double kept = kind->kept[i];  // outside 0 to 1 it is not a mixture, as in a method of your
+                                      // own
         double ramp = kept >= 0 && kept <= 1 ? kept : NAN;
-        // theta^(-2i/d) = f, solved for theta; the first pair turns by 1 at any
+        // theta^(-2i/d) = f, solved for theta; the first pair rotates by 1 with any theta
         double base = i > 0 && scaled > 0 ? pow(scaled, -(double)c->rotary_dim / (2 * i)) : NAN;
         double numbers[] = {plain,  FULL_TURN / plain,  rope_turns(c, i), ramp,
                             scaled, FULL_TURN / scaled, base};
@@ -305,7 +306,7 @@ static void plot_pairs(const char *layers, const Job *job, const LayerKind *kind
     }
 }
 
-// The notes of all kinds. A kind that does not turn has one that says so.
+// Prints the notes of all kinds. A kind that does not rotate has only a note about that.
 static void print_all_notes(Table *t, const LayerKind *kinds, int n) {
     bool any_turns = false;
     for (int i = 0; i < n; i++) any_turns = any_turns || kinds[i].turns;
@@ -323,8 +324,9 @@ static void print_all_notes(Table *t, const LayerKind *kinds, int n) {
 
 // ---- layers without RoPE ----
 
-// Says which layers have no RoPE though others of their kind do, what chunks the others see, and of
-// a config without weights the temperature of the former; of a model the notes have that.
+// Notes which layers have no RoPE although others of their kind do, the chunks that the others see
+// and, for a config without weights, the temperature of the former. For a model that is already in
+// the notes.
 static void note_layers_without_rope(Table *t, const Job *job) {
     const Model *m = job->model;
     const LayersWithoutRope *rest = &job->said->without_rope;
@@ -370,7 +372,7 @@ bool explain(Job *job, Error *err) {
     Table t = table_open(job->form);
     int n = fill_kinds(job, kinds);
     char columns[120] = "";
-    // Where both kinds turn by the same settings, the pairs are told once.
+    // If both kinds rotate with the same settings, the pairs are printed only once.
     const bool are_one = !job->kinds.own_sliding && kinds[0].turns && kinds[n - 1].turns;
     const bool are_two = n > 1 && !are_one;
     if (are_two) add_name(columns, sizeof columns, "\t", "layers");

@@ -1,16 +1,16 @@
-// The scores of a head by pairs, and what becomes of them at another speed.
+// The scores of a head by pairs, and how they change at another speed.
 //
-// With query and key, as they are turned, as complex numbers q and k for each pair, a pair gives the
-// real part of scale q conj(k). If it turned by an angle `more`, it would give
+// If the rotated query and key are complex numbers q and k for each pair, the pair's term is the
+// real part of scale q conj(k). If it rotated further by an angle `more`, the term would be
 //     real cos(more) - imaginary sin(more).
-// A head's weights at another speed are exact for its own part: the layers below, and so what its
-// query and its keys hold, stay as they are.
+// The weights of a head at another speed are exact as far as this head is concerned: the layers
+// below, and therefore the contents of its query and keys, stay as they are.
 #include "head_scores.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-// ---- what a head sees ----
+// ---- the scores of a head ----
 
 bool head_scores_open(HeadScores *h, const Model *model, int n, Error *err) {
     const int most = 2 * (model->rope.rotary_dim / 2);
@@ -76,7 +76,7 @@ double key_weight(const HeadScores *h, const double *of_keys, int key) {
 
 // ---- pairs at another speed ----
 
-// By how much a pair of a query at m has turned against one of a key at n (see fill_uneven of
+// The angle by which a pair of a query at m has rotated relative to a key at n (see fill_uneven of
 // src/decoder/rope_layers.c).
 static double angle_between(const RopeConfig *c, const RopeFreqs *f, int pair, int m, int n) {
     const double speed = f->inv_freq[pair];
@@ -86,7 +86,7 @@ static double angle_between(const RopeConfig *c, const RopeFreqs *f, int pair, i
            rope_parts(c, n).key * (pair_speed(c, f, pair, n) - speed);
 }
 
-// What scores of a query at a position are multiplied with, besides what does not change.
+// The factor of the scores of a query at a position, without the constant ones.
 static double growth_at(const HeadScores *h, const RopeConfig *c, int position) {
     return rope_logn(c, position) *
            layer_temperature(&h->model->layers[h->layer], c, position) * score_growth(c);
@@ -140,7 +140,7 @@ void other_speed_close(OtherSpeed *o) {
     *o = (OtherSpeed){.whole = NULL};
 }
 
-// Makes the scores that are tried what the softmax takes: capped, and without hidden keys.
+// Turns the tried scores into inputs of the softmax: caps them, and hides keys.
 static void finish_tried(OtherSpeed *o) {
     const HeadScores *h = o->scores;
     for (int j = 0; j < h->n_keys; j++) {

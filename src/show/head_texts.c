@@ -1,4 +1,4 @@
-// Texts for heads, and what these look at.
+// Texts that reveal what heads attend to, and the statistics of their weights.
 #include "head_texts.h"
 
 #include <math.h>
@@ -11,14 +11,14 @@
 
 // ---- prompts with a key ----
 
-// Finds where the answer stands in a prompt: from the first token on that follows the question.
+// Finds the places of the answer in a prompt whose question begins at `end`.
 static void find_spans(HeadText *t, const int32_t *answer, int n, int end) {
     for (int j = 0; j + n <= end && t->n_spans < MOST_SPANS; j++)
         if (memcmp(t->ids + j, answer, (size_t)n * sizeof *answer) == 0) t->spans[t->n_spans++] = j;
 }
 
-// A prompt, and the tokens of its answer. An answer that is not found as it stands in the text
-// leaves the text without queries.
+// Makes a prompt, and finds the tokens of its answer. If the answer is not found in the text
+// literally, the text has no queries.
 static bool make_key_text(HeadText *out, const Trial *t, Error *err) {
     Prompt p;
     char wanted[MAX_WANTED];
@@ -47,8 +47,8 @@ static bool make_key_text(HeadText *out, const Trial *t, Error *err) {
     return true;
 }
 
-// Half of the prompts have one key, the others many. The key that is asked for is a quarter into the
-// text: many models do not find what stands in the first few hundred tokens, at any length.
+// Half of the prompts have one key, the others many. The key of the question is a quarter into the
+// text: at any length, many models do not find keys in the first few hundred tokens.
 static bool make_key_texts(HeadTexts *texts, const Job *job, int length, Error *err) {
     Trial t = {.tokenizer = job->tokenizer, .seed = job->options->seed};
     bool ok = haystack_make(&t.haystack, NULL, length, err);
@@ -71,7 +71,7 @@ static bool make_key_texts(HeadTexts *texts, const Job *job, int length, Error *
 
 // ---- copies and prose ----
 
-// A text of `length` ids of the story from `from` on, with queries in its second half.
+// Makes a text from `length` ids of the story, from `from` on, with queries in its second half.
 static bool make_story_text(HeadText *out, const Job *job, const int32_t *story, int length,
                             bool is_copy, Error *err) {
     const int bos = tokenizer_bos(job->tokenizer) >= 0;
@@ -95,7 +95,7 @@ static bool make_story_texts(HeadTexts *texts, const Job *job, int length, Error
         const bool is_copy = i < N_COPIES;
         const int needed = is_copy ? length / 2 + 1 : length;
         const size_t from = n * (size_t)(i + 1) / (N_COPIES + N_PROSE + 1);
-        if ((size_t)needed > n) continue;  // the story is too short for this one
+        if ((size_t)needed > n) continue;  // the story is too short for this text
         const size_t first = from + (size_t)needed <= n ? from : n - (size_t)needed;
         ok = make_story_text(&texts->texts[texts->n++], job, story + first, length, is_copy, err);
     }
@@ -170,7 +170,7 @@ bool survey_open(Survey *s, const Model *model, int near, Error *err) {
 
 void survey_close(Survey *s) { free(s->of_heads); }
 
-// Whether token j of a text is one that a head of this kind of text looks for, from query i.
+// Whether token j of a text is one that a head of this kind would look for from query i.
 static bool is_sought(const HeadText *t, int i, int j) {
     if (t->kind == COPY_TEXT) return j == i - t->page + 1;
     if (t->kind == OWN_TEXT) return j > 0 && j <= i && t->ids[j - 1] == t->ids[i];
@@ -179,7 +179,8 @@ static bool is_sought(const HeadText *t, int i, int j) {
     return false;
 }
 
-// The shares of a head's weights, whose scores (i + 1) become weights, for the query of token i.
+// Computes the shares of a head's weights for the query of token i. Its scores (i + 1) become
+// weights.
 static void shares_of(const Survey *s, const HeadText *t, const Session *session, float *scores,
                       double sink, int i, double *shares) {
     double max = sink, total, entropy = 0;
@@ -199,7 +200,7 @@ static void shares_of(const Survey *s, const HeadText *t, const Session *session
     shares[KEYS_SPREAD] = exp(entropy);
 }
 
-// Adds a text's numbers of one head: of each query, or of a key's prompt their mean.
+// Adds the numbers of one head in a text: for each query, or for a prompt with a key, their mean.
 static void add_shares(Mean *of_head, TextKind kind, const double *shares) {
     const bool is_prose = kind == PROSE_TEXT || kind == OWN_TEXT;
     for (int k = 0; k < N_SHARES; k++) {
@@ -252,7 +253,7 @@ bool survey_texts(Survey *s, const HeadTexts *texts, Session *session, Error *er
 
 // ---- kinds of heads ----
 
-enum { ENOUGH = 8 };  // queries, or texts, by which a kind is told
+enum { ENOUGH = 8 };  // the fewest queries, or texts, that decide the kind of a head
 
 bool is_surely(const Mean *m, double least) {
     return m->n >= ENOUGH && mean_of(m) - 2 * error_of(m) > least;

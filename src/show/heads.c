@@ -1,4 +1,5 @@
-// --heads: what each head looks at, within the trained length and at N by each method.
+// --heads: the tokens that each head attends to, within the trained length and at N with each
+// method.
 #include "head_texts.h"
 #include "show.h"
 
@@ -28,7 +29,7 @@ static void print_heads(Table *t, const Job *job, const Survey *s, const char *m
     }
 }
 
-// Surveys the texts by a plan, and prints the rows. False with the reason.
+// Surveys the texts with a plan, and prints the rows. False with the reason.
 static bool show_plan(Job *job, Table *t, const HeadTexts *texts, const RopePlan *plan, int length,
                       Error *err) {
     Survey s;

@@ -1,5 +1,5 @@
-// What may come next: log-probabilities of the likeliest tokens after a prompt, or of given tokens
-// after several beginnings of a text.
+// Log-probabilities of the next token: the likeliest ones after a prompt, or given ones after
+// several beginnings of a text.
 #include "show.h"
 
 #include <math.h>
@@ -9,25 +9,26 @@
 
 #include "../job/text_io.h"
 
-// A line of the file: the tokens that are asked for after the first `length` ids of the text.
+// A line of the file: tokens whose probabilities are asked for after the first `length` ids of the
+// text.
 typedef struct {
     int length;
-    int n_tokens;  // 0: the `likeliest` are asked for
+    int n_tokens;  // 0: the `likeliest` ones
     int32_t *tokens;
 } Question;
 
 typedef struct {
-    char *file;       // the words of the lines
+    char *file;       // the contents of the file
     int32_t *tokens;  // of all questions
     Question *questions;
     int n;
     int likeliest;  // K; 0: the file names tokens
 } Questions;
 
-// ---- what is asked ----
+// ---- the questions ----
 
-// A whole number from `low` to `high` at *text, which then points after it. Lines do not end inside
-// a number.
+// Reads an integer from `low` to `high` at *text, which is moved past it. A line does not end
+// inside a number.
 static bool read_next_whole(const char **text, long low, long high, long *number) {
     char *end;
     *number = strtol(*text, &end, 10);
@@ -65,7 +66,7 @@ static bool read_questions(const Job *job, const char *path, Questions *all, Err
     if (!all->file) return false;
     if (strlen(all->file) < bytes)
         return fail(err, "%s: a line has a byte of 0 (numbers expected)", name_of_file(path));
-    // A number and what ends it take two bytes.
+    // A number and the character that ends it take at least two bytes.
     size_t most = bytes / 2 + 1;
     all->tokens = alloc_array(most, sizeof *all->tokens, "token ids", err);
     if (!all->tokens) return false;
@@ -87,7 +88,7 @@ static bool read_questions(const Job *job, const char *path, Questions *all, Err
                               name_of_file(path));
 }
 
-// What is asked is a number, or else the name of a file.
+// Reads the argument of --next: a number, or the name of a file.
 static bool take_questions(const Job *job, Questions *all, Error *err) {
     const char *asked = job->options->next;
     const char *what = asked;
@@ -105,14 +106,14 @@ static bool take_questions(const Job *job, Questions *all, Error *err) {
     return true;
 }
 
-// ---- the answer ----
+// ---- the answers ----
 
 typedef struct {
     float logit;
     int32_t token;
 } LikelyToken;
 
-// The likeliest first, and of equals the one with the lower id.
+// Sorts the likeliest first, and tokens with equal logits by their id.
 static int by_logit(const void *a, const void *b) {
     const LikelyToken *x = a;
     const LikelyToken *y = b;
@@ -127,7 +128,8 @@ typedef struct {
     int *rank;            // (vocab_size) of each token, 1 for the likeliest
 } Answers;
 
-// Prints what the logits (vocab_size) say of the tokens that are asked for, or of the likeliest.
+// Prints the log-probabilities, from logits (vocab_size), of the tokens of a question, or of the
+// likeliest.
 static void print_answer(Answers *a, const RopePlan *plan, const Question *q, int likeliest,
                          float *logits) {
     const Tokenizer *tokenizer = a->job->tokenizer;
@@ -158,8 +160,8 @@ static void print_answer(Answers *a, const RopePlan *plan, const Question *q, in
     }
 }
 
-// Reads the text up to a question's length. A method that follows the length starts afresh, since
-// keys that are kept from a shorter text are not what a fresh session holds.
+// Reads the text up to a question's length. With a method that depends on the length, it starts
+// again, since the keys of a shorter text differ from those of a new session.
 static bool read_to(const Job *job, Session *s, int length, Error *err) {
     const RopeConfig *rope = s->config.rope;
     const bool stepwise = job->options->sessions.stepwise;

@@ -1,4 +1,4 @@
-// What a copy of a model loses when its weights become smaller.
+// The error of a copy of a model whose weights have been rounded to a smaller type.
 #define _POSIX_C_SOURCE 200809L
 #include "show.h"
 
@@ -10,7 +10,8 @@
 #include "../job/text_io.h"
 #include "../rope_settings.h"
 
-// The copy takes a name that is free, or a model's place. It is easy to name a text by mistake.
+// The copy may replace a model, or use a free name, but not replace another file: it is easy to
+// name a text by mistake.
 static bool may_write_over(const char *path, Error *err) {
     struct stat info;
     Model there;
@@ -62,7 +63,7 @@ bool measure_rounding(Job *job, Error *err) {
         table_end_row(&table);
     }
     table_end(&table);
-    // What was written, and why the table has no rows where it has none.
+    // Prints what was written, and the reason if the table has no rows.
     const char *name = block_types[type].name;
     bool same = !model.config.has_types && model.config.weight_type == type;
     if (rounded) fprintf(stderr, "run: wrote %s: %s weights\n", to, name);

@@ -1,43 +1,43 @@
-// The jobs that show what a model, its RoPE and the machine do: a function each. What each is asked
-// for, src/options/jobs.h says. Tables go to standard output; what fails returns false with the
-// reason.
+// The jobs that show the inner workings of a model, its RoPE and the machine, a function each.
+// src/options/jobs.h has their inputs. Tables are printed on standard output; a failure returns
+// false with the reason.
 #pragma once
 
 #include "../measure/measure.h"
 
-// Times reading and decoding by the first plan, at the start and after job->length positions, and
-// what the machine could give.
+// Times reading and decoding with the first plan, at the start and after job->length positions, and
+// measures the limits of the machine.
 RunJob bench;
 
-// Prints what the first plan does to each pair of a head at job->length positions, or what another
-// encoding adds. At a terminal, or with --plot, the pairs are drawn on standard error, too.
+// Prints the effect of the first plan on each pair of a head at job->length positions, or of
+// another encoding. At a terminal, or with --plot, the pairs are also drawn on standard error.
 RunJob explain;
 
-// Its part for a model that knows positions by an encoding other than RoPE: prints what that adds at
+// The same for a model with a position encoding other than RoPE: prints its contribution at
 // distances up to job->length.
 bool explain_encoding(const Job *job, Error *err);
 
-// Writes a copy of the model with weights of another type, and prints what rounding did.
+// Writes a copy of the model with weights of another type, and prints the rounding errors.
 RunJob measure_rounding;
 
 // Prints the scores and weights that one head gives to every key, for the last query of the prompt.
 RunJob show_attention;
 
-// Prints what each head looks at, in texts of its own or in a prompt: within the trained length, and at
-// job->length positions by each plan.
+// Prints the tokens that each head attends to, in the program's own texts or in a prompt: within
+// the trained length, and at job->length positions with each plan.
 RunJob show_heads;
 
-// Prints why the model fails at job->length positions, and what the plan changes.
+// Prints the reason why the model fails at job->length positions, and the changes with the plan.
 RunJob show_why;
 
-// Lists the models that were brought in, once it has removed them if that was asked for.
+// Lists the imported models, after removing them if asked to.
 RunJob show_cache;
 
-// Prints how engines read the job's settings, for a text of job->length positions. hf5 comes first
-// and is the reference. The answer becomes NO when one differs, and UNDECIDED when none does but
-// one that is named is unverified.
+// Prints the engines' readings of the job's settings, for a text of job->length positions. hf5
+// comes first and is the reference. The answer becomes NO if an engine differs, and UNDECIDED if
+// none differs but a named one is unverified.
 RunJob show_engines;
 
-// Prints log-probabilities of what may come next, by each plan. A method that follows the length
-// reads each beginning afresh.
+// Prints log-probabilities of the next token with each plan. A method that depends on the length
+// reads each beginning from the start.
 RunJob show_next;

@@ -1,4 +1,4 @@
-// --cache: the models of other programs that were brought in, and how to be rid of them.
+// --cache: lists the imported models of other programs, or removes them.
 #define _POSIX_C_SOURCE 200809L
 #include "show.h"
 

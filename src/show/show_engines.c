@@ -1,4 +1,4 @@
-// --engines: how engines read a config.
+// --engines: the engines' readings of a config.
 #include "show.h"
 
 #include <stdio.h>
@@ -7,10 +7,10 @@
 
 enum { N_ROPE_CELLS = 5 };
 
-// Whether there are settings that the engine has in force.
+// Whether the engine uses any settings.
 static bool is_read(const Reading *r) { return r->verdict < VERDICT_REFUSED && !r->is_odd; }
 
-// The columns that are drawn in words below a row, where they say something.
+// Prints, in words below a row, the columns that are not drawn, if they matter.
 static void remark_difference(Table *t, const Reading *r) {
     char words[sizeof r->note + 100] = "";
     bool differs = is_read(r) && r->worst_pair >= 0;
@@ -19,13 +19,13 @@ static void remark_difference(Table *t, const Reading *r) {
                  r->worst_ratio);
     if (r->note[0]) add_name(words, sizeof words, "; ", r->note);
     const bool is_known = r->verdict != VERDICT_UNSEEN;
-    if (is_known && strncmp(reading_looked(r), "run", 3) != 0)  // facts that were not run
+    if (is_known && strncmp(reading_looked(r), "run", 3) != 0)  // facts that do not come from a run
         add_name(words, sizeof words, "; ", reading_looked(r));
     if (words[0]) table_remark(t, words);
 }
 
-// How one engine reads one kind of layers: method, s, L, a and the most positions. In a pipe the
-// last columns are of the pair that differs most, and a note.
+// Prints an engine's reading of one kind of layers: method, s, L, a and the longest text. With
+// tabs, further columns have the pair that differs most, and a note.
 static void print_reading(Table *t, const Reading *r, int length) {
     const RopeConfig *c = &r->rope;
     bool differs = is_read(r) && r->worst_pair >= 0;
@@ -56,7 +56,7 @@ static void print_reading(Table *t, const Reading *r, int length) {
     if (t->eyes) remark_difference(t, r);
 }
 
-// What is said of all engines, above the rows.
+// Prints the notes above the rows, which apply to all engines.
 static void print_notes_of_all(Table *t, const RopeFile *said, const Reading *reference,
                                int length) {
     table_note_number(t, "length", "%d", length);
@@ -71,7 +71,7 @@ static void print_notes_of_all(Table *t, const RopeFile *said, const Reading *re
         table_note(t, kind_names[reference->kind], "no RoPE: queries and keys do not turn");
 }
 
-// What to change where engines end texts before the block reaches.
+// Notes the value to change if engines end texts before the block does.
 static void note_raised(Table *t, const ReadByEngines *what, const char *list, int length,
                         const Readings *readings) {
     const RopeFile *said = what->job->said;

@@ -1,6 +1,7 @@
-// --why: which heads find a number that a text hides, which of them lose it past the trained
-// length and by which pairs, what a method gives back, and how much of the loss of perplexity is in
-// heads that need nothing far. All of it is measured, on texts of its own.
+// --why: finds the heads that retrieve a number hidden in a text, those of them that lose it past
+// the trained length, the pairs to blame, the effect of a method, and the share of the loss of
+// perplexity that comes from heads without distant keys. All of it is measured, on the program's
+// own texts.
 #include "why_parts.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// What --why measures: heads in texts of its own, and how badly prose is read.
+// The measurements of --why: heads in the program's own texts, and the loss on prose.
 #include "why_parts.h"
 
 #include <math.h>
@@ -15,8 +15,8 @@ static const HeadTexts *texts_of(const Why *w, WhySetting s) {
 
 // ---- plans ----
 
-// The model's own settings within the trained length; at N plain RoPE and the method: that of --rope,
-// else the model's own, else YaRN.
+// Plans the model's own settings within the trained length, and at N plain RoPE and the method:
+// --rope's, else the model's own, else YaRN.
 static bool plan_why(Why *w, Error *err) {
     const Job *job = w->job;
     RopeSettings none = {.said = 0}, yarn = {.said = 0};
@@ -68,7 +68,7 @@ bool any_layer_sees(const Why *w, int distance) {
 
 // ---- heads that find the number ----
 
-// Reads the texts within the trained length, each by a session that is kept.
+// Reads the texts within the trained length, each in a session that is kept.
 static bool survey_trained(Why *w, Error *err) {
     bool ok = survey_open(&w->survey, w->job->model, w->length / 4, err);
     for (int k = 0; ok && k < w->near.n; k++) {
@@ -80,7 +80,7 @@ static bool survey_trained(Why *w, Error *err) {
     return ok;
 }
 
-// Takes the heads whose share on the number is surely more than a tenth, the largest first.
+// Chooses the heads whose share on the number surely exceeds a tenth, the largest first.
 static void choose_heads(Why *w) {
     const Model *m = w->job->model;
     for (int l = 0; l < w->survey.n_layers; l++) {
@@ -107,7 +107,7 @@ static void choose_heads(Why *w) {
     }
 }
 
-// The key of the answer with the highest score.
+// The key of the answer that has the highest score.
 static int best_of_answer(const HeadText *t, const HeadScores *h) {
     int best = t->spans[0];
     for (int k = 0; k < t->n_spans; k++)
@@ -116,15 +116,15 @@ static int best_of_answer(const HeadText *t, const HeadScores *h) {
     return best;
 }
 
-// The first token of the question, or of what counts as such.
+// The first token of the question, or of its substitute in short texts.
 static int question_of(const HeadText *t) {
     return t->n > 2 * QUESTION ? t->n - QUESTION : t->n / 2;
 }
 
-// The share of the answer in what a head's softmax gives to the text: to all keys but the first ones
-// and the question, by scores (n_keys). 0 if it sees none of them. How much goes to these two changes
-// with a query's own position, by what layers below make of it; which key of the text a head finds,
-// when all of them are as far, does not.
+// The share of the answer in the weight that a head gives to the text: to all keys but the first
+// ones and the question, according to scores (n_keys). 0 if it sees none of them. The weight of the
+// first keys and the question varies with the query's own position, because the layers below vary.
+// The choice among the keys of the text does not, if all of them are equally far away.
 static double share_in_text(const HeadText *t, const HeadScores *h, const double *scores) {
     double total = 0, on = 0, max = -INFINITY;
     const int end = question_of(t);
@@ -137,8 +137,8 @@ static double share_in_text(const HeadText *t, const HeadScores *h, const double
     return on;
 }
 
-// A number of the key's, less the mean of the same of the keys of the text that are seen: scores, or a
-// part of them (n_keys).
+// A number of the key (a score or a part of it, n_keys) minus its mean over the keys of the text
+// that the query sees.
 static double above_mean(const HeadText *t, const HeadScores *h, const double *of_keys, int key) {
     const int end = question_of(t);
     double sum = 0;
@@ -151,7 +151,8 @@ static double above_mean(const HeadText *t, const HeadScores *h, const double *o
     return of_keys[key] - sum / seen;
 }
 
-// Adds what the pairs of a head give to the key in one of so many texts, pair by pair and in bands.
+// Adds the pairs' contributions to the key's score in one of `texts` texts, pair by pair and in
+// bands.
 static void add_pairs(FarHead *f, WhySetting setting, const RopeConfig *c, const double *given,
                       int n_pairs, int texts) {
     double bands[N_WHY_BANDS] = {0};
@@ -162,7 +163,7 @@ static void add_pairs(FarHead *f, WhySetting setting, const RopeConfig *c, const
     for (int b = 0; b < N_WHY_BANDS; b++) mean_add(&f->by_band[setting][b], bands[b]);
 }
 
-// Adds a head's numbers of a setting, as a pass by it had them.
+// Adds a head's numbers in a setting, measured in a pass with it.
 static void add_read(FarHead *f, WhySetting setting, const RopeConfig *c, const HeadText *t,
                      const HeadScores *h, int key, int texts, double *room) {
     double given[ROPE_MAX_PAIRS];
@@ -179,7 +180,7 @@ static void add_read(FarHead *f, WhySetting setting, const RopeConfig *c, const 
     add_pairs(f, setting, c, given, h->n_pairs, texts);
 }
 
-// Adds a head's numbers of a setting, as they follow from angles alone.
+// Adds a head's numbers in a setting, derived only from the angles.
 static void add_turned(FarHead *f, WhySetting setting, const RopeConfig *c, const HeadText *t,
                        OtherSpeed *o, int key, int texts) {
     double given[ROPE_MAX_PAIRS];
@@ -200,7 +201,7 @@ static void add_turned(FarHead *f, WhySetting setting, const RopeConfig *c, cons
     add_pairs(f, setting, c, given, h->n_pairs, texts);
 }
 
-// What shares the answer has when some pairs have the method's speed, and others not.
+// Adds the shares of the answer when some pairs have the method's speed, and others do not.
 static void add_mixed(FarHead *f, const HeadText *t, OtherSpeed *plain, const OtherSpeed *method,
                       const RopeConfig *c) {
     const HeadScores *h = plain->scores;
@@ -217,21 +218,22 @@ static void add_mixed(FarHead *f, const HeadText *t, OtherSpeed *plain, const Ot
     }
 }
 
-// Where a text's tokens (n_keys) stand in one of `length` positions: the first keys at its beginning,
-// the question at its end, and what is between them side by side, the number a quarter into it.
+// Chooses places for a text's tokens (n_keys) in a text of `length` positions: the first keys at
+// its beginning, the question at its end, and the rest side by side, with the number a quarter into
+// it.
 static void place_text(const HeadText *t, int key, int n_keys, int length, int *places) {
     const int question = question_of(t), moved = length / 4 - key;
     for (int j = 0; j < n_keys; j++)
         places[j] = j < FIRST_KEYS ? j : j < question ? j + moved : length - t->n + j;
 }
 
-// What becomes of a head of one text by a plan in a text of `length` positions.
+// Computes a head's numbers for one text under a plan for `length` positions.
 static bool move_head(const Why *w, FarHead *f, WhySetting setting, const HeadText *t,
                       const HeadScores *h, int key, int length, int texts, OtherSpeed *o,
                       Error *err) {
     const bool slides = w->job->model->layers[f->layer].extra->flags & LAYER_SLIDING;
     const RopePlan *plan = &w->plans[setting];
-    const bool as_read = w->whole;  // it stands there already
+    const bool as_read = w->whole;  // the tokens are already at these positions
     int *places = alloc_array((uint64_t)h->n_keys, sizeof *places, "positions", err);
     bool ok = places;
     if (ok) place_text(t, key, h->n_keys, length, places);
@@ -248,7 +250,7 @@ static bool move_head(const Why *w, FarHead *f, WhySetting setting, const HeadTe
     return ok;
 }
 
-// What becomes of a head of one text at the trained length, by the model's own settings.
+// Computes a head's numbers for one text at the trained length, with the model's own settings.
 static bool move_head_to_control(const Why *w, FarHead *f, const HeadText *t, const HeadScores *h,
                                  int key, int texts, Error *err) {
     OtherSpeed o = {.whole = NULL};
@@ -257,8 +259,8 @@ static bool move_head_to_control(const Why *w, FarHead *f, const HeadText *t, co
     return ok;
 }
 
-// What becomes of a head of one text at N, which the session has read as it is, or (--whole) at N
-// without a method.
+// Computes a head's numbers for one text at N, from a pass over the short text, or (--whole) from a
+// pass at N without a method.
 static bool move_head_far(const Why *w, FarHead *f, const HeadText *t, const HeadScores *h, int key,
                           int texts, Error *err) {
     const int n = w->job->length;
@@ -271,7 +273,7 @@ static bool move_head_far(const Why *w, FarHead *f, const HeadText *t, const Hea
     return ok;
 }
 
-// One head of one text, of which the session has read all up to the question's end.
+// Examines one head in one text, which the session has read up to the end of the question.
 static bool look_at_head(Why *w, WhySetting setting, int number, Session *s, HeadScores *h,
                          double *room, FarHead *f, Error *err) {
     const HeadTexts *texts = texts_of(w, setting);
@@ -313,18 +315,18 @@ static bool look_at_heads(Why *w, WhySetting setting, Error *err) {
     return ok;
 }
 
-// Whether a mean is less than another one by two standard errors.
+// Whether a mean is less than another by two standard errors.
 static bool is_less(const Mean *less, const Mean *than) {
     return mean_of(than) - mean_of(less) > 2 * hypot(error_of(less), error_of(than));
 }
 
-// A head loses the number where half of the control's share and more is gone at N, by two standard
-// errors, and a method brings it back where less than half is gone. A head whose share is gone
-// at the control already is not judged by shares.
+// A head loses the number if at least half of its share at the control is gone at N, by two
+// standard errors, and a method brings it back if less than half is gone. A head whose share is
+// already gone at the control is not judged by shares.
 static void judge_heads(Why *w) {
     for (int i = 0; i < w->n_heads; i++) {
         FarHead *f = &w->heads[i];
-        if (!w->control) {  // the texts are as long as the model was trained for
+        if (!w->control) {  // the texts have the trained length
             f->weight[AT_CONTROL] = f->weight[TRAINED];
             f->score[AT_CONTROL] = f->score[TRAINED];
             memcpy(f->by_band[AT_CONTROL], f->by_band[TRAINED], sizeof f->by_band[AT_CONTROL]);
@@ -343,7 +345,8 @@ static void judge_heads(Why *w) {
 
 // ---- the loss of perplexity ----
 
-// All kv heads but those of the heads that find the number, with a window of a quarter of the texts.
+// Shortens all kv heads except those of the heads that find the number, to a window of a quarter of
+// the texts.
 static bool make_short(const Why *w, ShortHeads *s, Error *err) {
     const Model *m = w->job->model;
     *s = (ShortHeads){.n_layers = m->config.n_layers, .window = w->length / 4, .sinks = FIRST_KEYS};
@@ -364,7 +367,7 @@ static bool make_short(const Why *w, ShortHeads *s, Error *err) {
     return true;
 }
 
-// Losses in the second half of stretches of the story, by a plan.
+// Computes the losses in the second half of stretches of the story, with a plan.
 static bool read_story(Why *w, const Job *job, const RopePlan *plan, const int32_t *story, size_t n,
                        double *blocks, Error *err) {
     const bool whole = w->whole && !plan->spread && plan != &w->plans[TRAINED];
@@ -426,7 +429,7 @@ static bool read_stories(Why *w, Error *err) {
     if (ok && n < needed) {
         free(story);
         free((void *)shorter.short_heads.is_short);
-        return true;  // the story is too short for it
+        return true;  // the story is too short
     }
     for (int k = 0; ok && k < N_WAYS; k++) {
         ok = read_story(w, ways[k].job, ways[k].plan, story, n, w->losses[k], err);

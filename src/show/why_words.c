@@ -1,4 +1,4 @@
-// What --why has measured, in words and in a table.
+// Prints the results of --why in words and in a table.
 #include "why_parts.h"
 
 #include <math.h>
@@ -12,13 +12,13 @@
 static const char *const band_names[] = {"8 turns or more", "1 to 8 turns", "0.2 to 1 turn",
                                          "less than 0.2 turns"};
 static const char *const band_speeds[] = {"fastest", "fast", "slow", "slowest"};
-enum { WHOLE_TURNS = 2 };  // bands whose pairs make a turn or more
+enum { WHOLE_TURNS = 2 };  // bands whose pairs make at least one turn
 static const double TWO_PI = 6.28318530717958647693;
-static const double LEAST_LOSS = 0.02;  // of -ln p, below which nobody asks where it is lost
+static const double LEAST_LOSS = 0.02;  // of -ln p; smaller losses are not explained
 
 // ---- words ----
 
-// A sentence: a line of its own at a terminal, else a note.
+// Prints a sentence: on its own line at a terminal, else as a note.
 static void tell(Why *w, const char *key, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -43,7 +43,7 @@ static void tell(Why *w, const char *key, const char *format, ...) {
     }
 }
 
-// "18.7 (0.37 +- 0.09), 18.6 (...)": the shares of heads of one kind in a setting.
+// Lists the shares of some heads in a setting: "18.7 (0.37 +- 0.09), 18.6 (...)".
 static void list_heads(const Why *w, bool (*is_told)(const FarHead *), WhySetting setting,
                        char *list, size_t size) {
     char one[80];
@@ -73,7 +73,7 @@ static int count_heads(const Why *w, bool (*is_told)(const FarHead *)) {
     return n;
 }
 
-// The pair that gives the key less than at the control, by the most.
+// The pair whose contribution to the key's score drops most, compared with the control.
 static int worst_pair(const Why *w, const FarHead *f) {
     const double *before = f->by_pair[AT_CONTROL], *after = f->by_pair[NO_METHOD];
     int worst = 0;
@@ -82,8 +82,8 @@ static int worst_pair(const Why *w, const FarHead *f) {
     return worst;
 }
 
-// A mean over heads, of numbers of a setting: that of the score, or of a band. The heads read the same
-// texts, so that its error is taken to be the mean of theirs.
+// The mean over heads of a number in a setting: of the score, or of a band. All heads read the same
+// texts, so the mean of their errors is taken as its error.
 static double mean_over_heads(const Why *w, bool (*is_told)(const FarHead *), WhySetting setting,
                               int band, double *error) {
     double sum = 0;
@@ -99,7 +99,7 @@ static double mean_over_heads(const Why *w, bool (*is_told)(const FarHead *), Wh
     return sum;
 }
 
-// The band that gives the key less than at the control, by the most.
+// The band whose contribution to the key's score drops most, compared with the control.
 static int worst_band(const Why *w, bool (*is_told)(const FarHead *)) {
     double most_lost = -INFINITY, e;
     int most = 0;
@@ -114,8 +114,8 @@ static int worst_band(const Why *w, bool (*is_told)(const FarHead *)) {
     return most;
 }
 
-// By which pairs: what becomes of the key's score from the control to N, and by which band most.
-// Returns that band.
+// Prints the change of the key's score from the control to N, and the band with the largest part in
+// it. Returns that band.
 static int tell_scores(Why *w, bool (*is_told)(const FarHead *)) {
     const int n = w->job->length, from = w->control ? w->control : w->length;
     const int heads = count_heads(w, is_told);
@@ -144,7 +144,8 @@ static int tell_scores(Why *w, bool (*is_told)(const FarHead *)) {
     return most;
 }
 
-// Of heads that lose the number: the pair that loses most, and what the method's speed gives back.
+// Prints, for heads that lose the number, the pair that loses most, and the share that the method's
+// speed restores.
 static void tell_hands(Why *w, int band) {
     char list[900] = "", back[400] = "", one[MAX_METHOD_NAME + 200];
     const char *name = w->plans[METHOD].name;
@@ -172,7 +173,8 @@ static void tell_hands(Why *w, int band) {
          band_names[band], back);
 }
 
-// Whether what is lost at N is lost past the trained length, or by the way of asking, or by windows.
+// Prints whether the losses at N come from the length past the trained one, from the form of the
+// question, or from windows.
 static void tell_control(Why *w) {
     char list[600];
     const int n = w->job->length, trained = w->plans[NO_METHOD].rope.train_ctx;
@@ -205,7 +207,7 @@ static void tell_control(Why *w) {
              w->control, gone, w->n_heads, w->whole ? "" : ", by angles alone", list);
 }
 
-// Whether the heads that lose the number find it by the method.
+// Prints whether the heads that lose the number find it with the method.
 static void tell_method(Why *w) {
     char list[600];
     const char *name = w->plans[METHOD].name;
@@ -260,7 +262,8 @@ static Mean loss_more(const Why *w, int way, int than) {
     return m;
 }
 
-// Whether a way has back more than half of what is lost past the control, by two standard errors.
+// Whether a way of reading restores more than half of the loss past the control, by two standard
+// errors.
 static bool is_mostly_back(const Why *w, int way) {
     Mean m = {0};
     for (int b = 0; b < w->n_blocks; b++) {
@@ -270,7 +273,8 @@ static bool is_mostly_back(const Why *w, int way) {
     return mean_of(&m) > 2 * error_of(&m);
 }
 
-// "75 % of the loss goes", of a rise that is left; what rises as much or more has none of it back.
+// "75 % of the loss goes", where `left` is the loss that remains; none goes if it is as large or
+// larger.
 static const char *share_gone(double left, double lost, char *words, size_t size) {
     if (left <= 0) snprintf(words, size, "all of the loss goes");
     else if (left < lost)
@@ -279,7 +283,7 @@ static const char *share_gone(double left, double lost, char *words, size_t size
     return words;
 }
 
-// Whether prose is read worse at N than at the control: surely, and by enough to ask where.
+// Whether the loss on prose is higher at N than at the control: surely, and by enough to explain.
 static bool prose_is_lost(const Why *w) {
     const Mean past = loss_more(w, AT_N, AS_CONTROL);
     return mean_of(&past) > 2 * error_of(&past) && mean_of(&past) > LEAST_LOSS;
@@ -338,8 +342,8 @@ static void tell_story(Why *w) {
              FIRST_KEYS);
 }
 
-// How many times slower the method turns the pairs of a band in a head, on average; 1 where it
-// changes distances.
+// How many times slower the pairs of a band rotate in a head with the method, on average; 1 if the
+// method changes distances.
 static double times_slower(const Why *w, const FarHead *f, int band) {
     const RopePlan *plan = &w->plans[METHOD];
     const RopeConfig *plain = rope_of_head(w, f);
@@ -357,8 +361,8 @@ static double times_slower(const Why *w, const FarHead *f, int band) {
     return n ? sum / n : 1;
 }
 
-// The whole of it in a sentence or two, of heads that lose the number or, if none does, whose score
-// falls.
+// Prints the result in a sentence or two, for the heads that lose the number or, if there are none,
+// for those whose score falls.
 static void tell_short(Why *w) {
     const int n = w->job->length, trained = w->plans[NO_METHOD].rope.train_ctx;
     const char *name = w->plans[METHOD].name;
@@ -376,7 +380,7 @@ static void tell_short(Why *w) {
              n, from, held);
         return;
     }
-    if (n / 4 * 3 <= trained || told == 0) return;  // the number is no farther than in training
+    if (n / 4 * 3 <= trained || told == 0) return;  // the number is as near as in training
     const int band = worst_band(w, is_told);
     const double method = mean_over_heads(w, is_told, METHOD, band, &e);
     for (int i = 0; i < w->n_heads; i++)
@@ -440,9 +444,9 @@ static void tell_all(Why *w) {
 
 // ---- the table ----
 
-enum { N_WHY_NUMBERS = 2 * N_SETTINGS + 2 };  // numbers, their errors, `alone` and `others`
+enum { N_WHY_NUMBERS = 2 * N_SETTINGS + 2 };  // the numbers, their errors, `alone` and `others`
 
-// A row's cells up to the shares; what is not known is NAN.
+// Prints the cells of a row up to the shares; unknown numbers are NAN.
 static void print_why_row(Table *t, const FarHead *f, const char *part, int first, int last,
                           const double *numbers) {
     table_number(t, "%.0f", f->layer);
@@ -455,7 +459,8 @@ static void print_why_row(Table *t, const FarHead *f, const char *part, int firs
     table_end_row(t);
 }
 
-// The rows of a head: its share on the number, its key's score, and what bands and pairs give of that.
+// Prints the rows of a head: its share on the number, its key's score, and the terms of bands and
+// pairs in the score.
 static void print_far_head(Table *t, const Why *w, const FarHead *f) {
     const RopeConfig *c = rope_of_head(w, f);
     const int n = pairs_of_head(w, f);
