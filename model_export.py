@@ -28,9 +28,9 @@ On the way out the tokenizer is the one next to model.bin. Floats keep their typ
                            which is faster
     -h, --help             this text
 
-Weights are copied byte for byte. Exceptions: norms that are published as w and used as 1 + w, and decays. Settings
-have the meaning of the newest Transformers release. One that the files cannot represent exactly is an error, which one
-line on standard error names. The exit status is 0; 2 on an error, and then nothing is left behind; 130 after Ctrl-C.
+Weights are copied byte for byte, except norms that are published as w and used as 1 + w, and decays. Settings have the
+meaning of the newest Transformers release. A setting that the files cannot represent exactly is an error, and a line on
+standard error names it. The exit status is 0, or 2 on an error (no file is left behind), or 130 after Ctrl-C.
 docs/format.md describes the files. The exporter needs only Python 3.8.
 """
 

@@ -8,15 +8,15 @@
     python3 server_probe.py URL --cut                                     where are prompts cut; needs no model
 
 Make model.bin with model_export.py from the very file that is served. The first form sends a few short prompts and
-compares the server's likeliest next tokens with what ./run computes under each candidate: how the engines read the
+compares the server's likeliest next tokens with the output of ./run for each candidate: the engines' readings of the
 settings, plain RoPE, another scale, and so on. The second hides numbers in texts and asks for them (./run --tasks).
 
     --rope-config FILE   the config.json that the server was given, in place of the model's settings
     --save FILE          ask, and save the answers
-    --against FILE       ask again, and compare with what was saved
+    --against FILE       ask again, and compare with the saved answers
     --cut                find the length, up to -n, from which prompts are cut or refused
     --expect WHAT        of two servers: same, different or different-past:N; exit with 1 if the result differs
-    --expect ENGINE      exit with 1 unless the server reads them as this engine does (hf5, vllm, hf4@4.51 ...)
+    --expect ENGINE      exit with 1 unless the server interprets the settings as this engine does (hf5, hf4@4.51 ...)
     -n N                 tokens of the longest prompt; 8k is 8,192 [512; --tasks: 4k; two servers: 2k; --cut: 32k]
     --prompts K          prompts, the shortest of 32 tokens [8; 64 with --greedy]
     --top N              likeliest tokens asked for [20]
@@ -28,16 +28,16 @@ settings, plain RoPE, another scale, and so on. The second hides numbers in text
     --tasks LIST         {tasks}, or all
     --from N             the shortest text [an eighth of -n]
     --trials K           questions at each length and depth [2]
-    --min-accuracy A     status 1 when the accuracy of a task at a length is below A [0.5, and 3 if the shortest is]
-    --effective SHARE    the effective length is the longest up to which SHARE of the score in texts of up to 1,024
-                         tokens is kept; texts of 512 and 1,024 tokens are also asked [0.85]
+    --min-accuracy A     exit with 1 if the accuracy of a task at a length is below A (with 3 at the shortest) [0.5]
+    --effective SHARE    print the effective length: the longest that keeps SHARE of the score in texts of up to 1,024
+                         tokens; also asks texts of 512 and 1,024 tokens [0.85]
     -m chat              ask in the chat form
-    --answer-tokens N    tokens that an answer may have if a model thinks first and uses up fewer [2k]
+    --answer-tokens N    tokens of an answer if thoughts use up the usual 256 [2k]
     --jobs K             requests at a time [1]
 
     --wait SECONDS       wait this long for a server that is starting [0]
     --retries K          retry this many times after a temporary failure [2]
-    --keep FILE          store the numbers of our side here, for the next run with the same model and program
+    --keep FILE          store the output of ./run here, for the next run with the same model and program
     --json               one object of JSON in place of tables and the last line
     --api NAME           the server's form: llama.cpp, vllm, sglang, ollama, mlx_lm, tabbyapi, tgi ... [found by asking]
     --served NAME        the model's name in the server [the first that it lists]
@@ -48,7 +48,7 @@ settings, plain RoPE, another scale, and so on. The second hides numbers in text
     -h, --help           this text
 
 It sends data only to URL. The exit status is 0: decided, or as expected; 1: not as expected; 2: the server could not be
-asked; 3: undecided, and the last line says what would decide it; 130: Ctrl-C. docs/served.md says more.
+asked; 3: undecided, and the last line names what would decide it; 130: Ctrl-C. docs/served.md explains the rest.
 It needs Python 3.7, its standard library, and ./run.
 """
 

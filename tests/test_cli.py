@@ -412,6 +412,8 @@ COLUMNS = {  # of --help JOB, and a command that prints them
     'check': (('--check', '--settings'),),
     'next': (('--next', 1, '-i', 'It'),),
     'attn': (('--attn', '1.1', '-i', 'It was'), ('--attn', '1.1', '-i', 'It was', '--key')),
+    'heads': (('--heads', '-n', 520, '-s', 1),),
+    'why': (('--why', '-n', 520, '-s', 1),),
     'explain': (('--explain',),),
     'engines': (('--engines',),),
     'bench': (('--bench', '-n', 8),),

@@ -19,40 +19,52 @@ const OutputHelp output_help[] = {
     {JOB_TASKS, "Tasks: hidden in filler, or in the text of -f, and asked for at its end",
      "passkey", "a five-digit number, at the depth"},
     {JOB_TASKS, NULL, "multikey",
-     "the numbers of four people: one of them, at the depth (0 to 0.75 ask about one text)"},
+     "the numbers of four people; asks for the one at the depth (0 to 0.75 share a text)"},
     {JOB_TASKS, NULL, "multivalue",
-     "four numbers of one person, the first at the depth: all four (RULER counts shares)"},
+     "four numbers of one person, the first at the depth; asks for all four (RULER counts shares)"},
     {JOB_TASKS, NULL, "variables",
-     "a number and a chain of four assignments, from the depth to the end: all five names"},
+     "a number and a chain of four assignments, from the depth to the end; asks for all five names"},
     {JOB_TASKS, NULL, "updates",
-     "four values of one name, one after another, the last at the depth: the last value"},
+     "four values of one name, one after another, the last at the depth; asks for the last value"},
     {JOB_TASKS, NULL, "hops",
-     "one person's number and, at the depth, that another has the same: the other's number"},
-    {JOB_TASKS, NULL, "multiquery", "the numbers of four people: two of them"},
+     "one person's number and, at the depth, that another has the same; asks for the other's "
+     "number"},
+    {JOB_TASKS, NULL, "multiquery", "the numbers of four people; asks for two of them"},
     {JOB_TASKS, NULL, "ordinal",
-     "three numbers of one name side by side at the depth: the second, say"},
+     "three numbers of one name side by side at the depth; asks for the first, second or third"},
     {JOB_TASKS, NULL, "latent",
-     "that somebody lives next to a landmark, at the depth: who lives in that city? Left out if "
-     "the model knows none of the cities"},
-    {JOB_TASKS, NULL, "common", "a list of words, every other one the same: the repeated word"},
+     "that somebody lives next to a landmark, at the depth; asks who lives in its city. Left out "
+     "if the model knows none of the cities"},
+    {JOB_TASKS, NULL, "common",
+     "a list of words, every other one the same; asks for the repeated word"},
     {JOB_TASKS, NULL, "copy",
-     "a page of 128 tokens (or an eighth of the length) at the depth and at the end: right when "
+     "a page of 128 tokens (or an eighth of the length) at the depth and at the end; right when "
      "its perplexity falls by half"},
     {JOB_ANSWERS, "Columns", "task length depth trials correct accuracy",
-     "below them is the effective length of all tasks together"},
+     "below them is the effective length, with all tasks combined"},
     {JOB_CHECK, "Columns", "check length value se n limit verdict tokens",
-     "a row for each property, and the verdict as the last line; tokens were processed for the "
-     "row. docs/check.md explains the rows"},
+     "a row for each property, and the verdict as the last line; n is the number of texts or "
+     "questions, and tokens the number processed for the row. docs/check.md explains the rows"},
     {JOB_NEXT, "Columns", "method length rank token logprob text",
-     "length counts the tokens before it, BOS included; no text without a tokenizer"},
+     "length is the number of tokens before it, BOS included; no text without a tokenizer"},
     {JOB_ATTN, "Columns", "position distance score weight token",
      "score is the input of the softmax; a learned sink is the last row"},
     {JOB_ATTN, NULL, "part first last turns key mean gives alone others",
-     "with --key: what each part gives to the score (docs/why.md)"},
+     "with --key: the amount that each part adds to the score (docs/why.md)"},
+    {JOB_HEADS, "Columns",
+     "method length layer head kv_head kind near first far far_se after after_se key key_se keys",
+     "kind is key, induction, near, first or far, if certain (docs/why.md); near, first and far are "
+     "shares of the weight on the last 128 positions, the first four tokens and all others; after "
+     "and key are the shares that decide induction and key, with standard errors; keys is how many "
+     "keys the weight spreads over"},
+    {JOB_WHY, "Columns",
+     "layer head part first last trained control plain method trained_se control_se plain_se "
+     "method_se alone others",
+     "below sentences that answer; docs/why.md explains both"},
     {JOB_EXPLAIN, "Columns",
      "pair inv_freq wavelength turns ramp scaled_inv_freq scaled_wavelength base",
      "turns are within the trained length; ramp is 1 for a kept pair and 0 for an interpolated "
-     "one; base is the theta at which plain RoPE would rotate this pair as fast"},
+     "one; base is the theta at which plain RoPE would rotate the pair at the scaled speed"},
     {JOB_EXPLAIN, "Lines above them", "distances",
      "the map's output for some distances, for the last query (1024:281; - is not seen)"},
     {JOB_EXPLAIN, NULL, "unseen_share",
@@ -64,21 +76,21 @@ const OutputHelp output_help[] = {
      "bytes of the key-value cache of all layers for N positions, and for a token; with q4 the "
      "first 64 tokens take more"},
     {JOB_EXPLAIN, NULL, "cache_read_bytes",
-     "bytes that the last token needs: a window bounds these"},
+     "bytes of the cache that the last token reads; a window limits them"},
     {JOB_EXPLAIN, NULL, "cache_latent cache_borrowing_layers",
      "the two parts of a latent key; the layers that use the cache of an earlier one"},
     {JOB_EXPLAIN, NULL, "states state_bytes", "layers with a state instead of keys, and its bytes"},
     {JOB_EXPLAIN, NULL, "layers_full layers_sliding window window_sliding",
      "which layers slide, and over how many positions"},
     {JOB_EXPLAIN, NULL, "directions",
-     "queries see later positions as well (use_bidirectional_attention, is_causal): an embedding "
+     "queries also see later positions (use_bidirectional_attention, is_causal): an embedding "
      "model, which the exporter refuses"},
     {JOB_ENGINES, "Columns",
      "engine version facts verdict method scale train_ctx attention_factor max_len worst_pair "
      "worst_ratio note",
      "docs/engines.md; where layers differ, a column `layers` names those of a row"},
     {JOB_CACHE, "Columns", "bytes brought_in model source",
-     "an imported model: its size, date, folder in the cache, and what it was made of"},
+     "an imported model: its size, date, folder in the cache, and source"},
     {JOB_BENCH, "Columns", "phase depth tokens seconds tokens_per_s gbytes_per_s processor_s",
      "medians; gigabytes are the weights and the cache that a token needs (once for a prompt); "
      "processor_s is the mean CPU time of all threads"},

@@ -55,7 +55,7 @@ const Option option_table[] = {
      .is_common = true,
      .jobs = ON_CHAT | ON_TASKS | ON_PROMPTS | ON_HEADS,
      .needs = A_PROMPT},
-    {.value = {"-z", "FILE", "tokenizer [NAME.tokenizer.bin or tokenizer.bin beside the model]",
+    {.value = {"-z", "FILE", "tokenizer [NAME.tokenizer.bin or tokenizer.bin next to the model]",
                TEXT, OF_OPTIONS(tokenizer_path)},
      .idle = {"--ids", true, ON_PPL},
      .needs = A_TOKENIZER},
@@ -100,26 +100,25 @@ const Option option_table[] = {
      .idle = {"--spread", false, SPREADS},
      .needs = SPREADING},
     {.value = {"--short-heads", "LIST",
-               "these kv heads see only the last --short-window positions and the first four: "
+               "limit these kv heads to the last --short-window positions and the first four: "
                "LAYER.KVHEAD or LAYER, with commas; all-but:LIST is all others",
                TEXT, OF_OPTIONS(sessions.short_heads)},
      .jobs = ON_PPL | ON_TASKS | ON_ATTN | ON_HEADS | ON_NEXT},
-    {.value = {"--short-window", "W", "positions that they see [128]", WHOLE,
+    {.value = {"--short-window", "W", "window of --short-heads, in positions [128]", WHOLE,
                OF_OPTIONS(sessions.short_window), 1, MOST},
      .with = {"--short-heads"},
      .jobs = ON_PPL | ON_TASKS | ON_ATTN | ON_HEADS | ON_NEXT},
     {.value = {"--best-keys", "K",
-               "a query sees only the K keys with the best scores; computed by the definition (slow); "
-               "0: all [0]",
+               "let a query see only the K keys with the best scores; 0: all (slow, as --plain) [0]",
                WHOLE, OF_OPTIONS(sessions.best_keys), 0, MOST},
      .jobs = ON_PPL | ON_TASKS | ON_ATTN | ON_HEADS | ON_NEXT},
-    {.value = {"--threads", "N", "threads [OMP_NUM_THREADS, else what is fastest]", WHOLE,
+    {.value = {"--threads", "N", "threads [OMP_NUM_THREADS, else the fastest number]", WHOLE,
                OF_OPTIONS(sessions.threads), 1, 1024},
      .jobs = ON_QUANTIZE,
      .needs = RUNNING},
     {.value =
          {"--plain", NULL,
-          "compute by the definition (src/decoder/forward.c): slow, nothing rounded",
+          "compute as the definition does (src/decoder/forward.c): slow, without rounding",
           FLAG, OF_OPTIONS(sessions.plain)},
      .needs = RUNNING},
     {.value = {.help = "RoPE; a setting that is not given comes from the model"}},
@@ -141,7 +140,7 @@ const Option option_table[] = {
      .is_common = true,
      .about_rope = true},
     {.value = {"--reading", "ENGINES",
-               "interpret that file, or the model's own settings, as these engines do "
+               "interpret that file, or the model's settings, as these engines do "
                "(vllm,hf4@4.51); see --engines",
                TEXT, OF_OPTIONS(reading)},
      .not_with = "--engines",
@@ -182,8 +181,8 @@ const Option option_table[] = {
      .jobs = ON_PPL | ON_NEXT},
     {.value =
          {"--stale-keys", NULL,
-          "leave keys as they were rotated when cached: a known flaw, with --stepwise or --check; "
-          "also, do not recompute the text when longrope switches lists",
+          "with --stepwise or --check: keep keys as they were rotated when cached, a known flaw, and "
+          "do not recompute the text when longrope switches lists",
           FLAG, OF_OPTIONS(sessions.stale_keys)},
      .idle = {"--stepwise", false, ON_PPL},
      .about_rope = true,
@@ -210,13 +209,13 @@ const Option option_table[] = {
                NUMBER, OF_OPTIONS(check.effort), 0.25, 1000},
      .jobs = ON_CHECK},
     {.value = {"--budget", "SECONDS",
-               "--check ends after this time, and names the rows that are undecided by then; 0: no "
-               "limit [0]",
+               "end --check after this time, with the rows that are undecided by then; 0: no limit "
+               "[0]",
                NUMBER, OF_OPTIONS(check.budget), 0, 1e6},
      .jobs = ON_CHECK},
     {.value = {"--cost", "TIMES",
-               "--check allows settings to make texts within the model's own reach up to this many "
-               "times as hard [1.25]",
+               "--check allows settings to multiply the perplexity of texts within the model's own "
+               "reach by up to this [1.25]",
                NUMBER, OF_OPTIONS(check.cost), 1, 100},
      .jobs = ON_CHECK},
     {.value =
@@ -235,12 +234,12 @@ const Option option_table[] = {
      .job = JOB_TASKS},
     {.value =
          {"--tasks", "LIST",
-          "tasks by length and depth; passkey, multikey, multivalue, variables, updates, hops, "
-          "multiquery, ordinal, latent, common, copy, or all; -f: in that text",
+          "accuracy in tasks by length and depth: passkey, multikey, multivalue, variables, updates, "
+          "hops, multiquery, ordinal, latent, common, copy, or all; -f: hidden in that text",
           TEXT, OF_OPTIONS(tasks.list)},
      .is_common = true,
      .job = JOB_TASKS},
-    {.value = {"--trials", "K", "ask K times at each length and depth [10]", WHOLE,
+    {.value = {"--trials", "K", "questions at each length and depth [10]", WHOLE,
                OF_OPTIONS(tasks.trials), 1, MOST_COUNT},
      .jobs = ON_TASKS | ON_PROMPTS},
     {.value = {"--prompts", NULL,
@@ -251,8 +250,8 @@ const Option option_table[] = {
      .jobs = ON_TASKS | ON_PROMPTS},
     {.value =
          {"--answers", "FILE",
-          "the table of --tasks for lines of --prompts that have the answers of another program's "
-          "model; - is standard input; needs no model",
+          "judge the answers of another program: lines of --prompts with a member `said`; - is "
+          "standard input; needs no model",
           TEXT, OF_OPTIONS(answers_path)},
      .job = JOB_ANSWERS,
      .not_with = "MODEL"},
@@ -271,36 +270,36 @@ const Option option_table[] = {
      .job = JOB_ATTN},
     {.value =
          {"--key", "[POSITION]",
-          "--attn takes the score of one key apart, less the mean key's: what each pair gives, "
-          "and what weight the key has if that pair alone gets another speed [the likeliest]",
+          "--attn decomposes the score of one key, minus the mean key's, into the amounts of the "
+          "pairs, with the key's weight if only that pair has another speed [the likeliest]",
           TEXT, OF_OPTIONS(attn.key)},
      .jobs = ON_ATTN},
     {.value =
          {"--instead", "NAME",
-          "method whose speed that is, with its settings [yarn; none where the method in force "
-          "is not plain RoPE]",
+          "method that --key takes the other speed from, with its settings [yarn; none if the "
+          "method in force is not plain RoPE]",
           TEXT, OF_OPTIONS(attn.instead_name)},
      .with = {"--key"},
      .about_rope = true,
      .jobs = ON_ATTN},
     {.value = {"--everywhere", NULL,
-               "the pair gets it in all heads of all layers: a pass for each pair (slow)", FLAG,
+               "change the pair's speed in all heads of all layers: a pass for each pair (slow)", FLAG,
                OF_OPTIONS(attn.everywhere)},
      .with = {"--key"},
      .jobs = ON_ATTN},
     {.value = {"--heads", NULL,
-               "what each head looks at: near keys, the first ones, far ones, what followed an earlier same "
-               "token, a hidden number; in texts of its own, or in the prompt of -f; within the "
-               "trained length, and at N by each method",
+               "which keys each head attends to: near, first or far ones, the successor of an earlier "
+               "same token, a hidden number; in built-in texts, or in the prompt of -f; within the "
+               "trained length, and at N with each method",
                .type = NOTHING},
      .job = JOB_HEADS},
     {.value = {"--why", NULL,
-               "why the model fails at N: which heads find a hidden number, which of them lose it and by "
-               "which pairs, and what a method (yarn, or that of --rope) gives back",
+               "why the model fails at N: which heads find a hidden number, which heads and pairs lose "
+               "it, and how much of it a method restores (yarn, or that of --rope)",
                .type = NOTHING},
      .job = JOB_WHY},
     {.value = {"--whole", NULL,
-               "--heads and --why read texts of N positions, not short ones with a jump (slow)", FLAG,
+               "--heads and --why process texts of N positions, not short ones with a jump (slow)", FLAG,
                OF_OPTIONS(whole)},
      .jobs = ON_HEADS | ON_WHY},
     {.value = {"--next", "K",
@@ -318,8 +317,8 @@ const Option option_table[] = {
                OF_OPTIONS(plot)},
      .jobs = ON_EXPLAIN},
     {.value = {"--head-dim", "D",
-               "head size for --explain, --rope-json and --engines without a model; give --theta "
-               "and --train-ctx too",
+               "head size for --explain, --rope-json and --engines without a model; also needs "
+               "--theta and --train-ctx",
                WHOLE, OF_OPTIONS(head_dim), 2, ROPE_MAX_HEAD_DIM},
      .not_with = "MODEL",
      .with = {"--theta", "--train-ctx"},
