@@ -1,21 +1,21 @@
-// Rows of rope.c against their formulas. Settings are changed one at a time, and the row must say
-// which of them matter.
+// Checks the rows of rope.c against their formulas: settings are changed one at a time, and the row
+// must name the ones that matter.
 #include "methods.h"
 
 #include <math.h>
 #include <string.h>
 
 enum {
-    TRIED = 2048,           // positions that a formula is tried at
-    MOST_CHECKED = 131072,  // positions of a text that are looked at
+    TRIED = 2048,           // positions at which a formula is tried
+    MOST_CHECKED = 131072,  // positions of a text that are checked
 };
-// In radians: past it doubles are too far apart for a cosine, and engines that add angles in another
-// order get other numbers.
+// In radians: at larger angles doubles are too far apart for a cosine, and engines that add angles
+// in another order get other numbers.
 static const double most_angle = 1e11;
 
 // ---- names ----
 
-// By the numbers in model files.
+// The names by their numbers in model files.
 static const char *const numbered[] = {
     [ROPE_NONE] = "none",         [ROPE_LINEAR] = "linear",
     [ROPE_NTK] = "ntk",           [ROPE_BY_PARTS] = "ntk-by-parts",
@@ -60,7 +60,7 @@ bool rows_are_named(Error *err) {
     return true;
 }
 
-// ---- which settings a row names ----
+// ---- the settings that a row names ----
 
 static const struct {
     const char *name;
@@ -88,7 +88,7 @@ typedef struct {
     double ones[ROPE_MAX_PAIRS], twos[ROPE_MAX_PAIRS];
 } Lists;
 
-// Formulas that return no numbers are for rows_keep_promises.
+// Formulas that return NaN are left to rows_keep_promises.
 static bool differs(double a, double b) { return a != b && !(isnan(a) && isnan(b)); }
 
 // Whether a map's D, or the frequencies and the attention factor, differ between two
@@ -111,8 +111,8 @@ static bool speeds_differ(const RopeConfig *a, const RopeConfig *b) {
     return differs(x.attention_factor, y.attention_factor);
 }
 
-// Whether a setting that a flag is about changes what the formula returns. *which becomes its
-// option, if it has one.
+// Whether the setting of a flag changes the result of the formula. *which becomes its option, if it
+// has one.
 static bool flag_matters(const RopeConfig *c, int number, const Lists *lists, const char **which) {
     const unsigned flag = flags[number].flag;
     const bool of_map = flags[number].of_map;
@@ -140,7 +140,7 @@ bool rows_name_settings(const RopeConfig *config, Error *err) {
         lists.ones[i] = 1;
         lists.twos[i] = 2;
     }
-    // A head, a base and lengths by which every published formula moves when its settings do.
+    // A head, a base and lengths with which every published formula responds to its settings.
     const RopeConfig c = {
         .method = config->method,
         .map = config->map,

@@ -1,4 +1,4 @@
-// What other programs call their options, and what to type here: a row each.
+// Options of other programs, and the option to type here instead: a row each.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 #include "../base/names.h"
 #include "options.h"
 
-// What llama.cpp, llama2.c's relatives, ollama, koboldcpp, text-generation-webui, exllamav2, Hugging
-// Face, vLLM, SGLang and mlx-lm call an option, in small letters with - for _, and what it is here.
+// Options of llama.cpp, llama2.c's relatives, ollama, koboldcpp, text-generation-webui, exllamav2,
+// Hugging Face, vLLM, SGLang and mlx-lm, in lower case with - for _, and the option here.
 static const struct {
     const char *theirs, *ours;
 } counterparts[] = {
@@ -127,7 +127,7 @@ static const struct {
     {"--quantize-output-tensor", "--quantize"},
 };
 
-// Options that have no counterpart, by the reason.
+// Options without a counterpart, by the reason.
 static const struct {
     const char *why, *theirs;
 } without_counterpart[] = {
@@ -183,7 +183,8 @@ static const struct {
     {"the windows are the model's; --window W gives all layers another", "--swa-full"},
 };
 
-// What the keys of a GGUF file's header are here, of llama.cpp's --override-kv KEY=TYPE:VALUE.
+// The options here for the keys of a GGUF file's header, as in llama.cpp's --override-kv
+// KEY=TYPE:VALUE.
 static const struct {
     const char *key, *ours;
 } gguf_keys[] = {
@@ -197,7 +198,8 @@ static const struct {
     {"context_length", "-n"},
 };
 
-// What --override-kv with this value is here, with the value; "" where it is nothing.
+// Writes the option, with its value, that corresponds to --override-kv with this value; "" if there
+// is none.
 static void override_here(const char *value, char *ours, size_t size) {
     const char *colon = strrchr(value, ':');
     ours[0] = '\0';
@@ -206,15 +208,15 @@ static void override_here(const char *value, char *ours, size_t size) {
             snprintf(ours, size, "%s %.30s", gguf_keys[i].ours, colon ? colon + 1 : "");
 }
 
-// Whether a word is a number above 0, which *x becomes.
+// Whether a word is a positive number, which is then stored in *x.
 static bool is_positive(const char *word, double *x) {
     char *end;
     *x = word ? strtod(word, &end) : 0;
     return *x > 0 && *x < 1e9 && !*end;
 }
 
-// Whether a word is one of those between spaces. Names of one or two letters differ by case, as ours
-// do.
+// Whether a word is one of the names between spaces. Case matters in names of one or two letters,
+// as in ours.
 static bool names_word(const char *names, const char *word) {
     const size_t n = strlen(word);
     for (const char *at = names; *at; at += strcspn(at, " "), at += strspn(at, " ")) {
@@ -225,8 +227,9 @@ static bool names_word(const char *names, const char *word) {
     return false;
 }
 
-// What a setting of RoPE is here whose value must be worked out: llama.cpp's scale of frequencies is 1
-// over ours, and koboldcpp has it and the base in one option. False: it is none of these.
+// Writes the option for a RoPE setting whose value has to be computed: llama.cpp's frequency scale
+// is the reciprocal of ours, and koboldcpp has the scale and the base in one option. False: it is
+// neither.
 static bool work_out(const char *name, const char *value, const char *second, char *ours,
                      size_t size) {
     double x, theta;

@@ -1,4 +1,4 @@
-// --help: a first screen of the options used most, and topics: all options, RoPE, or a job.
+// --help: a first screen with the most common options, and topics: all options, RoPE, or a job.
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -8,11 +8,11 @@
 
 enum {
     SCREEN_COLUMNS = 100,
-    TEXT_COLUMN = 25,  // where the texts of all lines begin
+    TEXT_COLUMN = 25,  // the texts of all lines begin here
 };
 
-// Prints words from column `used` on, and continues in the next line at TEXT_COLUMN where one would
-// pass SCREEN_COLUMNS. Returns the column that it ends in.
+// Prints words from column `used` on, and continues on the next line at TEXT_COLUMN before a word
+// would pass SCREEN_COLUMNS. Returns the column after the last word.
 static int print_folded(const char *text, int used) {
     while (*text) {
         int length = (int)strcspn(text, " ");
@@ -68,7 +68,7 @@ static void print_all(void) {
     print_methods();
 }
 
-// What a job prints, after its options.
+// Prints the part of a job's help about its output, after its options.
 static void print_output(int job) {
     for (int i = 0; i < n_output_help; i++) {
         const OutputHelp *row = &output_help[i];
@@ -80,8 +80,8 @@ static void print_output(int job) {
     }
 }
 
-// Prints the option that asks for a job, then all others that have an effect in it, but for
-// settings of RoPE, and what the job prints.
+// Prints the option that asks for a job, then all others that have an effect in it, except settings
+// of RoPE, and the description of its output.
 static void print_job(int job) {
     for (int i = 0; i < n_option_rows; i++)
         if (option_table[i].job == job && job != JOB_TEXT) print_value(&option_table[i].value);
@@ -104,7 +104,7 @@ static void print_names(const char *what, const char *const *names, int n) {
     }
 }
 
-// The line of an option up to its first semicolon or bracket. The rest is --help all's.
+// Prints the line of an option up to its first semicolon or bracket. --help all has the rest.
 static void print_clause(const Setting *value) {
     char clause[200];
     int length = (int)strcspn(value->help, ";[(");
@@ -135,7 +135,7 @@ static void print_common(const char *name) {
         "a job's.\n");
 }
 
-// The job of a topic: `text`, `chat`, or the option that asks for it without its dashes. -1: none.
+// The job of a topic: `text`, `chat`, or its option without the dashes. -1: none.
 static int job_of_topic(const char *topic, const char **nearest) {
     if (strcasecmp(topic, "text") == 0) return JOB_TEXT;
     if (strcasecmp(topic, "chat") == 0) return JOB_CHAT;

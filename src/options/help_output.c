@@ -1,8 +1,8 @@
-// What --help JOB says after the options of a job: the columns that it prints, and words that its
-// options take. tests/test_cli.py compares the columns with the tables.
+// The second part of --help JOB, after the options: the columns that the job prints, and words that
+// its options take. tests/test_cli.py compares the columns with the tables.
 #include "options.h"
 
-// Rows of one title follow one another. A row without a title goes on with the one before it.
+// Rows of one title follow one another. A row without a title continues the row before it.
 const OutputHelp output_help[] = {
     {JOB_PPL, "Columns", "method from to tokens nll ppl se",
      "a row for each bucket of positions from <= p < to, and one for all: nll is the mean of -ln "

@@ -1,41 +1,41 @@
-// The jobs. A row says all that the options, run.c and messages know of a job. To add one, write
-// its row, its function, which its room's header names, and the option that asks for it in
+// The jobs. A row has all facts about a job that the options, run.c and messages use. To add a job,
+// write its row, its function, which the header of its room declares, and its option in
 // option_table.c.
 #pragma once
 
-// How long a job's text is when -n does not say.
+// The length of a job's text without -n.
 typedef enum {
-    NO_LENGTH,       // it has none, and -n has no effect
+    NO_LENGTH,       // it has no length, and -n has no effect
     CONTEXT_LENGTH,  // the model's context
     SHORT_LENGTH,    // 256 positions
-    PROMPT_LENGTH,   // the prompt's
-    BENCH_LENGTH,    // 8,192 positions, or half of what a model has learned
+    PROMPT_LENGTH,   // the length of the prompt
+    BENCH_LENGTH,    // 8,192 positions, or half of a model's learned ones
     FAR_LENGTH,      // past the trained length: four times as far, or the model's context
-    TEXT_LENGTH,     // the same, but no more than the text has
+    TEXT_LENGTH,     // the same, but no more than the length of the text
 } UsualLength;
 
-// What a job needs and takes. An option may have its effect in all jobs that take something.
+// The needs and inputs of a job. An option may have its effect in all jobs with a certain input.
 enum {
     A_TOKENIZER = 1,
-    PLANS = 2,                // of what --rope names
-    A_MODEL_OR_SETTINGS = 4,  // it is about settings, and needs no model beside them
+    PLANS = 2,                // for the methods of --rope
+    A_MODEL_OR_SETTINGS = 4,  // it is about settings, which may be given without a model
     A_PROMPT = 8,             // which must fit in the length
-    LISTS = 16,               // of methods and of engines
+    LISTS = 16,               // of methods and engines
     RUNNING = 32,             // it runs the model
     SAMPLING = 64,            // it writes a text
     SPREADING = 128,          // of the tokens of its text
     A_SEED = 256,
-    A_TABLE = 512,         // it prints one
-    ADVICE_REACH = 1024,   // it warns where settings do not reach as far as the text,
-    ADVICE_TUNING = 2048,  // or are not those that the model was made with
-    A_LENGTH = 4096,       // follows from the usual one
+    A_TABLE = 512,         // it prints a table
+    ADVICE_REACH = 1024,   // it warns if the settings do not reach the length of the text,
+    ADVICE_TUNING = 2048,  // or if they are not the settings that the model was made with
+    A_LENGTH = 4096,       // derived from the default length
     ON_A_TEXT = A_TOKENIZER | PLANS | RUNNING,
     WRITING = ON_A_TEXT | SAMPLING | SPREADING | A_SEED,
 };
 
-// Kind, function, usual length, needs. The first is what is done when no option asks for a
-// job. CHAT (-m chat), PROMPTS (--prompts) and SETTINGS (--settings) are made of another job by one
-// of its options.
+// Kind, function, default length, needs. The first row is the job if no option asks for another.
+// CHAT (-m chat), PROMPTS (--prompts) and SETTINGS (--settings) are variants of another job, chosen
+// by one of its options.
 #define JOB_ROWS(JOB)                                                                              \
     JOB(TEXT, generate_text, SHORT_LENGTH, WRITING | A_PROMPT)                                     \
     JOB(CHAT, generate_text, CONTEXT_LENGTH, WRITING)                                              \
@@ -63,11 +63,12 @@ enum {
 #define JOB_KIND(kind, run, length, needs) JOB_##kind,
 typedef enum { JOB_ROWS(JOB_KIND) N_JOBS } JobKind;
 
-// Sets of jobs are bits: ON_PPL is that of JOB_PPL.
+// Sets of jobs are bits: ON_PPL is the bit of JOB_PPL.
 #define ON_JOB(kind, run, length, needs) ON_##kind = 1 << JOB_##kind,
 enum { JOB_ROWS(ON_JOB) };
 
-// What a row says but for its function, which lies above (src/job, src/measure) and run.c calls.
+// The facts in a row, without its function, which is in a room above (src/job, src/measure) and is
+// called by run.c.
 typedef struct {
     UsualLength length;
     unsigned needs;

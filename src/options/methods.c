@@ -1,5 +1,5 @@
-// Lists of methods, read word by word. A setting with several values makes several methods of each
-// one before it.
+// Parses lists of methods, word by word. A setting with several values turns each method before it
+// into several methods.
 #include "methods.h"
 
 #include <ctype.h>
@@ -10,18 +10,18 @@
 
 #include "../base/names.h"
 
-enum { MAX_METHODS = 256 };  // of one list, sweeps unfolded
+enum { MAX_METHODS = 256 };  // in one list, with sweeps expanded
 
 typedef struct {
     const RopeSettings *base;
     RopeSettings *items;  // (MAX_METHODS)
-    int n, first;         // those from `first` on come from one name of the list
-    char key[32];         // of the setting whose values are read; empty: none
-    int n_each;           // methods that each of its values makes
+    int n, first;         // those from `first` on come from one name in the list
+    char key[32];         // of the setting whose values are being read; empty: none
+    int n_each;           // methods for each of its values
     Error *err;
 } List;
 
-// Fails because there is no such method, and names those that there are.
+// Fails because there is no such method, and lists the methods that exist.
 static bool fail_no_method(const char *name, Error *err) {
     char names[sizeof err->text] = "expected ";
     const char *plain = strncmp(name, "dynamic-", 8) == 0 ? name + 8 : name;
@@ -71,7 +71,7 @@ static bool append_all(List *list) {
     return ok && append_method(list, "window", true);
 }
 
-// Appends each method that the setting is for, with this value. In a name, a later value replaces
+// Appends each method of the setting with this value. In the method's name, a later value replaces
 // the first one.
 static bool append_value(List *list, const char *value) {
     for (int i = 0; i < list->n_each; i++) {
@@ -86,7 +86,8 @@ static bool append_value(List *list, const char *value) {
     return true;
 }
 
-// Reads a word: KEY=VALUE after a colon, else a method, or one more value of the setting before it.
+// Reads a word: KEY=VALUE after a colon, otherwise a method, or another value of the setting before
+// it.
 static bool read_method_word(List *list, char before, const char *word, char behind) {
     RopeSettings unused;
     const char *equals = strchr(word, '=');
@@ -110,7 +111,7 @@ static bool read_method_word(List *list, char before, const char *word, char beh
                                                      : append_method(list, word, false);
 }
 
-// methods_parse, without the option's name in what fails.
+// methods_parse, without the name of the option in errors.
 static RopeSettings *parse_methods(const char *text, const RopeSettings *base, int *n, Error *err) {
     List list = {.base = base, .err = err};
     list.items = alloc_array(MAX_METHODS, sizeof *list.items, "a list of methods", err);
@@ -133,7 +134,7 @@ RopeSettings *methods_parse(const char *text, const RopeSettings *base, int *n, 
     return methods;
 }
 
-// Sliding layers can have what a model file can say of them.
+// Checks that sliding layers have only settings that a model file can store for them.
 static bool check_sliding_method(const RopeSettings *s, Error *err) {
     const RopeConfig *c = &s->rope;
     if (c->map || s->is_window)
@@ -199,16 +200,16 @@ bool settings_advice(const RopeSettings *s, const RopePlan *plan, int context, E
     const RopeConfig *r = &plan->rope;
     unsigned flags = rope_methods[r->method].flags, map = r->map ? r->map->flags : 0;
     int chunk = map & ROPE_MAP_CHUNK ? (int)fmin(r->chunk, r->train_ctx - r->chunk) : 0;
-    int kept = map & ROPE_MAP_NEAR ? r->near : chunk;  // distances below this one do not change
+    int kept = map & ROPE_MAP_NEAR ? r->near : chunk;  // smaller distances do not change
     double times = (double)context / r->train_ctx;
-    int most = r->train_ctx + r->near - r->local;  // positions of a text that string is for
+    int most = r->train_ctx + r->near - r->local;  // longest text for string, in positions
     if (map & ROPE_MAP_LOCAL && context > most)
         return fail(advice, "%d positions are more than the %d that rope %s with L %d reaches",
                     context, most, plan->name, r->train_ctx);
     bool reaches =
         r->dynamic || r->map || times <= 1 || (r->window > 0 && r->window <= r->train_ctx);
-    // How far some reach only reading can tell, and Llama 3.1 itself reaches 16 times L with a
-    // factor of 8.
+    // The reach of some methods can only be measured, and Llama 3.1 itself reaches 16 times L with
+    // a factor of 8.
     reaches = reaches || flags & (ROPE_USES_FREQ_FACTORS | ROPE_USES_TURNING) ||
               settings_have_no_factor(r);
     if (s->rope.window > 0 && s->rope.window <= kept)

@@ -18,7 +18,7 @@ static const char *const quantized_types[] = {"q8", "q4", "f16", "f32"};
 
 enum {
     MOST_COUNT = 1 << 20,
-    SPREADS = ON_TEXT | ON_CHAT | ON_PPL | ON_TASKS | ON_ATTN,  // where jumps are --spread's alone
+    SPREADS = ON_TEXT | ON_CHAT | ON_PPL | ON_TASKS | ON_ATTN,  // only --spread has jumps there
 };
 
 const Option option_table[] = {
@@ -410,7 +410,7 @@ const Setting *option_value(int number) {
     return number < N_ROWS ? &option_table[number].value : &rope_settings[number - N_ROWS];
 }
 
-// Names of two letters differ by case (-n, -N); longer ones may be typed in any.
+// Case matters in names of one letter (-n, -N); longer names may be typed in any case.
 static bool is_name(const char *word, const char *known) {
     bool is_long = known[1] == '-';
     return (is_long ? strcasecmp(word, known) : strcmp(word, known)) == 0;

@@ -1,5 +1,6 @@
-// The command line: one table of options, from which come --help, reading, limits, what goes with
-// what, and where each value goes. The jobs read it there, by their struct of Options.
+// The command line: one table of options, from which --help, parsing, limits, rules about
+// combinations, and the places of the values follow. The jobs find their values in their own
+// structs of Options.
 #pragma once
 
 #include "../decoder/session_config.h"
@@ -7,18 +8,18 @@
 #include "jobs.h"
 #include "methods.h"
 
-// ---- what is asked of each job ----
+// ---- the options of each job ----
 
-// Of all sessions, whatever they read.
+// Options of all sessions, in any job.
 typedef struct {
     KvType kv;
     int floats;              // 1: activations stay float32, see SessionConfig
-    bool plain, stale_keys;  // likewise
+    bool plain, stale_keys;  // both as in SessionConfig
     bool stepwise;           // texts are read token by token
-    int threads;             // 0: what is fastest
+    int threads;             // 0: the fastest number
     int spread, piece;       // positions and tokens, see Spread; 0: not given
     const char *short_heads;  // a list of kv heads, NULL: none; see ShortHeads
-    int short_window;         // what they see
+    int short_window;         // the window of these heads
     int best_keys;            // see SessionConfig; 0: all
 } SessionOptions;
 
@@ -27,81 +28,88 @@ enum { THINKING_ON, THINKING_OFF };
 typedef struct {
     Sampling sampling;
     bool ignore_eos;            // continue after a token that ends the text
-    const char *prompt;         // of a chat: what the user says first; NULL: it is asked for,
-    const char *system_prompt;  // likewise
-    int thinking;               // of a chat: THINKING_OFF, answers begin at once
+    const char *prompt;         // the first message of a chat; NULL: it is read from standard
+                                // input,
+    const char *system_prompt;  // the same for the system prompt
+    int thinking;               // in a chat: THINKING_OFF, answers begin at once
 } TextOptions;
 
 typedef struct {
-    int samples;     // windows that are spread evenly over the text, at least 1
+    int samples;     // windows spread evenly over the text, at least 1
     bool per_token;  // a row for each position
 } PerplexityOptions;
 
-// Of key tokens, see src/measure/key_tokens.h.
+// Options for key tokens, see src/measure/key_tokens.h.
 typedef struct {
     bool asked;
-    const char *given;       // "T,STEP,GAIN,LOSS" or the first of these; NULL: the usual ones
-    int trim, step;          // tokens before a trimmed text's first scored one; scored in each
-    double gain, loss;       // nats that the whole text takes off, at least; that are left, at most
-    const char *judge_name;  // of --judge, as in --rope; NULL: the model's own settings
+    const char *given;       // "T,STEP,GAIN,LOSS" or the first of these; NULL: the defaults
+    int trim, step;          // tokens before the first scored token of a trimmed text; tokens
+                             // scored in each
+    double gain, loss;       // nats that the whole text must save, at least; nats that may remain,
+                             // at most
+    const char *judge_name;  // from --judge, as in --rope; NULL: the model's own settings
     RopeSettings judge;
 } KeyOptions;
 
 typedef struct {
-    // of tasks, between commas; NULL: passkey, in a table without the task's name
+    // task names, separated by commas; NULL: passkey, in a table without the task's name
     const char *list;
     int trials;           // at each length and depth
-    double min_accuracy;  // below which the answer is NO
-    double effective;     // share of the score in short texts that an effective length keeps
+    double min_accuracy;  // the answer is NO below it
+    double effective;     // share of the score in short texts that must remain at an effective
+                          // length
 } TasksOptions;
 
 enum { MOST_LENGTHS = 16 };
 
 typedef struct {
-    const char *text_path;  // of job->ids; NULL: the story that is compiled in is read
-    const char *like_path;  // of another model, which it is to read as well as; NULL: none
-    const char *save_path;  // where the ladder's readings go, for a later like_path; NULL: nowhere
-    const char *junit_path;  // where a report for build servers goes, likewise
-    int lengths[MOST_LENGTHS], n_lengths;  // of -n where it names several, rising; none: one
-    double effort;          // how many times as much as usual is read, at most, to decide a row
-    double budget;          // seconds that it may take; 0: any number
-    double cost;            // how many times as hard settings may make texts within the own reach
-    // nats for each token that the rounding of the cache changes, at most; -1: that is not asked
+    const char *text_path;   // source of job->ids; NULL: the built-in story
+    const char *like_path;   // another model, for comparison; NULL: none
+    const char *save_path;   // destination of the ladder's readings, for a later like_path; NULL:
+                             // none
+    const char *junit_path;  // destination of a report for build servers; NULL: none
+    int lengths[MOST_LENGTHS], n_lengths;  // from -n if it has several, rising; none: one length
+    double effort;  // how many times the usual number of tokens may be read to decide a row
+    double budget;  // seconds it may take; 0: no limit
+    double cost;    // how many times as hard the settings may make texts within the model's
+                    // own reach
+    // nats for each token by which rounding the cache may change the text, at most; -1: not tested
     double max_cache;
-    bool settings;  // only these are judged: that takes neither weights nor a tokenizer
+    bool settings;  // only the settings are judged, without weights or a tokenizer
 } CheckOptions;
 
-// Of one head, for the last query of a prompt.
+// Options about one head, for the last query of a prompt.
 typedef struct {
     int head[2];       // layer and head, from 0
     const char *key;   // --key: a position; NULL: the likeliest key
     bool by_pairs;     // --key is given
     int position;      // of `key`; -1: the likeliest
-    bool everywhere;   // pairs get another speed in all heads, and not in this one alone
-    const char *instead_name;  // of --instead, as in --rope; NULL: the usual one
+    bool everywhere;   // pairs get another speed in all heads, not only in this one
+    const char *instead_name;  // from --instead, as in --rope; NULL: the default
     RopeSettings instead;
 } AttentionOptions;
 
-// ---- all of it ----
+// ---- all options ----
 
 enum { MODE_UNSAID = -1, MODE_GENERATE, MODE_CHAT };
 enum { CACHE_LIST, CACHE_EMPTY };
 enum { MOST_OPTIONS = 96 };
 
 typedef struct {
-    JobKind job;              // the last one that was asked for
-    bool said[MOST_OPTIONS];  // by row of the table
-    // What is read. Of paths and lists, NULL: not given.
+    JobKind job;              // the last job that was asked for
+    bool said[MOST_OPTIONS];  // which rows of the table are given
+    // The inputs. A path or list is NULL if it is not given.
     const char *model_path, *tokenizer_path;
     bool no_import;                       // models of other programs are refused
-    const char *prompt_file, *text_path;  // of -f; of a text that is measured
+    const char *prompt_file, *text_path;  // of -f; of a text to measure
     const char *answers_path;             // of --answers
-    bool ids;                             // it holds token ids
+    bool ids;                             // the text file contains token ids
     int steps;                            // -1: not given; 0: the model's context
     int mode;                             // MODE_...
-    bool is_bare;   // a text without a beginning, at a terminal: a model taught to chat chats
+    bool is_bare;   // a text without a beginning, at a terminal: a model with a chat template chats
+                    // instead
     uint64_t seed;  // 0: from the clock
-    // What is asked of each job.
+    // The options of each job.
     SessionOptions sessions;
     TextOptions text;
     PerplexityOptions ppl;
@@ -109,84 +117,86 @@ typedef struct {
     TasksOptions tasks;
     CheckOptions check;
     bool prompts, plot;
-    // of --next: how many of the likeliest tokens, or a file with tokens that follow beginnings of
+    // of --next: the number of likeliest tokens, or a file with tokens that follow beginnings of
     // the text
     const char *next;
     AttentionOptions attn;
-    bool whole;           // of --heads and --why: texts of the whole length are read
+    bool whole;           // of --heads and --why: the texts are as long as N
     const char *engines;  // a list, NULL: all
-    const char *family;   // of --rope-json, a model_type; NULL: a block is printed
+    const char *family;   // of --rope-json, a model_type; NULL: a block
     int cache;            // CACHE_...
     int quantize_type;    // 0: q8, 1: q4, 2: f16, 3: f32
     const char *quantize_path;
     // RoPE.
     const char *methods;  // of --rope, NULL: the model's own
-    const char *sliding;  // of --rope-sliding, likewise
+    const char *sliding;  // of --rope-sliding, NULL: the model's own
     RopeSettings rope;    // the other rope options
-    // What options_check reads of these: (n_asked) of --rope, at least one, and of --rope-sliding.
-    RopeSettings *asked;  // the caller frees it, also when an option is wrong
+    // The methods that options_check parses from these: (n_asked) from --rope, at least one, and
+    // from --rope-sliding.
+    RopeSettings *asked;  // the caller frees it, even if an option is wrong
     int n_asked;
     RopeSettings asked_sliding;
     int head_dim;             // 0: not given
     const char *rope_config;  // a file that replaces the model's settings, NULL: none
-    const char *reading;      // engines whose readings are in force, NULL: none
+    const char *reading;      // engines whose readings are used, NULL: none
     const char *about_rope;   // the last option that needs a model with RoPE, NULL: none
-    // How it is printed.
+    // The form of the output.
     bool tsv, json, version;
     const char *help;  // a topic, "": the first screen, NULL: not asked for
 } Options;
 
-// A line of --help JOB about what the job prints.
+// A line of --help JOB about the job's output.
 typedef struct {
     JobKind job;
-    const char *title;  // of the rows from here on; NULL: as before
+    const char *title;  // of the rows from here on; NULL: the same as before
     const char *name, *text;
 } OutputHelp;
 extern const OutputHelp output_help[];
 extern const int n_output_help;
 
-// Reads the command line. The strings stay in argv. False with the reason.
+// Parses the command line. The strings stay in argv. False with the reason.
 bool options_parse(int argc, char **argv, Options *options, Error *err);
-// Reads the methods of --rope and --rope-sliding. False with the reason when they cannot be read,
-// and when options contradict each other, or one lacks another. An option that has no effect in the
-// job is warned of on standard error, and becomes what it is when it is not given.
+// Parses the methods of --rope and --rope-sliding. False with the reason if that fails, or if
+// options contradict or require each other. An option without effect in the job causes a warning on
+// standard error, and is reset to its default.
 bool options_check(Options *options, Error *err);
-// Makes a chat that was begun without -m (is_bare) the text that was asked for, for a model that was
-// not taught to chat. Warns of what has an effect in chats alone.
+// Turns a chat that began without -m (is_bare) back into a text, for a model without a chat
+// template. Warns of options that only have an effect in chats.
 void options_write_text(Options *options);
 // Whether --rope is given, or, with a model, a setting that blocks of JSON have.
 bool options_say_block(const Options *options);
-// Prints --help: its first screen, or a topic. `program` is what it was called by, argv[0], and
-// `version` its title. False with the reason when there is no such topic.
+// Prints --help: its first screen, or a topic. `program` is argv[0], and `version` the title. False
+// with the reason if there is no such topic.
 bool options_help(const char *program, const char *version, const char *topic, Error *err);
 
-// Fails for argv's word at `option`, which is no option, and the words after it (NULL ends them): with
-// what it is here if it is another program's, or with the nearest name ("": none). foreign_options.c
+// Fails for argv's word at `option`, which is not an option, and the words after it (NULL ends
+// them). The message has the corresponding option here if it is another program's, or the nearest
+// name ("": none). In foreign_options.c.
 bool fail_no_option(char **option, const char *nearest, Error *err);
 
 // ---- the table ----
 
-// Another option, by which one has no effect in these jobs: where the other is given, or where it is
-// not.
+// Another option that takes away an option's effect in these jobs, either if it is given or if it
+// is not.
 typedef struct {
     const char *option;  // NULL: there is none
     bool is_given;
     unsigned jobs;
 } Partner;
 
-// An option is a value in Options, and what job it is about. A row without an option is a heading
+// An option is a value in Options, and the jobs it is about. A row without an option is a heading
 // of --help.
 typedef struct {
     Setting value;
-    int job;         // the Job that it asks for; 0: none
-    unsigned jobs;   // it has an effect in these (ON_...),
-    unsigned needs;  // and in all that need one of these; where both are 0, in all there are
-    Partner idle;    // with this one or without it, it has none
-    // What else one of these names gives: other options, "MODEL", or an option with its optional
-    // value ("--check FILE"). NULL: nothing.
-    const char *not_with;  // which it cannot be combined with
-    const char *with[2];   // it needs these beside it,
-    const char *unless;    // but not where this is given; NULL: always
+    int job;         // the Job that it starts; 0: none
+    unsigned jobs;   // it has an effect in these jobs (ON_...),
+    unsigned needs;  // and in all that need one of these; if both are 0, in all jobs
+    Partner idle;    // it has no effect with this option, or without it
+    // The next three name other options, "MODEL", or an option with its optional value ("--check
+    // FILE"). NULL: none.
+    const char *not_with;  // it cannot be combined with this
+    const char *with[2];   // it requires these,
+    const char *unless;    // except when this is given; NULL: always
     bool about_rope;       // it needs a model with RoPE
     bool is_common;        // --help has it on its first screen
     bool is_rope;          // not an option: the place of the rows of rope_settings
@@ -194,15 +204,15 @@ typedef struct {
 
 extern const Option option_table[];
 extern const int n_option_rows;  // at most MOST_OPTIONS, for which Options.said has places
-// What options are that are not given.
+// The values of options that are not given.
 extern const Options options_unsaid;
 
 // The jobs in which an option has an effect, as bits (ON_...).
 unsigned option_jobs(const Option *option);
 
-// The number of the option that a word names, before a `=`: a row of the table, or after these a
-// row of rope_settings. Case counts for short names only. -1: no option, and *nearest becomes the
-// one that was meant, or "".
+// The number of the option that a word names, up to a `=`: a row of the table, or after these a row
+// of rope_settings. Case matters only for short names. -1: it is not an option, and *nearest
+// becomes the probable one, or "".
 int option_find(const char *word, const char **nearest);
-// The value that the option of a number has. Of settings of RoPE it lies in a RopeConfig.
+// The value of the option with a number. Settings of RoPE are stored in a RopeConfig.
 const Setting *option_value(int number);

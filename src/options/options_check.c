@@ -1,4 +1,4 @@
-// What goes together on a command line, and what has no effect in the job at hand.
+// Rules about combinations of options, and warnings about options without effect in the job.
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,9 +7,9 @@
 #include "../engines/engines.h"
 #include "options.h"
 
-// ---- what has no effect ----
+// ---- options without effect ----
 
-// The option that asks for the job at hand; NULL: none does, and text is generated.
+// The option that started the job; NULL: none, and text is generated.
 static const char *asked_by(const Options *o) {
     if (o->job == JOB_PROMPTS) return "--prompts";
     if (o->job == JOB_SETTINGS) return "--settings";
@@ -23,8 +23,8 @@ static void warn_idle(const char *option, const char *how, const char *what) {
     fprintf(stderr, "run: warning: %s has no effect %s %s\n", option, how, what);
 }
 
-// Warns that an option with an effect in some jobs has none in the one at hand. Where nothing asked
-// for that one, names the jobs that it needs.
+// Warns that an option has no effect in this job. If no option started the job, names the jobs in
+// which it has one.
 static void warn_of_job(const Options *o, const char *option, unsigned jobs) {
     char names[sizeof((Error *)0)->text] = "";
     int n = 0;
@@ -43,7 +43,7 @@ static void warn_of_job(const Options *o, const char *option, unsigned jobs) {
     else warn_idle(option, "without", names);
 }
 
-// Makes an option what it is when it is not given.
+// Resets an option to its default.
 static void unsay(Options *o, int row) {
     const Setting *option = &option_table[row].value;
     static const size_t sizes[] = {
@@ -56,8 +56,8 @@ static void unsay(Options *o, int row) {
     o->said[row] = false;
 }
 
-// Warns of each option that has no effect, and makes sure that it has none: because of the job, or
-// because another option is given, or is not, from which it takes its effect.
+// Warns of each option without effect, and resets it. The reason may be the job, or another option
+// that is given or missing.
 static void drop_idle(Options *o) {
     for (int i = 0; i < n_option_rows; i++) {
         const Option *option = &option_table[i];
@@ -78,9 +78,9 @@ static void drop_idle(Options *o) {
     }
 }
 
-// ---- what goes together ----
+// ---- combinations ----
 
-// Whether what a row names is given: an option, an option with a value, or the model file.
+// Whether a name in a row is given: an option, an option with a value, or the model file.
 static bool is_given(const Options *o, const char *name) {
     const char *nearest;
     char option[32];
@@ -96,7 +96,7 @@ static const char *in_words(const char *name) {
     return strcmp(name, "MODEL") == 0 ? "a model file" : name;
 }
 
-// Options that exclude or need one another, by their rows.
+// Checks options that exclude or require one another, according to their rows.
 static bool check_pairs(const Options *o, Error *err) {
     for (int i = 0; i < n_option_rows; i++) {
         const Option *row = &option_table[i];
@@ -126,7 +126,7 @@ static bool check_one_job(const Options *o, Error *err) {
     return true;
 }
 
-// The job that the one asked for becomes by other options.
+// The variant of the job that other options choose.
 static JobKind job_meant(const Options *o) {
     if (o->job == JOB_TEXT && (o->mode == MODE_CHAT || o->is_bare)) return JOB_CHAT;
     if (o->job == JOB_CHECK && o->check.settings) return JOB_SETTINGS;
@@ -145,7 +145,7 @@ bool options_say_block(const Options *o) {
 
 static bool takes_lists(const Options *o) { return job_facts[o->job].needs & LISTS; }
 
-// A list where there may be one only.
+// Fails because a list is given where only one is allowed.
 static bool fail_list(const char *option, const char *what, const char *list, int n, Error *err) {
     char names[sizeof err->text] = "";
     for (int i = 0; i < n_option_rows; i++) {
@@ -169,8 +169,8 @@ static bool check_engines(const Options *o, Error *err) {
     return fail(err, "engines read --rope-config's file as it is (found --rope or a setting, too)");
 }
 
-// Checks that there is a model file, or what replaces it: a head size, a config, for prompts their
-// length, or answers.
+// Checks that there is a model file or its substitute: a head size, a config, the length for
+// prompts, or answers.
 static bool check_model_given(const Options *o, Error *err) {
     bool needs_none = job_facts[o->job].needs & A_MODEL_OR_SETTINGS;
     bool has_other = (needs_none && (o->head_dim || o->rope_config)) || o->job == JOB_PROMPTS ||
@@ -181,7 +181,7 @@ static bool check_model_given(const Options *o, Error *err) {
                 needs_none ? ", --rope-config FILE or --head-dim D" : " [options]");
 }
 
-// --json is of what has a table.
+// Checks that --json is only given for jobs with a table.
 static bool check_json(const Options *o, Error *err) {
     const char *asked = asked_by(o);
     return !o->json || job_facts[o->job].needs & A_TABLE ||
@@ -201,8 +201,8 @@ static bool read_methods(Options *o, Error *err) {
 
 // ---- --keys ----
 
-// Reads T,STEP,GAIN,LOSS, of which the last ones may be missing. STEP is a quarter of T unless it is
-// given, as in LongPPL.
+// Parses T,STEP,GAIN,LOSS, of which the last ones may be missing. STEP is by default a quarter of
+// T, as in LongPPL.
 static bool read_key_rule(KeyOptions *keys, Error *err) {
     static const Setting parts[] = {
         {.type = WHOLE, .place = offsetof(KeyOptions, trim), .low = 1, .high = MOST},

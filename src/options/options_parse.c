@@ -1,4 +1,4 @@
-// Reads the command line, word by word, by the table of options.
+// Parses the command line, word by word, with the table of options.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "../base/names.h"
 #include "options.h"
 
-// Options that were removed, in which version, and what does their work.
+// Removed options, the version that removed them, and their replacement.
 static const struct {
     const char *name, *version, *instead;
 } removed_options[] = {
@@ -21,7 +21,8 @@ static const struct {
     {"--reads", "6.0", "tools/search.py --reads K"},
 };
 
-// Fails for a word that is no option: one that was removed, -n20, another program's, or a typing error.
+// Fails for a word that is not an option: a removed one, -n20, another program's option, or a
+// typing error.
 static bool fail_unknown_option(char **option, const char *nearest, Error *err) {
     char apart[40], name[3];
     const char *word = option[0], *other;
@@ -44,7 +45,8 @@ static bool takes(const Setting *option, const char *argument) {
     return option->argument && strcmp(option->argument, argument) == 0;
 }
 
-// The word after an option is its value, unless it is an option itself. A prompt may be any word.
+// Checks the value of an option: the word after it, unless that is an option itself. A prompt may
+// be any word.
 static bool check_value(const Setting *option, const char *next, Error *err) {
     const char *nearest;
     bool is_option = next && !takes(option, "TEXT") && option_find(next, &nearest) >= 0;
@@ -53,7 +55,7 @@ static bool check_value(const Setting *option, const char *next, Error *err) {
                 is_option ? ", found the option " : "", is_option ? next : "");
 }
 
-// Reads two numbers, of the option `name`.
+// Parses two numbers for the option `name`.
 static bool read_pair(const char *name, const char *text, int *pair, Error *err) {
     int length = 0;
     bool has_digits = !text[strspn(text, "0123456789.")];
@@ -64,7 +66,7 @@ static bool read_pair(const char *name, const char *text, int *pair, Error *err)
 
 static int by_tokens(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
 
-// Lengths between commas, which --check takes. The longest is that of the job.
+// Parses lengths between commas, for --check. The longest one is the length of the job.
 static bool read_lengths(const Setting *option, const char *value, Options *o, Error *err) {
     CheckOptions *c = &o->check;
     const char *rest = value;
@@ -91,9 +93,9 @@ static bool read_lengths(const Setting *option, const char *value, Options *o, E
 
 static bool is_help(int number) { return strcmp(option_value(number)->option, "--help") == 0; }
 
-// Whether the value in brackets of an option is left out before the word `next`: that is another
-// option, the model, or nothing. A list of engines may be a word before the model, but no file's
-// name; --cache takes no model.
+// Whether the optional value of an option is omitted before the word `next`: another option, the
+// model, or none. A list of engines before the model may be any word except a file's name; --cache
+// has no model.
 static bool is_left_out(const Options *o, int number, const char *next) {
     if (!next) return true;
     bool is_option = next[0] == '-' && next[1];
@@ -104,7 +106,7 @@ static bool is_left_out(const Options *o, int number, const char *next) {
     return is_option || is_model;
 }
 
-// Notes that an option is given, and what that means for the job and the model.
+// Notes that an option is given, and the consequences for the job and the model.
 static void note_given(Options *o, int number) {
     const char *name = option_value(number)->option;
     if (number >= n_option_rows) {
@@ -119,8 +121,8 @@ static void note_given(Options *o, int number) {
     if (row->about_rope) o->about_rope = name;
 }
 
-// llama.cpp takes the prompt after -p, the model after -m, and -1 for no limit and for a seed of the
-// clock. False with the reason, and with a hint where this may be meant.
+// Adds a hint to an error about -p, -m or -1, which in llama.cpp are the prompt, the model, and no
+// limit or a seed from the clock. False with the reason.
 static bool hint_at_letters(const char *option, const char *text, Error *err) {
     bool is_prompt = strcmp(option, "-p") == 0 && text[strspn(text, "0123456789.,eE+-")];
     bool is_model = strcmp(option, "-m") == 0 && (strchr(text, '.') || access(text, F_OK) == 0);
@@ -134,7 +136,7 @@ static bool hint_at_letters(const char *option, const char *text, Error *err) {
     return false;
 }
 
-// Reads the option at argv[*at], and leaves *at at the last word that it took.
+// Parses the option at argv[*at], and moves *at to the last word of it.
 static bool read_option(char **argv, int *at, Options *o, Error *err) {
     const char *nearest, *word = argv[*at], *next = argv[*at + 1];
     int number = option_find(word, &nearest);
@@ -155,7 +157,7 @@ static bool read_option(char **argv, int *at, Options *o, Error *err) {
     note_given(o, number);
     bool is_rope = number >= n_option_rows;
     if (!is_rope &&
-        option_table[number].job == JOB_QUANTIZE) {  // a second word: where the copy goes
+        option_table[number].job == JOB_QUANTIZE) {  // a second word: the path of the copy
         if (!check_value(option, argv[*at + 1], err)) return false;
         o->quantize_path = argv[++*at];
     }
@@ -171,8 +173,8 @@ static bool read_option(char **argv, int *at, Options *o, Error *err) {
 }
 
 // Fails because of a word after the model file that no option takes. `option` and `value` are the
-// two words before it, NULL where they are not an option and its value; `skipped` is the option
-// right before the model, or NULL.
+// two words before it, NULL if they are not an option and its value; `skipped` is the option right
+// before the model, or NULL.
 static bool fail_surplus(const Options *o, const char *word, const char *option, const char *value,
                          const char *skipped, Error *err) {
     static const char *const lists[] = {"NAME", "LIST", "[LIST]", "ENGINES"};
