@@ -45,7 +45,7 @@ if sys.version_info < (3, 8):  # before the modules that need it
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 
-# Each job imports the modules that it needs where it begins: most of the time of a small one is Python's start.
+# Each job imports the modules that it needs when it begins: most of the time of a small job is Python's start.
 from export.common import ENCODINGS, EXPORTER, PROGRAM, Job, Problem, replacing, replacing_folder
 
 
@@ -94,8 +94,8 @@ def bytes_of(tokenizer):
 
 
 def place_of_tokenizer(job, out, data):
-    """Where a model's tokenizer goes unless said otherwise. tokenizer.bin may serve other models: it is taken for
-    model.bin alone, and only where nothing else lies there."""
+    """The default place of a model's tokenizer. tokenizer.bin may serve other models: it is only used for model.bin,
+    and only if no other file has that name."""
     from export.existing import same_bytes
     from export.tokenizer_bin import beside
 
@@ -109,7 +109,7 @@ def place_of_tokenizer(job, out, data):
 
 
 def carry_out(job, source, out, with_tokenizer, force):
-    """A model.bin as a GGUF file, or as a folder, whose name ends with a slash."""
+    """Exports a model.bin as a GGUF file, or as a folder, whose name ends with a slash."""
     from export.existing import GGUF, may_write, may_write_folder
     from export.inputs import check_model
     from export.model_bin import opened_model
@@ -136,13 +136,13 @@ def carry_out(job, source, out, with_tokenizer, force):
             with replacing(out) as file:
                 write_gguf(file, model, tokenizer, name_of(source))
         types = ' and '.join(TYPE_NAMES[dtype] for dtype in most_used(model.model))
-        # Before the model is closed: an interrupt from here on comes after the work.
+        # Before the model is closed: an interrupt from here on comes after the work is done.
         job.note('wrote %s: %s, %s' % (out, types, '%d tokens' % len(tokenizer['tokens']) if tokenizer else
                                        'no tokenizer'))
 
 
 def read_source(job, source):
-    """The checkpoint, whatever it is, and what finds its tokenizer."""
+    """The checkpoint from any source, and a function that finds its tokenizer."""
     if os.path.isdir(source):
         from export.huggingface import read_huggingface
         checkpoint = read_huggingface(job, source)
@@ -180,13 +180,13 @@ def export_tokenizer(job, source, out, force):
 TROUBLE, INTERRUPTED = 2, 130  # exit statuses, as in ./run
 WITH_VALUE = '--tokenizer-out',
 ALONE = '--tokenizer', '--no-tokenizer', '--force', '--unpacked'
-# What is said of options that were removed.
+# Messages about options that were removed.
 REMOVED = {'--context': "--context was removed in version 5.0, with the folders of Meta's own form that it was for (a "
                         'config.json says its context)'}
 
 
 def say(text):
-    """One line on standard error, whatever a file put into it."""
+    """Prints one line on standard error, whatever characters a file put into it."""
     print('model_export:', ''.join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:800]), file=sys.stderr)
 
 
@@ -244,7 +244,7 @@ if __name__ == '__main__':
     try:
         status = main(sys.argv[1:])
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever reads has seen enough: nothing is left to be written at the end
+    except BrokenPipeError:  # the reader has seen enough; prevents another error at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
     sys.exit(status)

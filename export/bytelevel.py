@@ -1,5 +1,5 @@
 """Byte-level BPE vocabularies: the alphabet that spells bytes, the patterns that split a text into words, and the two
-files that hold nothing but tokens and merges: tiktoken's ranks as Meta ships them, and GGUF's lists.
+formats that contain only tokens and merges: tiktoken's ranks as Meta ships them, and GGUF's lists.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ LLAMA3, GPT2, DIGITS_GPT2, QWEN2, GPT4O, TEKKEN, DEEPSEEK, QWEN35, KIMI = range(
 (PREFIX, BYTE_FALLBACK, PREFIX_UNLESS_SPACE, IGNORE_MERGES, HIDE_UNUSED, BY_PARTS, NFC, NFKC,
  SYSTEM_PROMPT) = (1 << i for i in range(9))
 FORMS = {'NFC': NFC, 'NFKC': NFC + NFKC}  # Unicode's normalization forms, by their names in tokenizer.json
-TAKES_SPACES, AS_SYMBOLS = 16, 32  # beside a token's type
+TAKES_SPACES, AS_SYMBOLS = 16, 32  # flags in the byte of a token's type
 
 CASED = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+%s"
          r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*%s"
          r"|\p{N}%s| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
-# Kimi's, in which no word has Chinese characters beside letters of cases.
+# Kimi's pattern, in which words with Chinese characters contain no cased letters.
 WITHOUT_HAN = (r"[\p{Han}]+|" + CASED.replace(r"\p{M}]", r"\p{M}&&[^\p{Han}]]").replace(r"[\r\n/]*", r"[\r\n]*"))
 REGEXES = {
     WITHOUT_HAN % ("(?i:'s|'t|'re|'ve|'m|'ll|'d)?", "(?i:'s|'t|'re|'ve|'m|'ll|'d)?", '{1,3}'): KIMI,
@@ -36,13 +36,13 @@ REGEXES = {
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}"
     r"| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+": QWEN35,
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+": GPT2}
-# Each by itself, and the three of DeepSeek V3, which cut one after the other: numbers, CJK, what is between.
+# Single patterns, and the three of DeepSeek V3, which are applied one after the other: numbers, CJK, the rest.
 SPLITS: Dict[Tuple[str, ...], int] = {(regex,): number for regex, number in REGEXES.items()}
 SPLITS[
     r"\p{N}{1,3}", '[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+',
     r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^CRLF\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[CRLF]*"""
     r"|\s*[CRLF]+|\s+(?!\S)|\s+".replace('CRLF', '\r\n')] = DEEPSEEK
-BY_CASE = GPT4O, TEKKEN, KIMI  # patterns that tell capitals from small letters
+BY_CASE = GPT4O, TEKKEN, KIMI  # patterns that distinguish capitals from small letters
 
 # Llama 3's control tokens, in order from id 128000 (Meta's llama-models, 2025). Llama 3 and 3.1 have the same
 # tokenizer.model with some of these still called reserved; the ids of those that are in use were never changed.
@@ -55,8 +55,8 @@ LLAMA3_CONTROL = [
 
 
 def byte_alphabet():
-    """GPT-2's characters for bytes: printable ones of Latin-1 stand for themselves, the
-    others are put from U+0100 on."""
+    """GPT-2's characters for bytes: printable characters of Latin-1 represent themselves, the other bytes are mapped to
+    U+0100 and up."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in printable]
     return {**{chr(byte): byte for byte in printable}, **{chr(256 + i): byte for i, byte in enumerate(others)}}
@@ -66,7 +66,7 @@ ALPHABET = byte_alphabet()
 
 
 def bytes_of(text: str) -> Optional[bytes]:
-    """What a token of a byte-level vocabulary stands for, or None when it is not spelled in the alphabet."""
+    """The bytes of a token in a byte-level vocabulary, or None if it is not spelled in the alphabet."""
     try:
         return bytes(ALPHABET[c] for c in text)
     except KeyError:
@@ -76,7 +76,7 @@ def bytes_of(text: str) -> Optional[bytes]:
 def check_spellings(path: str, tokens: List[Token]) -> None:
     seen = set()
     for id, (text, _, kind) in enumerate(tokens):
-        if not (kind == UNUSED or text) or len(text) > MAX_PIECE:  # an id that no token has is an unused one
+        if not (kind == UNUSED or text) or len(text) > MAX_PIECE:  # an id without a token is unused
             raise Problem(path, 'token %d cannot be represented (found %d bytes, expected 1 to %d)'
                           % (id, len(text), MAX_PIECE))
         if kind != UNUSED and text in seen:
@@ -112,8 +112,8 @@ def read_ranks(job: Job, path: str) -> Dict[bytes, int]:
 
 def by_ranks(path: str, ranks: Dict[bytes, int], control: List[Token], split: int, bos_id: int,
              ends: List[int]) -> Tokenizer:
-    """The tokenizer of ranks and of the tokens after them. A word that is a token is not merged. Any two neighbours
-    that spell a token may be merged, and the token's rank says when (see score_merges)."""
+    """The tokenizer of ranks and of the tokens after them. A word that is a token is not merged. Any two neighbors that
+    spell a token may be merged; the token's rank gives the order (see score_merges)."""
     for byte in range(256):
         if bytes([byte]) not in ranks:
             raise Problem(path, 'has no token for the byte %d' % byte)
@@ -126,8 +126,8 @@ def by_ranks(path: str, ranks: Dict[bytes, int], control: List[Token], split: in
 
 
 def read_tiktoken(job: Job, path: str, n_ranks: int = LLAMA3_RANKS) -> Tokenizer:
-    """Llama 3's tokenizer.model. Its pattern and control tokens are Llama 3's, so nothing but its number of tokens will
-    do."""
+    """Llama 3's tokenizer.model. Its pattern and control tokens are Llama 3's, so the number of tokens must be the same
+    too."""
     ranks = read_ranks(job, path)
     if len(ranks) != n_ranks:
         raise Problem(path, "has not Llama 3's tokens (found %d, expected %d)" % (len(ranks), n_ranks))
@@ -136,8 +136,8 @@ def read_tiktoken(job: Job, path: str, n_ranks: int = LLAMA3_RANKS) -> Tokenizer
 
 
 def read_kimi(job: Job, path: str, added: List[Tuple[int, bytes, bool]]) -> Tokenizer:
-    """Kimi's tiktoken.model, after whose tokens come 256 more: those that tokenizer_config.json adds (id, text,
-    whether it is special), and reserved ones between them. No text begins with one."""
+    """Kimi's tiktoken.model, whose tokens are followed by 256 more: those that tokenizer_config.json adds (id, text,
+    whether it is special), and reserved ones between them. No token begins a text."""
     ranks = read_ranks(job, path)
     control: List[Token] = [[b'<|reserved_token_%d|>' % (len(ranks) + i), 0.0, CONTROL] for i in range(KIMI_CONTROL)]
     for id, text, special in added:
@@ -149,9 +149,9 @@ def read_kimi(job: Job, path: str, added: List[Tuple[int, bytes, bool]]) -> Toke
     return by_ranks(path, ranks, control, KIMI, -1, ends)
 
 
-# Which pattern each name of tokenizer.ggml.pre has in llama.cpp (llama-vocab.cpp, August 2026).
+# The pattern of each name of tokenizer.ggml.pre in llama.cpp (llama-vocab.cpp, August 2026).
 LLAMA3_NAMES = 'llama-bpe', 'llama3', 'llama-v3', 'lfm2', 'falcon3', 'falcon-h1', 'pixtral', 'midm-2.0'
-WHOLE_WORDS = (*LLAMA3_NAMES, 'tekken')  # for which llama.cpp ignores merges and adds a BOS
+WHOLE_WORDS = (*LLAMA3_NAMES, 'tekken')  # with these, llama.cpp ignores merges for whole words and adds a BOS
 GGUF_SPLITS = {name: split for split, names in {
     LLAMA3: (*LLAMA3_NAMES, 'smaug-bpe', 'dbrx', 'glm4', 'chatglm-bpe'),
     GPT2: ('gpt-2', 'exaone4', 'olmo', 'phi-2', 'mpt', 'jais', 'gigachat', 'a.x-4.0', 'mellum', 'trillion',
@@ -167,7 +167,7 @@ UNDEFINED, UNKNOWN_TOKEN = 0, 2  # types that some writers give to ordinary and 
 
 
 def read_gguf(job: Job, path: str, values: Dict[str, Any]) -> Tokenizer:
-    """The byte-level tokenizer of a GGUF file, from its settings tokenizer.ggml.*, texts being bytes."""
+    """The byte-level tokenizer of a GGUF file, from its settings tokenizer.ggml.*, in which texts are bytes."""
     keys = Keys(job, path, values, 'tokenizer.ggml.')
     pre = keys.get('pre', lambda v: v in GGUF_SPLITS, 'one of ' + ', '.join(GGUF_SPLITS))
     texts, kinds, pairs = (keys.get(key, lambda v: isinstance(v, list) and all(isinstance(x, kind) for x in v),
@@ -202,7 +202,7 @@ def read_gguf(job: Job, path: str, values: Dict[str, Any]) -> Tokenizer:
     if missing_bytes(tokens):
         job.note('%s has no tokens for %d bytes: they are left out of texts, as by llama.cpp'
                  % (path, missing_bytes(tokens)))
-    # The flags as llama.cpp takes them.
+    # The flags, with the meaning of llama.cpp.
     return {'kind': 1, 'tokens': tokens, 'flags': IGNORE_MERGES * (pre in WHOLE_WORDS),
             'bos_id': bos_id, 'unk_id': -1, 'split': GGUF_SPLITS[pre],
             'eos_ids': list(dict.fromkeys(id for id in ends if id >= 0)),
@@ -210,9 +210,9 @@ def read_gguf(job: Job, path: str, values: Dict[str, Any]) -> Tokenizer:
 
 
 def normalization_rules(flags):
-    """Unicode's Normalization Form C, or KC, as triples (docs/format.md): what a character is made of, its class, and
-    which two it is put together from. Korean syllables are left to arithmetic. The characters are those that the
-    tokenizers library knows; what any Python says of them is the same, since Unicode never changes it."""
+    """Unicode's Normalization Form C, or KC, as triples (docs/format.md): the decomposition of a character, its class,
+    and the pair that it is composed from. Korean syllables are computed instead. The characters are those that the
+    tokenizers library knows; every version of Python has the same data for them, since Unicode never changes it."""
     changed = {*code_points(NORMALIZED), *(code_points(COMPATIBLE) if flags & NFKC else ())}
     for code in sorted(changed):
         char = chr(code)
@@ -228,8 +228,8 @@ def normalization_rules(flags):
 
 
 def case_rules():
-    """The letters and marks beyond ASCII that patterns with cases tell apart: 1 capitals, 2 small letters, 3 marks,
-    which go with both as letters without case do."""
+    """The letters and marks beyond ASCII that patterns with cases distinguish: 1 capitals, 2 small letters, 3 marks,
+    which match like letters without case in both."""
     kinds = {code: kind for kind, runs in ((1, CAPITALS), (2, SMALL_LETTERS), (3, MARKS)) for code in code_points(runs)}
     return ((code, -6, kinds[code]) for code in sorted(kinds) if code >= 0x80)
 
@@ -239,13 +239,13 @@ def flags_of(tokenizer: Tokenizer) -> int:
 
 
 def last_words(tokenizer: Tokenizer) -> bytes:
-    """What a trailer ends with: the system prompt of the model's template, if it has one."""
+    """The end of a trailer: the system prompt of the model's template, if it has one."""
     text = tokenizer.get('system_prompt', '').encode('utf-8', 'replace')
     return struct.pack('<I', len(text) + 1) + text + bytes(1) if text else b''
 
 
 def kinds_of(tokenizer: Tokenizer) -> bytes:
-    """The types of the tokens, with what else is said beside them."""
+    """The types of the tokens, with the flags of each."""
     takes, symbols = (tokenizer.get(key, ()) for key in ('takes_spaces', 'as_symbols'))
     return bytes(kind | TAKES_SPACES * (id in takes) | AS_SYMBOLS * (id in symbols)
                  for id, (_, _, kind) in enumerate(tokenizer['tokens']))

@@ -1,5 +1,6 @@
-"""Sentencepiece's BPE as Hugging Face's tokenizer.json writes it down, as Llama 2's: merges of characters. It becomes a
-sentencepiece tokenizer, whose tokens have scores, once these are proved to do what the list of merges does."""
+"""Sentencepiece's BPE in the form of Hugging Face's tokenizer.json, such as Llama 2's: merges of characters. It becomes
+a sentencepiece tokenizer, whose tokens have scores, after a proof that the scores have the same effect as the list
+of merges."""
 
 from __future__ import annotations
 
@@ -11,12 +12,12 @@ from .json_parts import (by_id, check_user_defined, demand_raw, finished, put_ad
 from .sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, shown
 
 SPACE = '\u2581'  # how sentencepiece writes one
-RUNS = ''           # in the place of a token: all runs of spaces, which are made together
+RUNS = ''           # stands for all runs of spaces, which are merged together
 OTHER_WAYS = '; the tokenizer.model of the same model can be read instead, if it has one'
 
 
 def read_characters(top, model, vocab, merges, unknown):
-    """A sentencepiece tokenizer out of a tokenizer.json such as Llama 2's."""
+    """A sentencepiece tokenizer from a tokenizer.json such as Llama 2's."""
     flags = read_metaspace(top)
     model.get('byte_fallback', lambda v: v is True, 'true, or a ByteLevel pre_tokenizer')
     model.only('ignore_merges', False)
@@ -33,11 +34,11 @@ def read_characters(top, model, vocab, merges, unknown):
     as_symbols = set()
     for text, token in read_added_tokens(top, vocab, ('rstrip',)).items():
         id, special = token.values['id'], token.values.get('special')
-        # The library puts the space in front of every part of a text between such tokens, as Prepend says.
+        # The library puts the space before every part of a text between such tokens, as Prepend does.
         if not special and flags & PREFIX_UNLESS_SPACE:
             token.refuse('special', 'true with a Metaspace')
-        if not special and set(text) == {SPACE} and text in vocab:  # Gemma: sought in text as U+2581, and merges
-            token.only('rstrip', False)                               # make it of spaces
+        if not special and set(text) == {SPACE} and text in vocab:  # Gemma: looked up in text as U+2581,
+            token.only('rstrip', False)                             # and made by merges of spaces
             as_symbols.add(id)
             continue
         if not special and (' ' in text or SPACE in text):
@@ -62,7 +63,7 @@ def read_characters(top, model, vocab, merges, unknown):
 
 
 def read_metaspace(top):
-    """How spaces are written, which has two spellings; the flags about the space in front."""
+    """The two spellings of spaces; the flags about the space at the beginning."""
     flags, replaced = 0, False
     for step in steps(top, 'normalizer', 'normalizers'):
         step.only('type', 'Prepend', 'Replace')
@@ -114,7 +115,7 @@ def read_metaspace(top):
 
 
 def check_empty_split(step):
-    """Gemma's files cut at spaces, when none is left."""
+    """Accepts the split at spaces in Gemma's files, which has no effect because no spaces are left by then."""
     step.get('pattern', lambda v: v == {'String': ' '}, '{"String": " "}')
     step.only('type', 'Split')
     step.only('behavior', 'MergedWithPrevious')
@@ -123,15 +124,16 @@ def check_empty_split(step):
 
 
 def score_merges(model, vocab, merges, tokens):
-    """Gives scores such that sentencepiece's rule, the neighbours whose joined spelling has the best score come
-    first, is the list of merges; refused when it is not. Two things make it so. (The order of the merges
-    that make one token does not matter: only one of them ever comes up, which the merges of better tokens decide
-    when they take the token's text.) Runs of spaces may be made in any order that `grow_from_the_left` knows."""
+    """Gives tokens scores such that sentencepiece's rule (of all neighbors, the pair whose joined spelling has the best
+    score comes first) is equivalent to the list of merges; refuses the list if that is impossible. Two conditions
+    ensure it. (The order of the merges that make one token does not matter: only one of them is ever possible, which
+    the merges of better tokens decide when they take the token's text.) Runs of spaces may be merged in any order
+    that `grow_from_the_left` accepts."""
     def refuse(why, *what):
         raise Problem(model.path, "model.merges cannot be represented by sentencepiece's scores (%s)%s"
                       % (why % what, OTHER_WAYS))
 
-    def cut_out(text):  # before there are merges, so nothing is made of it
+    def cut_out(text):  # the token is cut out before there are merges, so it takes no part in them
         return text in vocab and tokens[vocab[text]][2] == USER_DEFINED
 
     listed, order, place, last = set(merges), {}, -1, None
@@ -139,7 +141,7 @@ def score_merges(model, vocab, merges, tokens):
     for a, b in merges:
         if any(map(cut_out, (a, b, a + b))):
             continue
-        # 1. The merges that make a token follow one another; those that make runs of spaces do when these grow.
+        # 1. The merges that make a token follow one another; the merges of runs of spaces do if the runs grow.
         group = RUNS if grow and is_run(a + b) else a + b
         place, last = place + (group != last), group
         if order.setdefault(group, place) != place or order.setdefault(a + b, place) != place:
@@ -168,15 +170,16 @@ def is_run(text):
 
 
 def grow_from_the_left(merges):
-    """Whether merges of runs of spaces that are not together by tokens, as Gemma's and Llama 2's, do what one
-    score for all runs does. With one score the leftmost pair goes first. So the first space of a run takes one space
-    after the other, up to the longest token M, and then the next one does. The list does the same if a run of n
-    (2 <= n < M) and a space come before two spaces. For after full tokens M M ... there is one run that grows, and
-    after it are single spaces; nothing else can be made, as no token is longer than M.
+    """Whether merges of runs of spaces that are not grouped by token, as in Gemma and Llama 2, have the same effect as
+    one score for all runs. With one score the leftmost pair is merged first. So the first space of a run absorbs one
+    space after the other, up to the longest token M, and then the next run begins. The list does the same if the
+    merge of a run of n (2 <= n < M) and a space comes before the merge of two spaces: after full tokens M M ...
+    there is one run that grows, followed by single spaces. No other merge is possible, since no token is longer than
+    M.
 
-    Beside that the runs' merges have to be together, and what is made of a run and something else after them.
-    Then whatever is better than runs is made before them, of single spaces, whatever is worse is made of whole runs,
-    and runs never meet again."""
+    In addition, the merges of runs must be adjacent in the list, and merges of a run with other text must come after
+    them. Then tokens with better scores are merged before the runs, from single spaces, tokens with worse scores are
+    merged from whole runs, and two runs never meet again."""
     made, at = [a + b for a, b in merges], {(len(a), len(b)): i for i, (a, b) in enumerate(merges)}
     return len(set(made)) < len(list(groupby(made))) and all(
         at.get((n, 1), len(at)) <= at.get((1, 1), -1) for n in range(1, max(map(len, made))))

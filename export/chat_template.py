@@ -1,5 +1,5 @@
-"""The system prompt that a checkpoint's chat template puts where a chat is given none. Templates are programs in Jinja,
-of which nothing else is read: src/job/chat.c writes turns."""
+"""The system prompt in a checkpoint's chat template for chats without a given one. Templates are programs in Jinja, and
+only this part is read: src/job/chat.c writes turns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .common import Job, read_json, read_small
 
 MOST_BYTES = 4096  # of a prompt; published ones have up to 300
 NEWLINE = r'(?:\n|\\n)'
-# A text of one piece: no expression in it, and no end of the string that it may be in.
+# A text in one piece: it contains no expression, and no end of the string that may surround it.
 TEXT = r"""((?:[^{}'"<>\\]|\\.|'(?=\w)|\{(?![{%#])|(?<!%)\}(?!\}))+?)"""
 FORMS = (
     r'<\|im_start\|>system' + NEWLINE + TEXT + r'<\|im_end\|>',            # Qwen 2 and 2.5, SmolLM 2
@@ -22,7 +22,7 @@ ESCAPES = {'n': '\n', 't': '\t', 'r': '\r'}
 
 
 def default_system_prompt(template: str) -> str:
-    """That of a template, or '' where it has none that is a text of one piece."""
+    """The system prompt of a template, or '' if it has none that is a text in one piece."""
     for form in FORMS:
         found = re.search(form, template)
         text = re.sub(r'\\(.)', lambda m: ESCAPES.get(m[1], m[1]), found[1]) if found else ''
@@ -32,7 +32,7 @@ def default_system_prompt(template: str) -> str:
 
 
 def template_of_folder(job: Job, folder: str) -> str:
-    """The template of a Hugging Face checkpoint: a file of its own, or in tokenizer_config.json; '': none."""
+    """The template of a Hugging Face checkpoint: a separate file, or in tokenizer_config.json; '': none."""
     path = os.path.join(folder, 'chat_template.jinja')
     if os.path.exists(path):
         return read_small(job, path).decode('utf-8', 'replace')
@@ -45,7 +45,7 @@ def template_of_folder(job: Job, folder: str) -> str:
 
 
 def chosen(template: Any) -> Optional[str]:
-    """The default one where a file has several by name."""
+    """The default template of a file with several named ones."""
     if isinstance(template, list):
         named = {each.get('name'): each.get('template') for each in template if isinstance(each, dict)}
         template = named.get('default')

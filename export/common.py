@@ -1,4 +1,4 @@
-"""Problems, JSON read with suspicion, and files that appear when they are whole."""
+"""Problems, distrustful reading of JSON, and files that appear once they are complete."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from .installed import called
 
 CHUNK = 1 << 20           # bytes of weights in memory at a time, however large the model
 TEXT_LIMIT = 64 << 20     # bytes that a JSON text or a tokenizer.model may have: Llama 3.1's tokenizer.json has 17 MB
-POINTER = b'version https://git-lfs.github.com/spec/'  # what a clone without Git LFS has in a file's place
-NUMBER_LIMIT = 1e12       # no base, factor or number of turns comes near
+POINTER = b'version https://git-lfs.github.com/spec/'  # the beginning of a file that was not fetched from Git LFS
+NUMBER_LIMIT = 1e12       # far above any base, factor or number of turns
 
 # What run accepts.
 MAX_WIDTH, MAX_LAYERS, MAX_HEADS, MAX_HEAD_DIM = 1 << 20, 1 << 16, 1 << 14, 1 << 10
@@ -25,8 +25,8 @@ EXPORTER, PROGRAM, RUN = called('-export', 'python3 model_export.py')
 
 
 class Job:
-    """One run of the exporter. notes: messages to the user when all went well; inputs: the files that are read, not to
-    be overwritten."""
+    """One run of the exporter. notes: messages to the user if the run succeeds; inputs: the files that are read, which
+    must not be overwritten."""
 
     def __init__(self) -> None:
         self.notes: List[str] = []
@@ -37,7 +37,7 @@ class Job:
 
 
 class Problem(Exception):
-    """Why the export cannot be done: ends the program with this one line and status 2."""
+    """The reason why the export is impossible: ends the program with this one line and status 2."""
 
     def __init__(self, path: str, what: str) -> None:
         super().__init__('%s: %s' % (path, what))
@@ -45,11 +45,11 @@ class Problem(Exception):
 
 # ---- settings: a key is asked for with its type and range, and refused by its name ----
 
-REFUSED = object()  # what a missing key, or a null, is taken for unless the caller says otherwise
+REFUSED = object()  # a missing key, or a null, is refused unless the caller gives a default
 
 
 class Keys:
-    """A JSON object, or whatever else has names and values; `inside` is its place in its file."""
+    """A JSON object, or another mapping of names to values; `inside` is its place in its file."""
 
     def __init__(self, job: Job, path: str, values: Dict[Any, Any], inside: str = '') -> None:
         self.job, self.path, self.values, self.inside = job, path, values, inside
@@ -77,7 +77,7 @@ class Keys:
         return value
 
     def integer(self, key: str, high: int, default: Any = REFUSED, null: Any = REFUSED, low: int = 1) -> Any:
-        """A whole number, which may be written 4096.0."""
+        """An integer, which may be written as 4096.0."""
         found = self.get(key, lambda v: (type(v) is int or type(v) is float and v.is_integer()) and low <= v <= high,
                          'a whole number from %d to %d' % (low, high), default, null)
         return int(found) if type(found) is float else found
@@ -91,8 +91,8 @@ class Keys:
         return self.get(key, lambda v: type(v) is bool, 'true or false', default, null)
 
     def token(self, key: str, n: int, default: Any) -> Any:
-        """The id of one of n tokens. As in llama.cpp, `default` counts for an id that names none: writers put -1 for
-        "no such token", others are warned of."""
+        """The id of one of n tokens. As in llama.cpp, `default` replaces an id without a token: writers use -1 for "no
+        such token", other ids cause a warning."""
         id = self.integer(key, 2 ** 32 - 1, default, default, -1)
         if id is default or 0 <= id < n:
             return id
@@ -102,20 +102,20 @@ class Keys:
         return default
 
     def only(self, key: str, *allowed: Any) -> None:
-        """Refuses any value but these; a missing key is fine."""
+        """Refuses all values except these; a missing key is allowed."""
         self.get(key, lambda v: any(type(v) is type(a) and v == a for a in allowed),
                  ' or '.join(json.dumps(a) for a in allowed), None)
 
 
 def not_used(config: Keys, family: Any, *keys: str) -> None:
-    """Notes of keys that are there that the family's class does not read them."""
+    """Notes keys that are present but not read by the family's class."""
     for key in keys:
         if config.values.get(key) is not None:
             config.job.note('%s means nothing to model_type %s and is not used' % (key, family.model_type))
 
 
 def named(value: Any, path: str, key: str) -> str:
-    """A value that cannot be used, in the words of src/configs: numbers are spelled as in the file."""
+    """A value that cannot be used, in the words of src/configs: numbers have the same spelling as in the file."""
     if type(value) in (int, float) and path.endswith('.json'):
         return as_written(path, key, value)[:40]
     if isinstance(value, (list, tuple)):
@@ -126,7 +126,7 @@ def named(value: Any, path: str, key: str) -> str:
 
 
 def as_written(path: str, key: str, value: Any) -> str:
-    """A number of a JSON file, under this key, as it is spelled there."""
+    """A number under this key of a JSON file, with its spelling in the file."""
     found = [json.dumps(value)]
 
     class Number(str):
@@ -173,7 +173,7 @@ def read_small(job: Job, path: str) -> bytes:
 
 
 def parse_json(path: str, data: bytes) -> Dict[str, Any]:
-    """A file's object, in which no object has a key twice."""
+    """The object in a file, in which no object has a key twice."""
     def unique(pairs):
         values = dict(pairs)
         if len(values) < len(pairs):
@@ -181,7 +181,7 @@ def parse_json(path: str, data: bytes) -> Dict[str, Any]:
             raise ValueError('%r appears twice' % next(a for a, b in zip(names, names[1:]) if a == b)[:80])
         return values
 
-    def integer(digits):  # thousands of digits would take forever, and are refused as a float wherever it matters
+    def integer(digits):  # thousands of digits would take forever; a float is refused wherever an integer matters
         return int(digits) if len(digits) <= 20 else float(digits)
 
     try:
@@ -199,9 +199,9 @@ def read_json(job: Job, path: str) -> Keys:
 
 @contextmanager
 def replacing(path: str) -> Iterator[BinaryIO]:
-    """A file to write that takes its name once it is whole; when anything goes wrong, nothing is left over. Whether
-    what is there may be replaced, existing.may_write says."""
-    final = os.path.realpath(path)  # a link stays, and points to the new file
+    """Opens a file for writing that gets its name once it is complete; on an error it is removed. existing.may_write
+    decides whether an existing file may be replaced."""
+    final = os.path.realpath(path)  # a link stays, and then points to the new file
     part = '%s.%d.part' % (final, os.getpid())
     try:
         with open(part, 'xb') as file:
@@ -217,8 +217,8 @@ def replacing(path: str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def replacing_folder(path: str) -> Iterator[str]:
-    """A new folder to write files into, which takes its name once all of them are whole. Whether what is there may be
-    replaced, existing.may_write_folder says."""
+    """Makes a new folder for files, which gets its name once all of them are complete. existing.may_write_folder
+    decides whether an existing folder may be replaced."""
     import shutil
     final = os.path.realpath(path)
     part, old = ('%s.%d.%s' % (final, os.getpid(), end) for end in ('part', 'old'))

@@ -1,5 +1,6 @@
-"""config.json: the header's fields, by the names of docs/format.md. layers.py reads what a config says of layers, and
-rope.py asks ./run what it says of RoPE. How families read a key, or the lack of it, is in their rows (families.py)."""
+"""config.json: reads the header's fields, with the names of docs/format.md. layers.py reads the keys about layers, and
+rope.py asks ./run for the RoPE settings. The rows of the families (families.py) define how they read a key, or its
+absence."""
 
 from __future__ import annotations
 
@@ -15,19 +16,19 @@ from .kinds import altup, experts, gaussian_topk, latent, layers, shapes, states
 from .model import FIELDS_OF, Feature, Model
 from .rope import ask, read_ropes
 
-# What other families have, and why these do without.
+# Parts of other families, and the values with which these models can be computed.
 NOT_COMPUTED = {'attn_logit_softcapping': 'null, since softcaps are not computed',
                 'final_logit_softcapping': 'null, since softcaps are not computed',
                 'hidden_size_per_layer_input': 'none, since per-layer embeddings are not computed'}
 
 
 class Read(NamedTuple):
-    """What a config.json gives."""
+    """The contents of a config.json."""
     model: Model
     family: Family
-    wrapped: bool  # the text model is inside a model of pictures and text
-    interleaved: bool  # of latent attention: the rows of a pair are neighbors
-    table_rows: int    # of the table of per-layer embeddings; 0: there is none
+    wrapped: bool  # the text model is inside a multimodal model
+    interleaved: bool  # in latent attention: the rows of a pair are neighbors
+    table_rows: int    # rows of the table of per-layer embeddings; 0: there is none
 
 
 def read_config(job: Job, folder: str) -> Read:
@@ -38,7 +39,7 @@ def read_config(job: Job, folder: str) -> Read:
     config, family = text_config(whole, said)
     for spelling in family.keys.also.keys() & config.values.keys():
         config.values[family.keys.also[spelling]] = config.values[spelling]
-    # A wrapper, whose keys may be the text model's own, has a class of its own name.
+    # The class of a wrapper, whose keys may be the text model's own, has another name.
     check_keys(config, family, 'wrapper' in said and config is whole)
     dim = config.integer('hidden_size', MAX_WIDTH, family.default('hidden_size', REFUSED))
     n_heads = config.integer('num_attention_heads', MAX_HEADS, family.default('num_attention_heads', REFUSED))
@@ -96,14 +97,14 @@ def read_config(job: Job, folder: str) -> Read:
 
 
 def said_by(names: str) -> Dict[str, int]:
-    """The fields that a flag sets, by the names of its features."""
+    """The fields that a flag sets, given the names of its features."""
     return {field: value for name in names.split() for field, value in FIELDS_OF[Feature[name.upper()]].items()
             if value}
 
 
 def check_class(config: Keys, names: List[str]) -> None:
     """Refuses a checkpoint of another class: it has other layers, or does not predict a token. Its RoPE can be
-    explained all the same."""
+    explained nevertheless."""
     found = config.values.get('architectures')
     first = found[0] if isinstance(found, list) and found else None
     if found in (None, []) or isinstance(first, str) and first.lower() in [name.lower() for name in names]:
@@ -117,8 +118,8 @@ def check_class(config: Keys, names: List[str]) -> None:
 
 
 def check_keys(config: Keys, family: Family, is_wrapper: bool) -> None:
-    """Refuses what the family does not compute, and tells what its class does not look at."""
-    # Aliases have classes of their own names, too.
+    """Refuses keys that the family does not compute, and notes keys that its class does not read."""
+    # Aliases have their own class names.
     if config.values.get('model_type') not in family.aliases and not is_wrapper:
         check_class(config, family.architectures)
     if family.activation:
@@ -144,12 +145,12 @@ def check_keys(config: Keys, family: Family, is_wrapper: bool) -> None:
 
 
 def text_config(config: Keys, said: Dict[str, Any]) -> Tuple[Keys, Family]:
-    """The config of the text model, which may be inside others, and its family, as ./run finds them."""
+    """The config of the text model, which may be nested, and its family, as found by ./run."""
     text, family = config, FAMILIES.get(said.get('family', ''))
     for place in said['inside'].split('/') if said['inside'] else ():
         text = text.within(text.get(place, lambda v: isinstance(v, dict), 'the config of a text model'))
     if not any(keys.values.get(key) for keys in (config, text) for key in ('model_type', 'architectures')):
-        family = None  # a Llama, to ./run
+        family = None  # ./run reads it as a Llama
     for keys in (config, text) if not family or family.runs else ():
         refuse_not_computed(keys, family)
     if not family or not family.runs:
@@ -163,7 +164,7 @@ def text_config(config: Keys, said: Dict[str, Any]) -> Tuple[Keys, Family]:
 
 
 def way_out(config: Keys, family: Optional[Family]) -> str:
-    """What is expected of a model_type, and what can be done with another."""
+    """The expected values of model_type, and advice for another one."""
     known = '; this one is explained' if family else ', see docs/checkpoints.md; what its RoPE does can be seen'
     lacks = '; not computed here: ' + family.lacks if family and family.lacks else ''
     lacks += '; ' + family.gone if family and family.gone else ''
@@ -171,8 +172,8 @@ def way_out(config: Keys, family: Optional[Family]) -> str:
 
 
 def refuse_not_computed(config: Keys, family: Optional[Family]) -> None:
-    """Refuses, by its key, what other families have (Gemma 2, Gemma 4), unless the family reads it, or its class does
-    not look."""
+    """Refuses the keys of parts of other families (Gemma 2, Gemma 4), unless the family reads the key, or its class
+    ignores it."""
     read = {*family.scales.values(), family.keys.of('per_layer_dim')} if family else set()
     for key, expected in NOT_COMPUTED.items():
         value = config.values.get(key)
@@ -200,7 +201,7 @@ def read_head_dim(config: Keys, family: Family, dim: int, n_heads: int) -> int:
 
 
 def read_tied(whole: Keys, config: Keys, family: Family, is_known: bool) -> bool:
-    """Whether the classifier is the embedding: a model of pictures and text says that itself, true by default."""
+    """Whether the classifier is the embedding: for a multimodal model its own key counts, which is true by default."""
     inside = config.flag('tie_word_embeddings', family.default('tie_word_embeddings', False))
     if config.values.get(family.keys.of('shared_classifier')) is not None:
         inside = config.flag(family.keys.of('shared_classifier'), inside)
@@ -215,8 +216,8 @@ def read_tied(whole: Keys, config: Keys, family: Family, is_known: bool) -> bool
 
 
 def read_scales(config: Keys, family: Family, model: Model) -> Dict[str, float]:
-    """What embeddings and scores are multiplied by. The embedding's scale is rounded to the type of the weights when
-    these are read."""
+    """The scales of embeddings and scores. The embedding's scale is rounded to the type of the weights when these are
+    read."""
     found = {}
     if family.scales.get('embedding') == 'sqrt_dim':
         found['embedding_scale'] = sqrt(model.dim)
@@ -242,7 +243,7 @@ def read_scales(config: Keys, family: Family, model: Model) -> Dict[str, float]:
 
 
 def read_per_layer(config: Keys, family: Family, model: Model) -> int:
-    """Sets the width of each layer's own embedding of a token. Returns the tokens that their table has."""
+    """Sets the width of per-layer embeddings. Returns the number of tokens in their table."""
     key, size_key = family.keys.of('per_layer_dim'), 'vocab_size_per_layer_input'
     width = config.integer(key, MAX_PER_LAYER, family.default(key), 0, low=0) if key else 0
     size = config.integer(size_key, MAX_VOCAB, family.default(size_key)) if width else 0
@@ -251,8 +252,8 @@ def read_per_layer(config: Keys, family: Family, model: Model) -> int:
 
 
 def read_encoding(config: Keys, family: Family, seq_len: int) -> Dict[str, int]:
-    """How a model of this program's tools knows positions, and the rows of its tables. Those with states are of a
-    family, and say so where their attending layers do not turn."""
+    """The position encoding of a model from this program's tools, and the rows of its tables. A model with states
+    belongs to a family, and has the key if its attending layers do not rotate."""
     if not family.own and not (family.states and 'position_encoding' in config.values):
         return {}
     name = config.get('position_encoding', lambda v: v in ENCODINGS, 'one of ' + ', '.join(ENCODINGS))
@@ -260,15 +261,15 @@ def read_encoding(config: Keys, family: Family, seq_len: int) -> Dict[str, int]:
     return {'encoding': ENCODINGS.index(name), 'encoding_rows': rows}
 
 
-# ---- tokens that begin and end texts ----
+# ---- tokens at the beginning and end of texts ----
 
 def read_special(folder: str, whole: Keys, config: Keys, family: Family, vocab_size: int) -> Dict[str, Any]:
     bos_id = family.default('bos_token_id', -1)
     usual = family.default('eos_token_id', [])
     usual = [id for id in (usual if isinstance(usual, (list, tuple)) else [usual]) if id < vocab_size]
     bos_id = bos_id if bos_id < vocab_size else -1
-    # generate() stops at the tokens of generation_config.json where there is one: chat checkpoints name the end of a
-    # turn only there (Llama 3: config.json has end_of_text, generation_config.json adds eot_id). Ours stops at both.
+    # generate() stops at the tokens of generation_config.json, if there is one: chat checkpoints name the end of a turn
+    # only there (Llama 3: config.json has end_of_text, generation_config.json adds eot_id). Ours stops at both.
     beside = [] if config is whole else end_tokens(whole, None, vocab_size)
     eos_ids = beside + end_tokens(config, None if beside else usual, vocab_size)
     if os.path.exists(os.path.join(folder, 'generation_config.json')):

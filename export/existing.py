@@ -1,4 +1,4 @@
-"""What lies where something is to be written: what the exporter did not write itself is replaced with --force only."""
+"""Checks of files that would be replaced: files of another origin than the exporter are only replaced with --force."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from .header import BYTES, FIELDS, version_of
 from .tokenizer_bin import is_written_here
 
 WRITTEN_BY = 'model_export.py of rope.c'  # GGUF's general.description, and config.json's "written_by"
-MODEL, GGUF, TOKENIZER = 'a model.bin', 'a GGUF file', 'a tokenizer'  # what the exporter writes into one file
+MODEL, GGUF, TOKENIZER = 'a model.bin', 'a GGUF file', 'a tokenizer'  # the exporter's outputs that are one file
 FOLDER = {'config.json', 'generation_config.json', 'model.safetensors', 'tokenizer.json', 'tokenizer_config.json',
           'rope.README'}
-ROUNDED = 3, 4  # of weight_type, q8 and q4: --quantize makes them, as it made the models that ship here
-SHARED = 'tokenizer.bin'         # the name under which a tokenizer serves every model beside it
+ROUNDED = 3, 4  # values of weight_type, q8 and q4: models made by --quantize, such as those that ship here
+SHARED = 'tokenizer.bin'         # the name of a tokenizer that serves every model in its folder
 
 
 def may_write(job: Job, path: str, kind: str, force: bool, data: Optional[bytes] = None) -> None:
-    """Refuses to replace a file unless it is of this kind and was written here, or holds the same `data` already."""
+    """Refuses to replace a file unless it is of this kind and was written by the exporter, or already contains
+    `data`."""
     if os.path.realpath(path) in job.inputs:
         raise Problem(path, 'is being read, and would be lost')
     if not os.path.exists(path):
@@ -35,7 +36,7 @@ def may_write(job: Job, path: str, kind: str, force: bool, data: Optional[bytes]
 
 
 def found_at(path):
-    """(MODEL, GGUF or TOKENIZER if the exporter wrote it, else None; what the file is, for a message)"""
+    """(MODEL, GGUF or TOKENIZER if the exporter wrote it, else None; the kind of file, for a message)"""
     with open(path, 'rb') as file:
         start = file.read(4096)
     if start[:4] == b'GGUF':
@@ -58,7 +59,7 @@ def same_bytes(path: str, data: bytes) -> bool:
 
 
 def may_write_folder(path: str, force: bool) -> None:
-    """Refuses to replace a folder unless it is empty, or a checkpoint that was written here."""
+    """Refuses to replace a folder unless it is empty, or a checkpoint that the exporter wrote."""
     path = path.rstrip('/') or '/'
     if not os.path.lexists(path) or os.path.isdir(path) and not os.listdir(path):
         return

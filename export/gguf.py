@@ -1,9 +1,9 @@
 """GGUF, llama.cpp's format: counts, named settings, the tensors' places, then their bytes.
 
-In some architectures llama.cpp turns adjacent pairs of rows, as we do: its converter brings the rows of wq and wk into
-that order, so they are moved as they lie. In the others it turns halves, as Hugging Face does. Which, and what else
-an architecture means without a key, is in its family's row (families.py).
-Quantized tensors keep their blocks, of which every row has whole ones.
+In some architectures llama.cpp rotates adjacent pairs of rows, as we do: its converter brings the rows of wq and wk
+into that order, so they are copied as they are. In the others it rotates halves, as Hugging Face does. The row of
+the family (families.py) has this, and the other facts about an architecture that no key gives. Quantized tensors
+keep their blocks, of which every row has whole ones.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ NUMBERS = {0: '<B', 1: '<b', 2: '<H', 3: '<h', 4: '<I', 5: '<i', 6: '<f', 7: '<?
 STRING, ARRAY = 8, 9
 ORIGINAL = 'rope.scaling.original_context_length'
 RMS_EPS = 'attention.layer_norm_rms_epsilon'
-LISTS = 'tokens', 'scores', 'token_type', 'merges'  # of tokenizer.ggml
-# No other list is kept.
+LISTS = 'tokens', 'scores', 'token_type', 'merges'  # in tokenizer.ggml
+# All other lists are dropped.
 BY_LAYER = (*('.' + key for key in ('attention.sliding_window_pattern', *shapes.LISTED, states.RECURRENT,
                                     states.SECTIONS, gaussian_topk.GGUF_KEY)), *steps.XIELU_KEYS)
-OF_PICTURES = states.SECTIONS, 'n_deepstack_layers'  # which mean nothing to a text
+OF_PICTURES = states.SECTIONS, 'n_deepstack_layers'  # no meaning for a text
 HEAD_LIMIT = 64 << 20  # bytes of settings and places: a vocabulary of 128,000 with its merges takes 8 MB
 LIST_LIMIT = 1 << 20
 FLOAT32_END = 2.0 ** 128
-# vocab_size: the embedding says it. The others say how many experts a model without experts uses.
+# The embedding has vocab_size. The others give the experts that a model without experts uses.
 IGNORED = {'vocab_size', 'rope.scaling.finetuned', 'expert_used_count', 'expert_feed_forward_length'}
 
 
 def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
-    """The checkpoint, and all settings for the tokenizer's sake."""
+    """The checkpoint, and all settings, for the tokenizer."""
     settings, tensors = read_parts(job, path)
     general = Keys(job, path, settings)
     name = general.get('general.architecture', lambda v: v in list(ARCHITECTURES), 'one of ' + ', '.join(
@@ -128,7 +128,7 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
 
 
 def names_of(rule: Gguf, model: Model) -> Dict[str, str]:
-    """The architecture's name of each of our tensors, a %d for the layer."""
+    """The architecture's name of each of our tensors, with %d for the layer."""
     return {**NAMES, **rule.names.own, **altup.names_of('gguf', model), **names_in(
         'gguf', *['latent_apart'] * bool(model.kv_rank), *['latent_queries'] * bool(model.q_rank)),
             **({'wg': state_tensors.GATE} if rule.names.gate_in_queries else {})}
@@ -139,16 +139,16 @@ def read_shape(path, keys, family, tensors):
     rule, n_layers = gguf_of(family), keys.integer('block_count', MAX_LAYERS)
     heads = read_heads(path, keys, family)
     if not rule.window and not rule.chunks:
-        keys.only('attention.sliding_window', 0)  # llama.cpp has none for them
+        keys.only('attention.sliding_window', 0)  # llama.cpp has none for these architectures
     keys.only('attention.causal', True)
-    keys.only('tensor_data_layout', 'reference', 'Meta AI original pth')  # one is made by the other's rules
+    keys.only('tensor_data_layout', 'reference', 'Meta AI original pth')  # the former follows the latter's rules
     embedding = tensors.get(NAMES['embedding'])
     if not embedding or len(embedding.shape) != 2 or not 0 < embedding.shape[0] <= MAX_VOCAB:
         raise Problem(path, '%s is missing or not a matrix' % NAMES['embedding'])
-    if rule.experts == 'told' or family.states:  # layers that predict further tokens are counted, too
+    if rule.experts == 'told' or family.states:  # layers that predict further tokens are counted too
         n_layers -= keys.integer('nextn_predict_layers', n_layers - 1, 0, low=0)
     norm_eps = keys.number(rule.eps, keys.number(RMS_EPS, 0.0, high=MAX_EPS) or REFUSED, high=MAX_EPS)
-    keys.only(RMS_EPS, norm_eps)  # where a file has both
+    keys.only(RMS_EPS, norm_eps)  # if a file has both
     return Model(**heads, dim=keys.integer('embedding_length', MAX_WIDTH), n_layers=n_layers,
                  seq_len=keys.integer('context_length', MAX_SEQ), norm_eps=norm_eps,
                  hidden_dim=expert_gguf.read_hidden(keys, family),
@@ -179,7 +179,7 @@ def read_heads(path, keys, family):
 
 
 def end_tokens(settings, rule, vocab_size):
-    """What ends a text, without what the architecture's files wrongly call so."""
+    """The tokens that end a text, without those that the architecture's files wrongly mark."""
     ids = [settings.token('tokenizer.ggml.%s_token_id' % name, vocab_size, None)
            for name in ('eos', 'eot', 'eom')]
     texts = settings.values.get('tokenizer.ggml.tokens') or [] if rule.not_an_end else []
@@ -189,8 +189,8 @@ def end_tokens(settings, rule, vocab_size):
 # ---- RoPE ----
 
 def read_rope(path, keys, rule, tensors, model):
-    """The RoPE fields, as llama.cpp understands the keys: without a type the factor is linear interpolation's, and
-    attn_factor multiplies what the method itself does to attention, while our attention_factor replaces it."""
+    """The RoPE fields, from the keys as llama.cpp interprets them: without a type the factor is linear interpolation's,
+    and attn_factor multiplies the method's own effect on attention, whereas our attention_factor replaces it."""
     rotary_dim, seq_len = model.turning, model.seq_len
     kind = keys.get('rope.scaling.type', lambda v: v in ('none', 'linear', 'yarn', 'longrope'),
                     'none, linear, yarn or longrope', 'linear')
@@ -201,11 +201,11 @@ def read_rope(path, keys, rule, tensors, model):
                     % (1 / factor))
     attention = keys.number('rope.scaling.attn_factor', 1.0)
     original = keys.integer(ORIGINAL, MAX_SEQ, seq_len)
-    # These say in some files what they say in Hugging Face's, in others something of llama.cpp's own.
+    # Some files give these the meaning they have in Hugging Face, others a meaning of llama.cpp's own.
     keys.only('rope.scaling.yarn_ext_factor', 1.0, -1.0)
     given = layers.read_yarn_factor(keys, rule, factor)
     if model.kv_rank:
-        keys.asked.add('rope.scaling.yarn_log_multiplier')  # which says nothing without a factor
+        keys.asked.add('rope.scaling.yarn_log_multiplier')  # without effect if there is no factor
     elif rule.yarn != 'told':
         keys.only('rope.scaling.yarn_log_multiplier', 0.0)
     rope = {'rope_method': 0, 'rope_dynamic': 0, 'theta': keys.number('rope.freq_base', 10000.0, above=1.0),
@@ -266,7 +266,7 @@ def read_rope(path, keys, rule, tensors, model):
 
 
 def multiplied(rope, attention, rotary_dim, seq_len):
-    """Plain and linear RoPE with a factor of attention, which llama.cpp takes with any type. Here longrope has one,
+    """Plain and linear RoPE with an attention factor, which llama.cpp accepts with any type. Here longrope has one,
     with a list of equal divisors at all lengths."""
     divisors = [rope.get('factor', 1.0)] * (rotary_dim // 2)
     return {**rope, 'rope_method': 6, 'factor': 1, 'train_ctx': max(2, seq_len), 'attention_factor': attention,
@@ -274,7 +274,7 @@ def multiplied(rope, attention, rotary_dim, seq_len):
 
 
 def divisors_of(path, tensor, rotary_dim):
-    """The numbers that a small tensor holds, one for each pair."""
+    """The numbers in a small tensor, one for each pair."""
     if tensor is None:
         return None
     if tensor.dtype != 'F32' or tensor.shape != (rotary_dim // 2,):
@@ -288,11 +288,11 @@ def divisors_of(path, tensor, rotary_dim):
 
 def divided(job, rope, divisors, rotary_dim, seq_len):
     """RoPE with a divisor for each pair at any length. The converter makes them from Llama 3.1's rule, of which the
-    file keeps nothing else: when they are what that rule gives for some trained length, in float32, the rule is
-    written down again, so that it can be seen and changed. Else they are longrope's lists, the same for short and long
-    texts, and no temperature: f_i / e_i exactly."""
+    file keeps nothing else: if they equal the result of that rule for some trained length, in float32, the rule is
+    restored, so that it can be seen and changed. Otherwise they become longrope's lists, the same for short and long
+    texts, without a temperature: f_i / e_i exactly."""
     factor, frequencies = max(divisors), [rope['theta'] ** (-2 * i / rotary_dim) for i in range(rotary_dim // 2)]
-    # Llama 3.1's method has no factor of attention, and lists have.
+    # Llama 3.1's method has no attention factor; the lists have one.
     for length in () if rope['attention_factor'] else lengths_by(divisors, factor, frequencies):
         if all(abs(found * by_wavelength(f, length, factor) - 1) < 4e-6 for found, f in zip(divisors, frequencies)):
             if factor == 1:
@@ -305,16 +305,16 @@ def divided(job, rope, divisors, rotary_dim, seq_len):
 
 
 def by_wavelength(frequency, length, factor):
-    """What Llama 3.1's rule multiplies a frequency with: 1 from 4 turns in the trained length on, 1 / factor up to
-    one turn, and between the two what lies between."""
+    """The factor of a frequency in Llama 3.1's rule: 1 from 4 turns in the trained length on, 1 / factor up to one
+    turn, and interpolated between the two."""
     turns = length * frequency / (2 * pi)
     kept = min(max((turns - 1) / 3, 0), 1)
     return (1 - kept) / factor + kept
 
 
 def lengths_by(divisors, factor, frequencies):
-    """Trained lengths that may have given such divisors: that of the released models, and the one that follows from a
-    pair between the two ends."""
+    """Trained lengths that could have given such divisors: the released models' length, and the length that follows
+    from a pair between the two ends."""
     yield 8192
     for found, frequency in zip(divisors, frequencies):
         if 1.01 < found < 0.99 * factor:
@@ -327,14 +327,14 @@ def lengths_by(divisors, factor, frequencies):
 # ---- the file ----
 
 def shortest(value):
-    """The number of the fewest digits that a float32 is nearest to: a file has what was 1e-5 as 9.9999997e-06."""
+    """The number with the fewest digits whose nearest float32 is the value: 1e-5 is stored as 9.9999997e-06."""
     data = struct.pack('<f', value)
     return next((x for x in (float('%.*g' % (digits, value)) for digits in range(1, 10))
                  if abs(x) < FLOAT32_END and struct.pack('<f', x) == data), value)
 
 
 class Reader:
-    """Walks through the head of a file, never past its end."""
+    """Reads the head of a file step by step, never past its end."""
 
     def __init__(self, path, file, total):
         self.path, self.file, self.total, self.at = path, file, total, 0
@@ -364,7 +364,7 @@ class Reader:
         raise Problem(self.path, 'is damaged (found a value of type %d at %d)' % (kind, self.at))
 
     def list(self, kind, count, keep):
-        """A list's values when they are to be kept; else none, since lists may be long."""
+        """The values of a list if they are kept; otherwise none, since lists may be long."""
         if kind != STRING and kind not in NUMBERS or keep and count > LIST_LIMIT:
             raise Problem(self.path, 'has a list that cannot be read (found %d values of type %d)' % (count, kind))
         if kind == STRING:
@@ -380,8 +380,8 @@ class Reader:
 
 
 def read_parts(job, path):
-    """The settings and the tensors of a file, or of all the parts that llama-gguf-split made of it, given any one of
-    them: NAME-00001-of-00003.gguf and on, the settings in the first, tensors in each."""
+    """The settings and the tensors of a file, or of all the parts that llama-gguf-split made from it, given any one of
+    them: NAME-00001-of-00003.gguf and so on, with the settings in the first part and tensors in each."""
     settings, tensors = read_file(job, path)
     count = Keys(job, path, settings).integer('split.count', 99999, 1, low=0)
     if count <= 1:

@@ -1,8 +1,8 @@
-"""The header of model.bin: the rows of header.json, by which this program's exporter reads and writes it. From the same
-rows tools/generate/header_table.py makes the tables in C and docs/header.tsv.
+"""The header of model.bin, which the exporter reads and writes according to the rows of header.json.
+tools/generate/header_table.py makes the tables in C and docs/header.tsv from the same rows.
 
-A row has a field's place, its type, what it may be (a number, or C's name of one, which `words` say), the kind of layer
-that has it, the versions that it asks for from some value on, its member in C, and its meaning."""
+A row has a field's place, its type, its range (numbers, or names of C, which `words` define), the kind of layer that
+has it, the versions that certain values need, its member in C, and its meaning."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from typing import Any, Dict, List, Mapping, NamedTuple
 PLACE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'header.json')
 MAGIC = b'24ka'  # 0x616b3432, "ak42"
 OLDEST, NEWEST = 3, 6
-BYTES = {3: 256, 4: 256, 5: 512, 6: 1024}  # of a header, by its version
-FIRST = {4: 204, 5: 256, 6: 512}           # where it has what older ones have not
+BYTES = {3: 256, 4: 256, 5: 512, 6: 1024}  # of a header, by version
+FIRST = {4: 204, 5: 256, 6: 512}           # the first byte that older versions do not have
 FORMS = {'u32': 'I', 'i32': 'i', 'f64': 'd', 'i32[8]': '8i'}  # of struct
 SIZES = {kind: struct.calcsize('<' + form) for kind, form in FORMS.items()}
-LAST_TOKEN = 'LAST_TOKEN'  # a limit that follows from vocab_size
+LAST_TOKEN = 'LAST_TOKEN'  # a limit that depends on vocab_size
 
 
 class Field(NamedTuple):
-    """A row. Where there is no limit, as of most numbers of floating point, `high` is None."""
+    """A row. If there is no limit, as for most floating-point numbers, `high` is None."""
     at: int
     type: str
     low: Any
     high: Any
     kind: str
-    since: Dict[int, int]  # a version, and the value from which on only that and newer ones have the field
+    since: Dict[int, int]  # a version, and the smallest value that needs it
     member: str
     meaning: str
 
@@ -60,14 +60,14 @@ FORM = form()
 
 
 def version_of(path: str) -> int:
-    """Of a file with llama2.c's magic number; 0 for what has none."""
+    """The version of a file with llama2.c's magic number; 0 for other files."""
     with open(path, 'rb') as file:
         head = file.read(8)
     return struct.unpack('<4xi', head)[0] if head[:4] == MAGIC and len(head) == 8 else 0
 
 
 def unpacked(head: bytes) -> Dict[str, Any]:
-    """A header's fields by their names. What an older version has not is 0, and eos_ids are a tuple."""
+    """A header's fields by their names. Fields that an older version lacks are 0, and eos_ids are a tuple."""
     numbers = list(FORM.unpack(head + bytes(BYTES[NEWEST] - len(head))))
     values: Dict[str, Any] = {}
     for name, each in FIELDS.items():
@@ -86,14 +86,14 @@ def needs(name: str, value: Any) -> int:
 
 
 def packed(values: Mapping[str, Any]) -> bytes:
-    """The header of the oldest version that can say this. What is not given is 0."""
+    """The header in the oldest version that can express the values. Missing values are 0."""
     values = {**values, 'magic': int.from_bytes(MAGIC, 'little'), 'version': 0}
     version = max(needs(name, values.get(name, 0)) for name in FIELDS)
     return repacked({**values, 'version': version})[:BYTES[version]]
 
 
 def repacked(values: Mapping[str, Any]) -> bytes:
-    """All fields at their places, in as many bytes as the newest header has."""
+    """All fields at their places, as many bytes as the newest header."""
     numbers: List[Any] = []
     for name, each in FIELDS.items():
         value = values.get(name, 0)

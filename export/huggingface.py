@@ -17,15 +17,15 @@ from .safetensors import read_safetensors
 from .tensors import Checkpoint, gather_numbers, rounded, split
 from .torch_files import read_torch
 
-FILES = [('model.safetensors', read_safetensors), ('pytorch_model.bin', read_torch)]  # each alone, or NAME.index.json
-# Prefixes beside the text model's tensors where these have no prefix of their own.
+FILES = [('model.safetensors', read_safetensors), ('pytorch_model.bin', read_torch)]  # or NAME.index.json
+# Prefixes of tensors that are not the text model's, in files where its tensors have no prefix.
 BESIDE = tuple('model.' + part for part in (
     'vision_tower.', 'vision_model.', 'audio_tower.', 'multi_modal_projector.', 'embed_vision.', 'embed_audio.',
     'visual.'))
 
 
 def names_of(family: Family, model: Model) -> Dict[str, str]:
-    """The library's name of each of our tensors, a %d for the layer."""
+    """The library's name of each of our tensors, with %d for the layer."""
     before_and_after = {Feature.NORMS_AFTER, Feature.NORMS_BOTH} & family.always
     names = names_in('hugging_face', 'plain', 'steps', 'encodings', 'per_layer',
                      *['norms_both'] * bool(before_and_after), *['gate'] * bool(model.attention_gate))
@@ -43,7 +43,7 @@ def names_of(family: Family, model: Model) -> Dict[str, str]:
 
 
 def rows_of(model: Model, part: str) -> int:
-    """Of a matrix that may be fused with others."""
+    """The rows of a matrix that may be fused with others."""
     rows = {'wq': model.n_heads * model.head_dim, 'wk': model.n_kv_heads * model.head_dim}
     rows['wv'] = model.n_kv_heads * (model.value_dim or model.head_dim)
     return rows.get(part, model.hidden_dim)
@@ -52,7 +52,7 @@ def rows_of(model: Model, part: str) -> int:
 def read_huggingface(job: Job, folder: str) -> Checkpoint:
     model, family, wrapped, interleaved, table_rows = read_config(job, folder)
     tensors = {name: tensor for name, tensor in read_weights(job, folder).items()
-               if not name.endswith('.rotary_emb.inv_freq')}  # of old checkpoints; nobody reads it
+               if not name.endswith('.rotary_emb.inv_freq')}  # in old checkpoints, and unused
     if wrapped:
         tensors = text_alone(job, folder, tensors)
     prefix = family.names.prefix
@@ -75,13 +75,13 @@ def read_huggingface(job: Job, folder: str) -> Checkpoint:
                               family.names.gate_in_queries)
     if family.scales.get('embedding') == 'sqrt_dim' and names['embedding'] in tensors:
         model.embedding_scale = rounded(model.embedding_scale, tensors[names['embedding']].dtype)
-    in_pairs = bool(model.encoding or model.kv_rank or family.adjacent)  # without RoPE nothing turns
+    in_pairs = bool(model.encoding or model.kv_rank or family.adjacent)  # without RoPE no rows rotate
     return Checkpoint(job, folder, model, tensors, names, in_pairs)
 
 
 def leave_out(job, folder, tensors, family, names, model):
-    """Layers past the last one, which predict further tokens, are no part of the model. Neither are keys that nothing
-    reads."""
+    """Leaves out layers past the last one, which predict further tokens and are not part of the model, and keys that
+    are never read."""
     starts = tuple(start % model.n_layers if '%d' in start else start for start in family.names.left_out
                    if '%s' not in start)
     inside = tuple(start % layer for start in family.names.left_out if '%s' in start
@@ -102,9 +102,9 @@ def leave_out(job, folder, tensors, family, names, model):
 
 
 def text_alone(job, folder, tensors):
-    """The tensors of the text model by the names that it has by itself: all have the prefix of its embedding
-    (language_model.model., model.language_model., thinker.model. ...), the classifier may be beside it or at the top.
-    The others, for pictures or sound, are left out by name."""
+    """The tensors of the text model, with the names that they have without a wrapper: all have the prefix of its
+    embedding (language_model.model., model.language_model., thinker.model. ...), the classifier may be beside it or
+    at the top. The others, for pictures or sound, are left out by name."""
     end = 'embed_tokens.weight'
     prefixes = sorted({name[:-len(end)] for name in tensors if name.endswith(end)}, key=lambda start: (
         not any(part in start for part in ('language_model', 'text_model', 'llm')), len(start)))

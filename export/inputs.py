@@ -1,4 +1,4 @@
-"""What somebody gave where something else was expected: told by its first bytes, with the command that brings it in."""
+"""Recognizes unexpected inputs by their first bytes, and gives the command that converts them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ SETTINGS = 'config.json'
 WEIGHTS = '.safetensors', '.bin', '.pth', '.pt'
 TOKENIZERS = 'tokenizer.json', 'tokenizer.model'
 OWN_WEIGHTS = r'consolidated(\.\d+)?\.(safetensors|pth)'
-ADAPTER = r'adapter_(config\.json|model.*\.(safetensors|bin))'  # what the PEFT library adds to a model's weights
+ADAPTER = r'adapter_(config\.json|model.*\.(safetensors|bin))'  # files of the PEFT library, added to a model's weights
 GGUF, TENSORS, MODEL, LLAMA2C, READY, TOKENIZER, JSON, PLAIN = (
     'a GGUF file', 'weights alone', 'a model.bin', 'a model of llama2.c', 'a tokenizer.bin', 'a tokenizer', 'settings',
     'a text')
 
 
 def kind_of(job: Job, path: str) -> Optional[str]:
-    """One of the above, or None for anything else: files of llama2.c's version 0 say nothing of themselves."""
+    """One of the above, or None for any other file: files of llama2.c's version 0 cannot be recognized."""
     total = size_of(job, path)
     with open(path, 'rb') as file:
         start = file.read(64)
@@ -47,7 +47,7 @@ def kind_of(job: Job, path: str) -> Optional[str]:
 
 
 def is_text(start: bytes) -> bool:
-    """Whether a file begins as a text does: one of llama2.c's version 0 has zeros there."""
+    """Whether a file begins like a text: a file of llama2.c's version 0 has zeros there."""
     return len(start) >= 16 and all(byte >= 32 or byte in b'\t\n\f\r' for byte in start)
 
 
@@ -69,7 +69,7 @@ def adapter_in(folder: str) -> Optional[str]:
 
 
 def adapter_alone(job: Job, folder: str) -> str:
-    """What to do with an adapter that came without its base model."""
+    """Advice for an adapter without its base model."""
     base = ''
     try:
         base = read_json(job, os.path.join(folder, 'adapter_config.json')).values.get('base_model_name_or_path')
@@ -86,7 +86,7 @@ def own_weights(folder: str) -> Optional[str]:
 
 
 def without_settings(job, folder, out):
-    """Why a folder is not a checkpoint, and what to do about it."""
+    """The reason why a folder is not a checkpoint, and advice."""
     if adapter_in(folder):
         return adapter_alone(job, folder)
     names = sorted(os.listdir(folder))
@@ -107,7 +107,7 @@ def without_settings(job, folder, out):
 
 
 def check_source(job: Job, path: str, out: str, tokenizer_out: str) -> None:
-    """Refuses what is not a checkpoint."""
+    """Refuses sources that are not checkpoints."""
     if os.path.isdir(path):
         if not has_settings(path):
             raise Problem(path, without_settings(job, path, out))
@@ -133,7 +133,7 @@ def check_source(job: Job, path: str, out: str, tokenizer_out: str) -> None:
 
 
 def check_model(job: Job, path: str, out: str) -> None:
-    """Refuses what is not a model.bin, which is to be carried out."""
+    """Refuses files that are not a model.bin, for export to other formats."""
     if not os.path.exists(path):
         raise Problem(path, 'no such file (expected a model.bin to make %s of)' % out)
     kind = 'a folder' if os.path.isdir(path) else kind_of(job, path)
@@ -147,7 +147,7 @@ def check_model(job: Job, path: str, out: str) -> None:
 
 
 def check_tokenizer(job: Job, path: str, out: str) -> None:
-    """Refuses what is not a tokenizer."""
+    """Refuses files that are not tokenizers."""
     if os.path.isdir(path):
         found = [name for name in TOKENIZERS if os.path.exists(os.path.join(path, name))]
         raise Problem(path, 'is a folder: ' + command('--tokenizer', os.path.join(path, found[0]), out) if found else

@@ -1,4 +1,4 @@
-"""What the commands are called, and where the program is. The probe asks the same."""
+"""The names of the commands, and the place of the program. The probe uses it as well."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 
 def called(ending: str, script: str) -> Tuple[str, str, str]:
-    """What this command is called, what the program is, and its place. Installed, the program lies beside the command
-    and is called so but for that ending."""
+    """The name of this command, the name of the program, and its place. If they are installed, the program is beside
+    the command, and has its name without that ending."""
     folder, name = os.path.split(sys.argv[0])
     if not name.endswith(ending):
         return script, './run', os.path.join(ROOT, 'run')

@@ -1,5 +1,5 @@
-"""The parts of a tokenizer.json that all kinds of tokenizers have: a pipeline of steps, of which each key is asked for
-or refused, the vocabulary, and the tokens that are added to it."""
+"""The parts of a tokenizer.json that all kinds of tokenizers have: a pipeline of steps, whose keys are either read or
+refused, the vocabulary, and the added tokens."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from .sentencepiece import NORMAL, UNUSED
 
 
 def inner(keys, key, null=None):
-    """The object at `key`; an empty one (which has no type) for a null or none."""
+    """The object at `key`; an empty one (which has no type) if it is null or missing."""
     value = keys.get(key, lambda v: isinstance(v, dict), 'an object', null, null)
     return keys.within(value or {}, '%s%s.' % (keys.inside, key))
 
 
 def steps(keys, key, members):
-    """A pipeline's part as a list of single steps: a Sequence's members, or the part alone, or nothing."""
+    """A part of the pipeline as a list of single steps: a Sequence's members, or the part itself, or an empty list."""
     part = inner(keys, key)
     if not part.values:
         return []
@@ -28,7 +28,7 @@ def steps(keys, key, members):
 
 
 def finished(keys):
-    """Refuses members that nobody asked for."""
+    """Refuses members that no function asked for."""
     for key in keys.values:
         if key not in keys.asked:
             keys.refuse(key, 'no such key')
@@ -38,7 +38,7 @@ def a_text(value):
     return isinstance(value, str) and value != ''
 
 
-# ---- the vocabulary, and what is added to it ----
+# ---- the vocabulary, and added tokens ----
 
 def spelled(path, text):
     """A token's text in UTF-8."""
@@ -49,8 +49,8 @@ def spelled(path, text):
 
 
 def by_id(path, vocab):
-    """The vocabulary as tokens in the order of their ids. Where an id has no token (tiktoken's cl100k and o200k leave
-    some out before their special ones) there is an unused one."""
+    """The vocabulary as tokens in the order of their ids. Ids without a token (tiktoken's cl100k and o200k omit some
+    before their special ones) get an unused one."""
     tokens = [[b'', 0.0, UNUSED] for _ in range(max(vocab.values()) + 1)]
     for text, id in vocab.items():
         tokens[id] = [spelled(path, text), 0.0, NORMAL]
@@ -58,7 +58,7 @@ def by_id(path, vocab):
 
 
 def put_added(token, tokens, entry):
-    """Puts a token that is not of the vocabulary in its place, which may be a hole."""
+    """Puts a token that is not in the vocabulary in its place, which may be empty."""
     id = token.values['id']
     tokens += [[b'', 0.0, UNUSED] for _ in range(id + 1 - len(tokens))]
     if tokens[id][0]:
@@ -67,20 +67,20 @@ def put_added(token, tokens, entry):
 
 
 def read_added_tokens(top, vocab, can=()):
-    """The added tokens as Keys with content, id, special and normalized, after those of the vocabulary. What tokens
-    that are not special `can` have is among their flags."""
+    """The added tokens as Keys with content, id, special and normalized, after the tokens of the vocabulary. `can`: the
+    flags that tokens may have that are not special."""
     added, next_id = {}, len(vocab)
     listed = top.get('added_tokens', lambda v: isinstance(v, list) and all(isinstance(x, dict) for x in v),
                      'a list of objects', [], [])
     for i, values in enumerate(listed):
         token = top.within(values, 'added_tokens[%d].' % i)
         content = token.get('content', lambda v: a_text(v) and v not in added, 'a text that was not added before')
-        id = vocab.get(content, next_id)  # what the library gives it, whatever the file says
+        id = vocab.get(content, next_id)  # the library assigns this id, whatever the file has
         token.get('id', lambda v: v == id and type(v) is int, 'the id %d' % id)
         next_id = max(next_id, id + 1)
         special = token.flag('special', False)
         for flag in 'single_word', 'lstrip', 'rstrip':
-            if token.flag(flag, False) and not special and flag not in can:  # special ones are not sought in text
+            if token.flag(flag, False) and not special and flag not in can:  # special tokens are not looked up in text
                 token.refuse(flag, 'false')
         token.flag('normalized', True)
         finished(token)
@@ -89,16 +89,16 @@ def read_added_tokens(top, vocab, can=()):
 
 
 def demand_raw(top):
-    """Tokens that are sought in text are cut out of it before it is put in order: those that are normalized would be
-    sought after that."""
+    """Requires that tokens which are looked up in text are not normalized: they are cut out before normalization, and
+    normalized ones would be looked up after it."""
     for i, token in enumerate(top.values.get('added_tokens') or []):
         if token.get('normalized', True) and not token.get('special'):
             top.within(token, 'added_tokens[%d].' % i).refuse('normalized', 'false')
 
 
 def check_user_defined(top, prefix):
-    """The library seeks normalized tokens where the others have left off; ours are all sought at once. It is the same
-    unless one that is sought in text can overlap with one of the other sort."""
+    """The library looks up normalized tokens in the text that the others leave; ours are all looked up at once. The
+    result is the same unless a token that is looked up can overlap with a token of the other sort."""
     tokens = top.values.get('added_tokens') or []
     sought = [(token['content'], token.get('normalized', True)) for token in tokens if not token.get('special')]
     both = {token.get('normalized', True) for token in tokens}

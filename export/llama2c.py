@@ -14,7 +14,7 @@ FIELDS = 'dim', 'hidden_dim', 'n_layers', 'n_heads', 'n_kv_heads', 'vocab_size',
 MAGIC = b'24ka'  # 0x616b3432, "ak42"
 ORDERS = {0: 'embedding attention_norm wq wk wv wo ffn_norm w1 w2 w3 final_norm tables classifier'.split(),
           1: 'attention_norm ffn_norm final_norm embedding wq wk wv wo w1 w2 w3 classifier'.split()}  # and of 2
-ONCE = 'embedding', 'final_norm', 'tables', 'classifier'  # tables: cosines and sines that nobody reads any more
+ONCE = 'embedding', 'final_norm', 'tables', 'classifier'  # tables: cosines and sines, which are no longer read
 NAMES = {part: part if part in ONCE else part + ' of layer %d' for part in ORDERS[1]}
 MAX_GROUP = 1 << 16
 
@@ -30,7 +30,7 @@ def read_llama2c(job: Job, path: str) -> Checkpoint:
         raise Problem(path, 'cannot be read as a file of llama2.c (found version %d and %d bytes)' % (version, total))
     fields = struct.unpack_from('<7i', head, 8 if version else 0)
     header = Keys(job, path, dict(zip(FIELDS, fields)), '' if version else 'no known file; as version 0 of llama2.c: ')
-    shared = header.values['vocab_size'] > 0  # version 0 says so by the sign
+    shared = header.values['vocab_size'] > 0  # version 0 has it in the sign
     if version:
         shared = head[36] == 1
     else:
@@ -54,7 +54,8 @@ def read_llama2c(job: Job, path: str) -> Checkpoint:
 
 
 def group_size(path, model, size):
-    """llama2.c's groups run on over the ends of rows, version 3's do not: they agree when every row is whole groups."""
+    """Checks groups: llama2.c's continue across the ends of rows, version 3's do not. They agree if every row consists
+    of whole groups."""
     if not 1 <= size <= MAX_GROUP:
         raise Problem(path, 'group_size cannot be used (found %d, expected 1 to %d)' % (size, MAX_GROUP))
     if model.dim % size or model.hidden_dim % size:

@@ -1,4 +1,4 @@
-"""A model with the fields of model.bin's header and what else a source says of it; and the features of families."""
+"""A model with the fields of model.bin's header and further facts from its source; and the features of families."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .header import FIELDS as HEADER_FIELDS
 # A layer's byte in model.bin, and activations there.
 SEES_ALL, WITHOUT_ROPE, TURNS_AS_SLIDING, DENSE, KEYS_ARE_VALUES, WITHOUT_SINKS, STATE = \
     1, 2, 4, 8, 16, 32, 64
-DELTA, CONV, MAMBA = 1, 2, 3  # of state_kind
+DELTA, CONV, MAMBA = 1, 2, 3  # values of state_kind
 SILU, GELU, CLAMPED, RELU2, XIELU = range(5)
 
 
 class Shape(NamedTuple):
-    """What may differ from layer to layer. kv_layer is the layer whose keys and values it reads."""
+    """The numbers that may differ from layer to layer. kv_layer is the layer whose keys and values it reads."""
     n_heads: int
     n_kv_heads: int
     head_dim: int
@@ -24,7 +24,7 @@ class Shape(NamedTuple):
     kv_layer: int
 
 
-# Of the header itself, or lists of a Model.
+# Only in the header itself, or lists of a Model.
 NOT_IN_MODEL = {'magic', 'version', 'weight_type', 'n_eos', 'eos_ids', 'n_longrope', 'layer_table', 'layer_shapes',
                 'type_table'}
 USUAL = {'bos_id': -1, 'truncate': 1}
@@ -38,17 +38,17 @@ else:
 
 @dataclass
 class Model(Header):
-    """The header's fields, by the names of docs/format.md; 0 is a field's word for `as in a Llama`."""
-    # Lists that follow the header. No layers: all are alike.
+    """The header's fields, with the names of docs/format.md; 0 means `as in a Llama`."""
+    # Lists that follow the header. No layers: all are the same.
     eos_ids: List[int] = field(default_factory=list)
     short_factor: List[float] = field(default_factory=list)
     long_factor: List[float] = field(default_factory=list)
     layers: List[int] = field(default_factory=list)
     shapes: List[Shape] = field(default_factory=list)
-    # What a source says besides.
+    # Further facts from a source.
     tied: bool = False             # the classifier should be the embedding
-    norms_lack_one: bool = False   # norms multiply with 1 + w
-    last_is_whole: bool = False    # but the last one with w
+    norms_lack_one: bool = False   # norms multiply by 1 + w
+    last_is_whole: bool = False    # except the last one, by w
     types: List[str] = field(default_factory=list)  # of the matrices, in the file's order
 
     def set(self, **values: object) -> None:
@@ -59,16 +59,16 @@ class Model(Header):
 
     @property
     def turning(self) -> int:
-        """Elements of a head that turn."""
+        """The elements of a head that rotate."""
         return self.rotary_dim or self.head_dim
 
     def method_in(self, layer: int) -> int:
-        """The number of the method by which a layer turns."""
+        """The number of the RoPE method of a layer."""
         return self.sliding_method if self.layer_flags[layer] & TURNS_AS_SLIDING else self.rope_method
 
     def turning_in(self, layer: int) -> Tuple[int, int]:
-        """The elements of a layer's head that turn, and how far apart the two of a pair are where the halves of a head
-        follow one another."""
+        """The elements of a layer's head that rotate, and the distance between the two of a pair if the halves of a
+        head follow one another."""
         slides = self.layer_flags[layer] & TURNS_AS_SLIDING
         head_dim = self.layer_shapes[layer].head_dim
         turning = min(slides and self.sliding_rotary_dim or self.turning, head_dim)
@@ -76,12 +76,12 @@ class Model(Header):
 
     @property
     def state_width(self) -> int:
-        """How wide is what a layer with a state makes."""
+        """The width of the output of a layer with a state."""
         return self.dim if self.state_kind == CONV else self.state_value_heads * self.state_value_dim
 
     @property
     def state_channels(self) -> int:
-        """Of its convolution."""
+        """The channels of its convolution."""
         return 2 * self.state_key_heads * self.state_key_dim + self.state_width
 
     @property
@@ -183,7 +183,7 @@ class Feature(Enum):
     DIVISORS = 'divisors'
 
 
-# The fields that make a feature. Reading a family sets them, and a model with these values has the feature.
+# The fields of each feature. Reading a family sets them, and a model with these values has the feature.
 FIELDS_OF: Dict[Feature, Dict[str, int]] = {
     Feature.QKV_BIAS: {'qkv_bias': 1, 'o_bias': 0}, Feature.ALL_BIASES: {'qkv_bias': 1, 'o_bias': 1},
     Feature.O_BIAS: {'qkv_bias': 0, 'o_bias': 1, 'latent_bias': 0},
@@ -205,11 +205,11 @@ FIELDS_OF: Dict[Feature, Dict[str, int]] = {
     Feature.MAMBA: {'state_kind': MAMBA}, Feature.CONV_BIAS: {'conv_bias': 1},
     Feature.STATE_BIAS: {'state_bias': 1}, Feature.GATE_BIAS: {'gate_bias': 1},
     Feature.TILED: {'state_tiled': 1}}
-PROPORTIONAL, LONGROPE, LLAMA3 = 7, 6, 5  # of rope_method
+PROPORTIONAL, LONGROPE, LLAMA3 = 7, 6, 5  # values of rope_method
 
 
 def features_of(model: Model) -> Set[Feature]:
-    """All that sets a model apart from a Llama."""
+    """All features that set a model apart from a Llama."""
     layers = model.layer_flags
     some = any(flags & SEES_ALL for flags in layers)
     methods = {model.rope_method, model.sliding_method if model.sliding_rope else 0}
@@ -244,7 +244,7 @@ def features_of(model: Model) -> Set[Feature]:
 
 
 def of_kind(model: Model, slide: bool) -> Tuple[int, int]:
-    """Elements of a head of full layers, or of sliding ones, and how many of these layers there are."""
+    """The elements of a head of full layers, or of sliding ones, and the number of these layers."""
     found = [shape.head_dim for shape, flags in zip(model.layer_shapes, model.layer_flags)
              if bool(flags & TURNS_AS_SLIDING) == slide]
     return found[0] if found else model.head_dim, len(found)

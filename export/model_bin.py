@@ -1,5 +1,5 @@
-"""model.bin as a source, to be carried out again: versions 3 to 6 are read by the fields of docs/format.md, and types
-that no other program has are widened by ./run, to float16."""
+"""Reads model.bin for export to other formats: versions 3 to 6 according to the fields of docs/format.md. ./run
+converts types that no other program has to float16."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ OF_EXPERTS = ('n_experts_used expert_hidden_dim router router_bias expert_bias s
               'router_scales_input router_eps expert_latent_dim').split()  # 0 without experts
 OF_DELTA = 'state_key_heads', 'state_value_heads', 'state_key_dim', 'state_value_dim'
 TYPES = {**{number: name for name, number in WEIGHT_TYPES.items()}, 4: 'Q4'}
-# Of the type table: a type, and whether rows lie side by side.
+# In the type table: a type, and whether rows are packed.
 CODES = {**{number: (name, False) for number, name in TYPES.items()},
          **{number + PACKED: (name, True) for number, name in TYPES.items() if name in RESTS}}
 ONCE = ('embedding', 'final_norm', 'classifier', 'per_layer_embedding', 'per_layer_projection',
-        'per_layer_norm')  # and not in each layer
+        'per_layer_norm')  # once, not in each layer
 
 
 class Names(Dict[str, str]):
-    """What messages call a tensor: what it is, and its layer's number in the place of a %d."""
+    """The names of tensors in messages: the part, and the number of its layer in place of %d."""
 
     def __missing__(self, part: str) -> str:
         return part if part in ONCE or altup.is_once(part) else part + ' of layer %d'
@@ -42,8 +42,8 @@ class Names(Dict[str, str]):
 
 @contextmanager
 def opened_model(job: Job, path: str, out: str, stays: Callable[[Checkpoint, str], bool]) -> Iterator[Checkpoint]:
-    """The checkpoint that a model.bin of any version is. Tensors become float16 unless stays(checkpoint, name of the
-    tensor): ./run writes them into a file beside `out`, which is there for as long as it is needed."""
+    """The checkpoint in a model.bin of any version. Tensors become float16 unless stays(checkpoint, name of the
+    tensor): ./run writes them into a temporary file beside `out`."""
     version = version_of(path)
     checkpoint = read_model_bin(job, path) if version > 2 else None if version == 2 else read_llama2c(job, path)
     if checkpoint and all(stays(checkpoint, name) for name in checkpoint.tensors):
@@ -65,7 +65,7 @@ def opened_model(job: Job, path: str, out: str, stays: Callable[[Checkpoint, str
 
 
 def check_writable(path, asked):
-    """Refuses what was asked for where no file can be made, before all is widened."""
+    """Refuses an output file that cannot be created, before all weights are converted."""
     try:
         open(path, 'xb').close()
         os.unlink(path)
@@ -74,9 +74,9 @@ def check_writable(path, asked):
 
 
 def widen_all(path, out, asked):
-    """Writes a model in float16 to `out`. Errors there name the file that was asked for."""
+    """Writes a model in float16 to `out`. Errors name the file that the user asked for."""
     import subprocess
-    # Interrupts wait until it is known what is to be stopped.
+    # Interrupts wait until it is known which process to stop.
     interrupts, numbers = [], (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     handlers = [signal.signal(number, lambda *_: interrupts.append(_)) for number in numbers]
     try:
@@ -92,7 +92,7 @@ def widen_all(path, out, asked):
         if interrupts:
             raise KeyboardInterrupt
         said = run.communicate()[1]
-    except BaseException:  # an interrupt: run takes away what it has begun
+    except BaseException:  # an interrupt: run removes its unfinished file
         run.terminate()
         run.communicate()
         raise
@@ -134,7 +134,7 @@ def read_model_bin(job, path):
 
 
 def read_layers(path, model, layers, n_flags, version):
-    """The layer table. A layer that does not turn cannot turn as sliding ones do."""
+    """Reads the layer table. A layer that does not rotate cannot have the sliding layers' RoPE."""
     if len(layers) < n_flags:
         raise Problem(path, 'is cut short (found %d bytes of the layer table, expected %d)'
                       % (len(layers), model.n_layers))
@@ -178,7 +178,7 @@ def is_matrix(part, shape):
 
 
 def read_header(header):
-    """The fields, each checked by its row as run does, and whether they go together."""
+    """Reads the fields, checks each according to its row, as run does, and checks their combinations."""
     values = header.values
     version = header.integer('version', NEWEST, low=OLDEST)
     for name, field in FIELDS.items():
@@ -259,14 +259,14 @@ def place(path, model, types, at, total):
 
 
 def note_bytes(path, total):
-    """Of a note at a file's end, which version 3.0 could write there: nothing reads it."""
+    """The size of a note at a file's end, which version 3.0 could write there and which is ignored."""
     with open(path, 'rb') as file:
         file.seek(max(total - NOTE_BYTES, 0))
         return NOTE_BYTES if file.read(len(NOTE)) == NOTE else 0
 
 
 def size_in_file(path, name, dtype, shape, group_size):
-    """Bytes; for q8 and q4 with the scales, which follow the values at a multiple of 64 bytes."""
+    """The number of bytes; for q8 and q4 with the scales, which follow the values at a multiple of 64 bytes."""
     if dtype in ITEM_SIZES:
         return prod(shape) * ITEM_SIZES[dtype]
     rows, columns = shape

@@ -1,4 +1,5 @@
-"""Experts in MXFP4, in gpt-oss's published layout and in ggml's: the order of nibbles in a block, both ways."""
+"""Experts in MXFP4, in gpt-oss's published layout and in ggml's: the order of nibbles in a block, in both
+directions."""
 
 from __future__ import annotations
 
@@ -9,16 +10,16 @@ from .common import CHUNK
 from .rows import some_rows
 from .tensors import BLOCKS, Tensor
 
-FP4_VALUES, FP4_BYTES = 32, 16  # of a block, its scale apart
-# A nibble in its place, or in the other half of the byte.
+FP4_VALUES, FP4_BYTES = 32, 16  # of a block, without its scale
+# A nibble that stays in its place, or moves to the other half of the byte.
 LOW, HIGH = bytes(b & 15 for b in range(256)), bytes(b & 240 for b in range(256))
 RAISED, LOWERED = bytes((b & 15) << 4 for b in range(256)), bytes(b >> 4 for b in range(256))
 
 
 @dataclass(frozen=True)
 class Repacked:
-    """Some of each expert's rows of published MXFP4, in ggml's blocks: the scale first, and value 16 + i beside value
-    i in byte i, where the published blocks have two neighbors in a byte, the first in its low half."""
+    """Some of each expert's rows of published MXFP4, in ggml's blocks: the scale first, and value 16 + i next to value
+    i in byte i; published blocks have two neighbors in a byte, the first in its low half."""
     name: str
     blocks: Tensor  # (experts, rows, blocks of a row, 16)
     scales: Tensor  # (experts, rows, blocks of a row)
@@ -40,8 +41,8 @@ class Repacked:
 
 @dataclass(frozen=True)
 class InTurns:
-    """The blocks or the scales of several parts in MXFP4, with a row of each in turns, in the order of nibbles that
-    published folders have."""
+    """The blocks or the scales of several parts in MXFP4, with alternating rows of the parts, and the order of nibbles
+    in published folders."""
     parts: List[Any]
     n_experts: int
     is_blocks: bool
@@ -78,7 +79,7 @@ def in_ggml_order(blocks, scales):
 
 
 def in_published_order(data):
-    """The bytes after the scales of ggml's blocks, with neighbors in a byte."""
+    """The bytes after the scales of ggml's blocks, with neighbors in the same byte."""
     half, step = FP4_BYTES // 2, BLOCKS['MXFP4'][1]
     out = bytearray(len(data) // step * FP4_BYTES)
     for i in range(half):
@@ -89,5 +90,5 @@ def in_published_order(data):
 
 
 def either(a: bytes, b: bytes) -> bytes:
-    """The bits of both, byte by byte."""
+    """The bitwise or of both, byte by byte."""
     return (int.from_bytes(a, 'little') | int.from_bytes(b, 'little')).to_bytes(len(a), 'little')

@@ -1,5 +1,5 @@
-"""What tensors are called elsewhere: the rows of names.json, by which every way in and out goes. A group has what one
-kind of model has, or what it has under other names; what a single family calls otherwise is in its own row
+"""The names of tensors in other formats: the rows of names.json, which all readers and writers use. A group has the
+names of one kind of model, or its differing names; the names that only one family has are in its own row
 (families.json)."""
 
 from __future__ import annotations
@@ -15,6 +15,6 @@ with open(PLACE, encoding='utf-8') as _file:
 
 
 def names_in(source: str, *groups: str) -> Dict[str, str]:
-    """{a part of model.bin: its name in `hugging_face` or `gguf`, with %d for the layer} of these groups. What
-    a later group has, too, counts."""
+    """{a part of model.bin: its name in `hugging_face` or `gguf`, with %d for the layer} for these groups. A later
+    group takes precedence."""
     return {part: row[source] for group in groups for part, row in GROUPS[group].items() if source in row}

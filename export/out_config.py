@@ -1,5 +1,6 @@
-"""config.json of a model that goes out: the keys that its family reads, as its row and the readers (config.py,
-layers.py) have them, those of RoPE as ./run writes them, and nothing left to a default that differs by release."""
+"""config.json of a model that is exported: the keys that its family reads, according to its row and the readers
+(config.py, layers.py), and RoPE's keys as ./run writes them. No setting is left to a default that differs between
+releases."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ DTYPES = {'F32': 'float32', 'F16': 'float16', 'BF16': 'bfloat16'}
 
 
 def float_type(model: Model) -> str:
-    """The type of all matrices of floats; float32 if they are of several."""
+    """The common type of all matrices of floats; float32 if they have several."""
     types = set(model.types) - {'MXFP4'}
     return types.pop() if len(types) == 1 else 'F32'
 
@@ -78,7 +79,7 @@ def config_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, An
 
 
 def config_of_scales(job: Job, path: str, family: Family, model: Model) -> Dict[str, Any]:
-    """What embeddings and scores are multiplied by, and what caps logits and scores."""
+    """The scales of embeddings and scores, and the caps of logits and scores."""
     if family.scales.get('embedding') == 'sqrt_dim':
         layers.scale_of_embedding(job, path, model, rounded(sqrt(model.dim), model.types[0]))
     caps = {key: getattr(model, field) or None for field in ('logit_cap', 'score_cap')
@@ -105,7 +106,7 @@ def config_of_scales(job: Job, path: str, family: Family, model: Model) -> Dict[
 
 def number_back(value: float, make: Callable[[float, int], float], back: Callable[[float, int], float],
                 head_dim: int) -> float:
-    """The number of the fewest digits that means the value."""
+    """The number with the fewest digits that gives the value."""
     guess = back(value, head_dim)
     some = (float('%.*g' % (digits, guess)) for digits in range(1, 18))
     return next((number for number in some if number and make(number, head_dim) == value), guess)
@@ -115,7 +116,7 @@ def number_back(value: float, make: Callable[[float, int], float], back: Callabl
 
 def ropes_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, Any]:
     """The keys about RoPE, as ./run writes them for the family (src/configs/write.c)."""
-    rope = rope_of(path, model)  # which refuses what no other program has
+    rope = rope_of(path, model)  # refuses settings that no other program has
     kind, length = rope['kind'], rope['train_ctx']
     kinds = sorted({'none' if name == 'default' else name for name in TYPES[family.rope.types].values()})
     if family.rope.types != 'usual' and kind not in kinds:
@@ -138,7 +139,7 @@ def ropes_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, Any
             raise Problem(path, 'has dynamic RoPE that counts from %d, where Hugging Face takes '
                           'max_position_embeddings, %d' % (length, model.seq_len))
         return keys
-    if most != model.seq_len:  # some engines take the factor from the lengths
+    if most != model.seq_len:  # some engines compute the factor from the lengths
         job.note('max_position_embeddings is %d, %s' % (most, 'the length that dynamic scaling counts from'
                  if kind == 'dynamic' else 'as far as the factor reaches: some engines take the factor from that'))
     if family.rope.types == 'longrope_alone' and keys['rope_scaling'] and len(keys['rope_scaling']) > 3:
@@ -148,7 +149,7 @@ def ropes_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, Any
 
 
 def written(path: str, family: Family) -> Dict[str, Any]:
-    """What ./run writes of a model's RoPE for a config of the family."""
+    """The RoPE settings that ./run writes for a config of the family."""
     place = path if os.path.isabs(path) else os.path.join('.', path)
     keys, told = answer_of(path, [place, '--rope-json=' + family.model_type])
     if not keys or 'max_position_embeddings' not in keys:

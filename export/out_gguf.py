@@ -1,4 +1,5 @@
-"""GGUF as llama.cpp loads it: named settings, the tensors' places, then their bytes; ggml's blocks stay as they are."""
+"""Writes GGUF for llama.cpp: named settings, the tensors' places, then their bytes; ggml's blocks are copied
+unchanged."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ def stays_in_gguf(checkpoint: Checkpoint, name: str) -> bool:
 
 
 def can_be(family: Family, found: Set[Feature]) -> bool:
-    """Whether the family's architecture can say what was found."""
+    """Whether the family's architecture can express these features."""
     if not family.gguf:
         return False
     rule, own = gguf_of(family), family.gguf
@@ -41,7 +42,7 @@ def can_be(family: Family, found: Set[Feature]) -> bool:
 
 
 def loading(model: Model) -> Callable[[Family, Set[Feature]], bool]:
-    """The same, of families that llama.cpp loads with heads so wide, if there is one."""
+    """can_be, limited to families that llama.cpp loads with heads of this width, if there are any."""
     wide = model.n_heads * model.head_dim != model.dim
 
     def also_loads(family: Family, found: Set[Feature]) -> bool:
@@ -59,11 +60,11 @@ def write_gguf(file: Any, checkpoint: Checkpoint, tokenizer: Any, name: str) -> 
     family = family_of(path, found, loading(model), "llama.cpp's that is known here")
     rule = gguf_of(family)
     architecture = model.n_experts and rule.with_experts or rule.architecture
-    plan = plan_model(checkpoint, in_pairs=rule.adjacent)  # latent attention has pairs side by side
+    plan = plan_model(checkpoint, in_pairs=rule.adjacent)  # in latent attention pairs are adjacent
     plan = state_tensors.in_order(path, plan, model, rule.tiled)
     plan += shapes.unused_keys(plan, model) if rule.loads_unused else []
     if tokenizer and tokenizer.get('takes_spaces'):
-        name = 'phi-3 ' + name  # by which llama.cpp knows that tokens take the spaces after them
+        name = 'phi-3 ' + name  # tells llama.cpp that tokens absorb the spaces after them
     settings = {'general.architecture': (STRING, architecture), 'general.name': (STRING, name),
                 'general.description': (STRING, 'written by ' + WRITTEN_BY),
                 'general.file_type': (U32, FILE_TYPES[most_used(model)[0]]),
@@ -81,7 +82,7 @@ def write_gguf(file: Any, checkpoint: Checkpoint, tokenizer: Any, name: str) -> 
 
 
 def rope_tensors(rule, model, rope):
-    """Divisors of the frequencies, where llama.cpp wants them as tensors: longrope's lists, and Llama 3's rule."""
+    """Divisors of the frequencies that llama.cpp expects as tensors: longrope's lists, and those of Llama 3's rule."""
     if rope['kind'] == 'longrope':
         yield Small('rope_factors_long.weight', rope['long_factor']), False
         yield Small('rope_factors_short.weight', rope['short_factor']), False
@@ -98,8 +99,8 @@ def rope_tensors(rule, model, rope):
 
 
 def named_tensors(path: str, plan: List[Place], family: Family, model: Model) -> Iterator[Tuple[Any, bool]]:
-    """(tensor with its name, whether it is a matrix). Some are fused, and another scale of scores than llama.cpp's own
-    is in the norm of queries."""
+    """(tensor with its name, whether it is a matrix). Some are fused, and a scale of scores that differs from
+    llama.cpp's is put into the norm of queries."""
     rule = gguf_of(family)
     names, fused, scores = names_of(rule, model), Fused(path, family, rule.names), other_scores(rule, model)
     of_states = state_tensors.StatesOut(path, model, state_tensors.joined_out(family), rule.names.gate_in_queries)
@@ -132,7 +133,7 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
 
 
 class Named:
-    """A tensor under a name; with an axis for experts, if there are n_experts."""
+    """A tensor under a name; with an axis for experts if there are n_experts."""
 
     def __init__(self, name: str, whole: Any, n_experts: int):
         self.name, self.dtype, self.shape, self.read = name, whole.dtype, whole.shape, whole.read
@@ -147,7 +148,7 @@ def text_of(data):
 
 
 def value_of(kind, value):
-    """A setting's type and value; of a list, which is (type of its items, items), each item's."""
+    """A setting's type and value; for a list, which is (type of its items, items), each item's value."""
     if kind == STRING:
         return struct.pack('<I', kind) + text_of(value if isinstance(value, bytes) else value.encode())
     if kind != ARRAY:
@@ -159,7 +160,7 @@ def value_of(kind, value):
 
 
 def write_tensors(file, tensors):
-    """Names, shapes (the shortest step first), types and places; then the bytes, each at a multiple of 32."""
+    """Names, shapes (the innermost axis first), types and places; then the bytes, each tensor at a multiple of 32."""
     numbers, at, sizes = {name: number for number, name in TYPES.items()}, 0, []
     for tensor, is_matrix in tensors:
         dtype = tensor.dtype if is_matrix else 'F32'
@@ -177,6 +178,6 @@ def write_tensors(file, tensors):
 
 
 def name_of(source: str) -> str:
-    """What llama.cpp shows."""
+    """The name that llama.cpp shows."""
     stem = os.path.basename(os.path.normpath(source))
     return ''.join(c for c in os.path.splitext(stem)[0] if c.isprintable()) or 'model'

@@ -1,4 +1,4 @@
-"""GGUF's settings of a model that goes out, as export/gguf.py and gguf_layers.py read them again."""
+"""GGUF's settings of a model that is exported, in the form that export/gguf.py and gguf_layers.py read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .out_model import rope_of, temperature
 from .tensors import rounded
 
 U32, I32, F32, BOOL, ARRAY = 4, 5, 6, 7, 9  # types
-LITE = 26, 27  # numbers of layers by which llama.cpp knows DeepSeek V2 Lite and its like
+LITE = 26, 27  # numbers of layers by which llama.cpp recognizes DeepSeek V2 Lite and similar models
 Settings = Dict[str, Tuple[int, Any]]       # a key after the architecture's name: type and value
 
 
@@ -59,7 +59,7 @@ def settings_of(job: Job, path: str, family: Family, rule: Gguf, model: Model) -
 
 
 def warn_of_loading(job: Job, rule: Gguf, model: Model) -> None:
-    """llama.cpp asks for some tensors that a family may be without."""
+    """Notes the tensors that llama.cpp requires and a model of the family may lack."""
     missing = sorted(feature.value for feature in rule.loads - features_of(model))
     missing += ['a classifier of its own'] if rule.classifier == 'own' and model.shared_classifier else []
     if rule.yarn == 'both' and model.q_rank and model.n_layers in LITE:
@@ -73,7 +73,8 @@ def warn_of_loading(job: Job, rule: Gguf, model: Model) -> None:
 
 
 def rope_settings(job: Job, path: str, rule: Gguf, model: Model, rope: Dict[str, Any]) -> Settings:
-    """The keys. In every architecture attn_factor multiplies what llama.cpp's method does to attention by itself."""
+    """The keys about RoPE. In every architecture attn_factor multiplies the effect of llama.cpp's method on
+    attention."""
     kind, factor, length = rope['kind'], rope['factor'], rope['train_ctx']
     settings = {'rope.freq_base': (F32, rope['theta'])}
     attention = rope.get('attention') or rope['attention_factor'] or 1.0
@@ -91,7 +92,7 @@ def rope_settings(job: Job, path: str, rule: Gguf, model: Model, rope: Dict[str,
         job.note('attn_factor is that of factor %g, which is not context / trained length' % factor)
     if kind == 'yarn':
         check_truncate(job, path, rule, rope)
-        told = rule.yarn == 'told'  # of which it reads the betas, and a multiplier that the factor follows from
+        told = rule.yarn == 'told'  # it reads the betas, and a multiplier that determines the attention factor
         attention = attention / temperature(factor) if rope['attention_factor'] and not told else 1.0
         for ours, default in ('beta_fast', 32), ('beta_slow', 1):
             if rope[ours] != default or told:
@@ -107,7 +108,8 @@ def rope_settings(job: Job, path: str, rule: Gguf, model: Model, rope: Dict[str,
 
 
 def check_truncate(job, path, rule, rope):
-    """No key says whether YaRN's ramp is cut to whole pairs. llama.cpp always cuts it, gpt-oss never."""
+    """Checks the rounding of YaRN's ramp to whole pairs, which has no key. llama.cpp always rounds it, gpt-oss
+    never."""
     if rule.truncate and not rope['truncate']:
         raise Problem(path, 'has yarn with a ramp that is not cut to whole pairs, which llama.cpp has not')
     if not rule.truncate and rope['truncate']:
@@ -119,7 +121,7 @@ def check_truncate(job, path, rule, rope):
 
 
 def temperature_settings(path: str, rule: Gguf, model: Model) -> Settings:
-    """Queries that grow with their position, and the multiplier that YaRN's attention factor follows from."""
+    """The growth of queries with their position, and the multiplier that determines YaRN's attention factor."""
     if rule.yarn != 'told':
         return {}
     return {'attention.temperature_scale': (F32, model.temperature_beta),
@@ -128,7 +130,7 @@ def temperature_settings(path: str, rule: Gguf, model: Model) -> Settings:
 
 
 def layer_settings(job: Job, path: str, family: Family, rule: Gguf, model: Model) -> Settings:
-    """Windows of some layers, and how these turn; refuses what no key says."""
+    """Windows of some layers, and their RoPE; refuses settings that no key can express."""
     check_scales(job, path, family, rule, model)
     if rule.window != 'by_layer':
         return {}
@@ -162,7 +164,7 @@ def layer_settings(job: Job, path: str, family: Family, rule: Gguf, model: Model
 
 
 def pattern_of(job: Job, path: str, family: Family, rule: Gguf, slides: List[bool]) -> Settings:
-    """Which layers slide, where the architecture does not know it."""
+    """The sliding layers, if the architecture does not determine them."""
     period = family.period
     usual = slides == [(i + 1) % period != 0 for i in range(len(slides))]
     if rule.pattern == 'fixed' and not usual:
@@ -197,7 +199,7 @@ def check_scales(job: Job, path: str, family: Family, rule: Gguf, model: Model) 
 
 
 def warn_of_layers(job: Job, rule: Gguf, n_layers: int, has_windows: bool) -> None:
-    """llama.cpp knows some published models by their layers."""
+    """Notes models that llama.cpp recognizes by their number of layers."""
     if has_windows and n_layers != rule.slides_with:
         job.note('llama.cpp does not slide in architecture %s with %d layers, only with %d: all layers will be '
                  'full and turn' % (rule.architecture, n_layers, rule.slides_with))
@@ -207,7 +209,7 @@ def warn_of_layers(job: Job, rule: Gguf, n_layers: int, has_windows: bool) -> No
 
 
 def other_scores(rule: Gguf, model: Model) -> float:
-    """By what scores are multiplied beside llama.cpp's own scale, which follows from the sizes; 1: by nothing."""
+    """The factor of scores in addition to llama.cpp's own scale, which follows from the sizes; 1: none."""
     if not rule.largest:
         return 1
     own = (model.dim / model.n_heads if model.n_layers == rule.largest else model.head_dim) ** -0.5
@@ -216,13 +218,13 @@ def other_scores(rule: Gguf, model: Model) -> float:
 
 
 def log_multiplier(path: str, rope: Dict[str, Any]) -> Settings:
-    """The mscale_all_dim by which llama.cpp comes to the attention factor, with an mscale of 1."""
+    """The mscale_all_dim with which llama.cpp gets the attention factor, with an mscale of 1."""
     if rope['kind'] != 'yarn':
         return {}
     grown = temperature(rope['factor'])
     wanted = rope['attention_factor'] or grown
     multiplier = (grown / wanted - 1) / (grown - 1) if grown > 1 else 1.0
-    if abs(multiplier) < 1e-6:  # what YaRN does by itself
+    if abs(multiplier) < 1e-6:  # YaRN's own attention factor
         return {}
     if multiplier < 0:
         raise Problem(path, 'has an attention factor of %g with a temperature by position, which llama.cpp has not '
@@ -231,7 +233,7 @@ def log_multiplier(path: str, rope: Dict[str, Any]) -> Settings:
 
 
 def refuse_two_ropes(path: str, family: Family, model: Model) -> None:
-    """Some families have one RoPE for their full layers and their sliding ones."""
+    """Refuses models whose full and sliding layers have different RoPEs, in families that have one."""
     if model.sliding_rope and any(not flags & TURNS_AS_SLIDING for flags in model.layers):
         full, sliding = rope_of(path, model), rope_of(path, layers.sliding_model(model))
         for key, value in full.items():

@@ -1,4 +1,4 @@
-"""A folder as Hugging Face loads it: config.json, generation_config.json, model.safetensors and the tokenizer."""
+"""Writes a folder for Hugging Face: config.json, generation_config.json, model.safetensors and the tokenizer."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ def stays_in_folder(checkpoint: Checkpoint, name: str) -> bool:
 
 
 def can_be(family: Family, found: Set[Feature]) -> bool:
-    """Whether a folder of this family can have what was found."""
+    """Whether a folder of this family can express these features."""
     return fits(found - (OF_TYPES - family.sign), family.always, family.sign, family.may) and \
         not family.cannot & found
 
 
 def write_huggingface(folder: str, checkpoint: Checkpoint, tokenizer: Any) -> None:
-    """Fills a folder that is there already."""
+    """Fills an existing folder."""
     job, path, model = checkpoint.job, checkpoint.path, checkpoint.model
     family = family_of(path, features_of(model) - {Feature.TILED}, can_be, "Hugging Face's that is known here")
-    # Latent attention has an order of its own.
+    # Latent attention has its own order.
     plan = plan_model(checkpoint, in_pairs=bool(model.kv_rank or family.adjacent))
     plan = state_tensors.in_order(path, plan, model, False)
     tensors, config = named_tensors(path, plan, family, model), config_of(job, path, family, model)
@@ -64,7 +64,8 @@ def write_huggingface(folder: str, checkpoint: Checkpoint, tokenizer: Any) -> No
 
 
 def write_readme(folder: str, config: Dict[str, Any]) -> None:
-    """rope.README: who reads the settings of RoPE otherwise than Hugging Face 5, by ./run, where it is built."""
+    """Writes rope.README: the engines that read the settings of RoPE differently from Hugging Face 5, from ./run if it
+    is built."""
     import subprocess
     lines, most = {}, config['max_position_embeddings']
     for length in (config.get(ORIGINAL, most) // 2 + 1, most + 1):
@@ -87,10 +88,10 @@ def write_readme(folder: str, config: Dict[str, Any]) -> None:
 # ---- weights ----
 
 def named_tensors(path: str, plan: List[Place], family: Family, model: Model) -> Iterator[Tuple[str, Any, bool]]:
-    """(name, tensor, whether it is a matrix) in the family's layout: some fused, and experts in its way."""
+    """(name, tensor, whether it is a matrix) in the family's layout: some fused, and experts in its form."""
     names, stacked = names_of(family, model), {}
     fused = Fused(path, family, replace(family.names, fused=expert_tensors.fused_of(family, model)))
-    keys: Any = None  # of latent attention, until its values are there
+    keys: Any = None  # the keys of latent attention, until the values come
     of_states = state_tensors.StatesOut(path, model, state_tensors.joined_of(family), family.names.gate_in_queries)
     for place in plan:
         if model.kv_rank and place.part == 'wk':
@@ -140,7 +141,8 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
 
 
 def write_safetensors(file: Any, tensors: Iterator[Tuple[str, Any, bool]], dtype: str) -> None:
-    """What is no matrix has the type of the matrices, too, where that holds it exactly: model.bin has it in float32."""
+    """Writes the tensors. One that is not a matrix gets the type of the matrices if that represents it exactly:
+    model.bin has it in float32."""
     placed = [(name, tensor if is_matrix else narrowed(tensor, dtype)) for name, tensor, is_matrix in tensors]
     header: Dict[str, Any] = {'__metadata__': {'format': 'pt'}}
     at = 0

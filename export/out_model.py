@@ -1,4 +1,5 @@
-"""What the ways out share: which family a model is by what it has, and its RoPE settings in the words of others."""
+"""Shared by both output formats: the family of a model according to its features, and its RoPE settings in other
+programs' terms."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ METHODS = 'none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3', 'longrope',
 
 
 def family_of(path: str, found: Set[Feature], can_be: Callable[[Family, Set[Feature]], bool], whose: str) -> Family:
-    """The first family that a model with these features can be."""
+    """The first family that a model with these features can belong to."""
     family = next((family for family in FAMILIES.values() if family.runs and can_be(family, found)), None)
     if not family:
         known = next((other.title for other in FAMILIES.values()
@@ -25,7 +26,7 @@ def family_of(path: str, found: Set[Feature], can_be: Callable[[Family, Set[Feat
 
 
 class Fused:
-    """Gathers the matrices that a family has as one, each below the one before."""
+    """Gathers the matrices that a family fuses, each below the one before."""
 
     def __init__(self, path: str, family: Family, names: Names) -> None:
         self.path, self.family = path, family
@@ -36,7 +37,7 @@ class Fused:
         return self.whole_of[part]
 
     def take(self, place: Place, tensor: Any) -> Any:
-        """The tensor itself where nothing is fused; what is whole now; None while parts are missing."""
+        """The tensor itself if it is not fused; the fused matrix once it is complete; None while parts are missing."""
         whole = self.whole_of.get(place.part)
         if not whole:
             return tensor
@@ -54,8 +55,8 @@ class Fused:
 
 
 def rope_of(path: str, model: Model) -> Dict[str, Any]:
-    """The method's name in other programs, with all its numbers: both methods by parts are yarn, and another base is
-    plain RoPE with that base. attention_factor is 0 unless it is not what the method says by itself."""
+    """The method's name in other programs, with all its numbers: both by-parts methods are yarn, and another base is
+    plain RoPE with that base. attention_factor is 0 if it is the method's own."""
     method, dynamic = METHODS[model.rope_method], model.rope_dynamic
     s, r, length = model.factor, model.turning, model.train_ctx
     rope: Dict[str, Any] = {
@@ -99,5 +100,5 @@ def rope_of(path: str, model: Model) -> Dict[str, Any]:
 
 
 def temperature(s: float, m: float = 1.0) -> float:
-    """YaRN's, by which cos and sin are multiplied."""
+    """YaRN's factor of cos and sin."""
     return 0.1 * m * log(s) + 1 if s > 1 else 1.0

@@ -1,4 +1,4 @@
-"""A tokenizer in the words of others: tokenizer.json and tokenizer_config.json, and GGUF's tokenizer.ggml.*."""
+"""A tokenizer in other programs' terms: tokenizer.json and tokenizer_config.json, and GGUF's tokenizer.ggml.*."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ STRING, I32, F32, U32, BOOL, ARRAY = 8, 5, 6, 4, 7, 9  # GGUF's types
 
 
 def spellings(path, tokenizer):
-    """Each token in other programs' spelling, no two alike: of byte-level ones the normal in GPT-2's alphabet, of
-    sentencepiece's with U+2581 for spaces. One that is unused keeps its place under any name."""
+    """Each token in other programs' spelling, all different: normal byte-level tokens in GPT-2's alphabet,
+    sentencepiece's with U+2581 for spaces. An unused token keeps its place under an arbitrary name."""
     tokens, bytelevel = tokenizer['tokens'], tokenizer.get('kind')
     texts, seen = [None] * len(tokens), set()
 
@@ -58,13 +58,14 @@ def tokenizer_json(job: Job, path: str, tokenizer: Tokenizer) -> Dict[str, Any]:
         tokenizer = with_runs_merged(path, tokenizer)
     texts, tokens = spellings(path, tokenizer), tokenizer['tokens']
     used = [id for id, (data, _, kind) in enumerate(tokens) if data and kind not in (CONTROL, USER_DEFINED)]
-    size = max(used, default=-1) + 1  # after the last one that is neither added nor a filling, all are added or none
+    size = max(used, default=-1) + 1  # after the last token that is neither added nor a filler, all are added or there
+                                      # are none
     takes, symbols = (tokenizer.get(key, ()) for key in ('takes_spaces', 'as_symbols'))
     added = [{'id': id, 'content': texts[id], 'single_word': False, 'lstrip': False, 'rstrip': id in takes,
               'normalized': False, 'special': kind not in (NORMAL, USER_DEFINED)}
              for id, (_, _, kind) in enumerate(tokens) if kind in (CONTROL, USER_DEFINED, UNKNOWN) or id in symbols]
     ids = [entry['id'] for entry in added if entry['id'] >= size]
-    if ids != list(range(size, size + len(ids))):  # the library counts on from the vocabulary's end
+    if ids != list(range(size, size + len(ids))):  # the library numbers them from the end of the vocabulary
         size = max(ids) + 1
     parts = bytelevel_parts(path, tokenizer, texts) if tokenizer.get('kind') else character_parts(job, path, tokenizer,
                                                                                                         texts)
@@ -84,9 +85,9 @@ def tokenizer_json(job: Job, path: str, tokenizer: Tokenizer) -> Dict[str, Any]:
 
 
 def with_runs_merged(path, tokenizer):
-    """The tokenizer with runs of spaces made by merges that were cut out of texts (Gemma's tokenizer.model). The
-    library would seek them in the text itself, where spaces and U+2581 differ. Merges before all others that let the
-    first space of a run take one after the other, give the same: the longest runs, from the left."""
+    """Replaces runs of spaces that are cut out of texts (Gemma's tokenizer.model) by merges. The library would look
+    them up in the text itself, where spaces and U+2581 differ. Merges with priority over all others, in which the
+    first space of a run absorbs one after the other, have the same result: the longest runs, from the left."""
     tokens, flags = tokenizer['tokens'], tokenizer['flags']
     sought = [id for id, (text, _, kind) in enumerate(tokens) if kind == USER_DEFINED and b' ' in text]
     runs = [id for id in sought if not tokens[id][0].strip(b' ')]
@@ -121,7 +122,8 @@ def bytelevel_parts(path, tokenizer, texts):
 
 
 def character_parts(job, path, tokenizer, texts):
-    """sentencepiece's rule, of all neighbours those whose joined spelling has the best score, as a list of merges."""
+    """sentencepiece's rule (of all neighbors, the pair whose joined spelling has the best score comes first) as a list
+    of merges."""
     flags, tokens = tokenizer['flags'], tokenizer['tokens']
     kinds = {kind for data, _, kind in tokens if data}
     by_parts = flags & BY_PARTS or USER_DEFINED not in kinds
@@ -147,10 +149,10 @@ def character_parts(job, path, tokenizer, texts):
 
 
 def merges_of(path, tokens, texts):
-    """All pairs of tokens that make one, those of the best first. Of one token the pairs may be in any order (see
-    score_merges); two that score alike and can be made, or a character that is no token, no list can say. But for runs
-    of one character (Llama 2's spaces): sentencepiece, which takes the leftmost, lets the first run grow, and so does a
-    list that has the longest first."""
+    """All pairs of tokens that make one, those of the best token first. The pairs of one token may be in any order (see
+    score_merges). A list cannot express two tokens with the same score that can both be made, or a character that is
+    not a token. Runs of one character (Llama 2's spaces) are the exception: sentencepiece merges the leftmost pair,
+    so the first run grows, and a list with the longest runs first does the same."""
     normal = {text: score for text, (_, score, kind) in zip(texts, tokens) if kind == NORMAL}
     merges, made_at = [], {}
     for text in sorted((text for text in normal if len(text) > 1), key=lambda text: (-normal[text], -len(text))):
@@ -178,7 +180,7 @@ def tokenizer_config(tokenizer: Tokenizer, model: Model, ends: List[int]) -> Dic
 # ---- GGUF ----
 
 def gguf_tokenizer(job: Job, tokenizer: Optional[Tokenizer], model: Model) -> Dict[str, Tuple[int, Any]]:
-    """{key: (type, value)}, a list's value being (type of its items, items)."""
+    """{key: (type, value)}; the value of a list is (type of its items, items)."""
     ends = list(dict.fromkeys(model.eos_ids + (tokenizer['eos_ids'] if tokenizer else [])))
     bos_id = tokenizer['bos_id'] if tokenizer and tokenizer['bos_id'] >= 0 else model.bos_id
     ids = {'bos': bos_id, **dict(zip(('eos', 'eot', 'eom'), ends))}

@@ -1,5 +1,5 @@
-"""Rows that lie side by side in model.bin, so that it runs faster: eight rows of blocks have their bytes in another
-order, and nothing else. src/weights/packed.c draws it."""
+"""Packed rows of model.bin, which run faster: the bytes of the blocks of eight rows in another order.
+src/weights/packed.c has a drawing."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from .kinds.expert_tensors import EXPERT_PARTS
 from .model import Model
 from .tensors import BLOCKS, Made, Tensor, size_of_rows
 
-ROWS, PACKED = 8, 128  # rows of a group; what is added to the type in the type table
-# The types, and where a block has what is no word of four bytes: float16, or in MXFP4 a byte.
+ROWS, PACKED = 8, 128  # rows of a group; the flag in the type table
+# The types, and the places in a block of parts that are not words of four bytes: float16, or in MXFP4 a byte.
 RESTS = {'Q4_0': (0,), 'Q4_1': (0, 2), 'Q5_0': (0,), 'Q5_1': (0, 2), 'Q8_0': (0,), 'Q4_K': (), 'Q5_K': (),
          'Q6_K': (208,), 'IQ4_NL': (0,), 'IQ4_XS': (), 'MXFP4': (0,), 'IQ5_K': ()}
-FIFTHS = 'Q5_0', 'Q5_1'  # whose first words have a fifth bit of each of 32 weights
-# A fifth bit goes from place i to place i % 4 * 8 + i // 4: bits of the number of its place that change places in turn.
+FIFTHS = 'Q5_0', 'Q5_1'  # their first word has a fifth bit of each of 32 weights
+# A fifth bit moves from place i to place i % 4 * 8 + i // 4. Each swap exchanges two bits of the number of its place.
 SWAPS = (4, 1), (3, 0), (1, 0), (2, 0)
 
 
 def may_pack(model: Model, part: str, dtype: str, shape: Tuple[int, ...]) -> bool:
-    """Whether rows of a matrix are faster side by side: not where they are looked up one by one."""
+    """Whether packing makes a matrix faster: not if its rows are looked up one by one."""
     looked_up = part == 'per_layer_embedding' or part == 'embedding' and not model.shared_classifier
     looked_up = looked_up or model.kv_rank and part in ('wk', 'wv')
     of_one = shape[0] // model.n_experts if part in EXPERT_PARTS else shape[0]
@@ -32,7 +32,7 @@ def may_pack(model: Model, part: str, dtype: str, shape: Tuple[int, ...]) -> boo
 
 
 def in_groups(chunks: Iterable[bytes], size: int) -> Iterator[bytes]:
-    """The same bytes in chunks that are multiples of `size`, but for the last one."""
+    """The same bytes in chunks that are multiples of `size`, except the last one."""
     left = b''
     for chunk in chunks:
         left = left + chunk if left else chunk
@@ -45,7 +45,7 @@ def in_groups(chunks: Iterable[bytes], size: int) -> Iterator[bytes]:
 
 
 def woven(rows: List[array]) -> bytes:
-    """Items of the rows in turn."""
+    """Items of the rows, interleaved."""
     out = array(rows[0].typecode, bytes(ROWS * len(rows[0]) * rows[0].itemsize))
     for i, row in enumerate(rows):
         out[i::ROWS] = row
@@ -58,7 +58,7 @@ def unwoven(data: bytes, kind: str) -> List[array]:
 
 
 def in_turn(*runs: Tuple[bytes, int]) -> bytes:
-    """So many bytes of each run, until they are at their ends."""
+    """So many bytes of each run in turn, until their ends."""
     if len(runs) == 1:
         return runs[0][0]
     count = len(runs[0][0]) // runs[0][1]
@@ -66,13 +66,13 @@ def in_turn(*runs: Tuple[bytes, int]) -> bytes:
 
 
 def item_of(size: int) -> str:
-    """The items of blocks of so many bytes: of one byte, or of two."""
+    """The type of items of blocks of this size: one byte, or two."""
     return 'B' if size % 2 else 'H'
 
 
 @lru_cache(None)
 def masks_of(count: int) -> List[Tuple[int, int]]:
-    """For each swap (how far apart its bits are, the lower bits of so many words)."""
+    """For each swap: the distance of its bits, and a mask of the lower ones for `count` words."""
     masks = []
     for high, low in SWAPS:
         places = sum(1 << i for i in range(32) if i >> low & 1 > i >> high & 1)
@@ -81,7 +81,7 @@ def masks_of(count: int) -> List[Tuple[int, int]]:
 
 
 def reorder_fifths(rows: List[array], every: slice, back: bool = False) -> None:
-    """Words of fifth bits come into the order of packed rows, or `back` into that of blocks."""
+    """Puts words of fifth bits into the order of packed rows, or (`back`) into that of blocks."""
     words = b''.join(row[every].tobytes() for row in rows)
     bits, masks = int.from_bytes(words, 'little'), masks_of(len(words) // 4)
     for apart, mask in reversed(masks) if back else masks:
@@ -94,7 +94,8 @@ def reorder_fifths(rows: List[array], every: slice, back: bool = False) -> None:
 
 
 def runs_of(dtype: str) -> List[Tuple[int, int]]:
-    """(place in a block, bytes) of what lies together: each of the rests, then the words, or the other way."""
+    """(place in a block, bytes) of the parts that lie together: each of the rests, then the words, or the other way
+    round."""
     size, rests = BLOCKS[dtype][1], RESTS[dtype]
     width = array(item_of(size)).itemsize
     words = size - width * len(rests)
@@ -104,7 +105,7 @@ def runs_of(dtype: str) -> List[Tuple[int, int]]:
 
 
 def packed_group(data: bytes, dtype: str) -> bytes:
-    """Eight consecutive rows, put side by side."""
+    """Packs eight consecutive rows."""
     size, rests, row = BLOCKS[dtype][1], RESTS[dtype], len(data) // ROWS
     rows = [array(item_of(size), data[i * row:(i + 1) * row]) for i in range(ROWS)]
     width, runs = rows[0].itemsize, {}
@@ -120,7 +121,7 @@ def packed_group(data: bytes, dtype: str) -> bytes:
 
 
 def parted_group(data: bytes, dtype: str) -> bytes:
-    """The way back."""
+    """Unpacks eight rows."""
     size, rests = BLOCKS[dtype][1], RESTS[dtype]
     kind, runs = item_of(size), {}
     blocks = range(0, len(data), ROWS * size)
@@ -139,7 +140,7 @@ def parted_group(data: bytes, dtype: str) -> bytes:
 
 
 def with_items(others: array, added: array, size: int, place: int) -> array:
-    """Blocks of so many items, of which one is added at `place`."""
+    """Blocks of `size` items, one of which is inserted at `place`."""
     out = array(added.typecode, bytes((len(others) + len(added)) * added.itemsize))
     out[place::size] = added
     for i in range(size - 1):
@@ -148,7 +149,7 @@ def with_items(others: array, added: array, size: int, place: int) -> array:
 
 
 def each_group(data: bytes, dtype: str, columns: int, change: Callable[[bytes, str], bytes]) -> bytes:
-    """A change of each whole group of rows. The rest after the last group stays."""
+    """Changes each whole group of rows. The rows after the last group stay."""
     size = ROWS * size_of_rows(dtype, (columns,))
     whole = len(data) // size * size
     return b''.join(change(data[at:at + size], dtype) for at in range(0, whole, size)) + data[whole:]
@@ -156,7 +157,7 @@ def each_group(data: bytes, dtype: str, columns: int, change: Callable[[bytes, s
 
 @dataclass(frozen=True)
 class Packed(Made):
-    """A matrix whose rows come side by side."""
+    """A matrix whose rows are packed as they are read."""
 
     def read(self) -> Iterator[bytes]:
         columns = self.shape[-1]
@@ -165,7 +166,7 @@ class Packed(Made):
 
 
 class Parted(Tensor):
-    """A matrix whose rows lie side by side in its file, and are read one after the other."""
+    """A matrix whose rows are packed in its file, and are unpacked as they are read."""
 
     def read(self, first: int = 0, count: Optional[int] = None, step: int = CHUNK) -> Iterator[bytes]:
         size = ROWS * size_of_rows(self.dtype, self.shape[-1:])

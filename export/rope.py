@@ -1,5 +1,5 @@
-"""RoPE of a config.json. ./run reads it (src/configs), and prints it by the names of a header's fields: what it refuses
-is refused here, and what it warns of is passed on."""
+"""RoPE's settings in a config.json. ./run reads them (src/configs), and prints them with the names of a header's
+fields: its refusals are errors here, and its warnings are passed on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ METHODS = 'default', 'linear', 'dynamic', 'ntk-by-parts', 'yarn', 'llama3', 'lon
 
 
 def answer_of(path: str, arguments: List[str]) -> Tuple[Any, str]:
-    """What ./run prints as an object of JSON (None: it does not), and the last line that it says besides."""
+    """./run's output as an object of JSON (None: it is not one), and the last line of its messages."""
     try:
         done = subprocess.run([RUN, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     except OSError as error:
@@ -33,8 +33,8 @@ def answer_of(path: str, arguments: List[str]) -> Tuple[Any, str]:
 
 
 def ask(job: Job, path: str) -> Dict[str, Any]:
-    """What ./run reads in a config.json."""
-    place = path if os.path.isabs(path) else os.path.join('.', path)  # no option
+    """./run's reading of a config.json."""
+    place = path if os.path.isabs(path) else os.path.join('.', path)  # not an option
     said, told = answer_of(path, ['--rope-config', place, '--fields'])
     if said and isinstance(said.get('refused'), str):
         raise Problem(path, said['refused'].partition(place + ': ')[2] or said['refused'])
@@ -51,8 +51,8 @@ def ask(job: Job, path: str) -> Dict[str, Any]:
 
 
 def read_ropes(config: Keys, said: Dict[str, Any], family: Family, model: Model) -> Dict[str, Any]:
-    """The header's fields of what ./run said. Those of sliding layers begin with `sliding_`, where such layers have a
-    RoPE of their own."""
+    """The header's fields from ./run's answer. The fields of sliding layers begin with `sliding_`, if such layers have
+    their own RoPE."""
     rope = {name: value for name, value in said.items() if name in ('short_factor', 'long_factor') or
             name in FIELDS and not name.startswith('sliding_')}
     (full_dim, n_full), (sliding_dim, _) = of_kind(model, False), of_kind(model, True)
@@ -61,13 +61,14 @@ def read_ropes(config: Keys, said: Dict[str, Any], family: Family, model: Model)
     for dim, method in (full_dim, said['rope_method']), (sliding_dim, said.get('sliding_method', 0)):
         if n_full and method == PROPORTIONAL and dim != model.head_dim:
             config.refuse('rope_parameters', 'another rope_type than proportional, since other layers have wider heads')
-    if not n_full:  # the header's settings are those of full layers, of which there are none
+    if not n_full:  # the header's settings are for full layers, of which there are none
         turning = min(turning, in_sliding)
     rope['rotary_dim'] = turning % model.head_dim
     if not any(flags & TURNS_AS_SLIDING for flags in model.layers):
         return rope
     if said.get('sliding_method', said['rope_method']) == LONGROPE or said.get('sliding_dynamic', said['rope_dynamic']):
-        # A header says these of all layers alone, which is right where they turn alike, or full ones do not (EXAONE).
+        # A header has these only for all layers, which is right if both kinds rotate the same way, or full ones do not
+        # (EXAONE).
         if any(said[name] != said.get(of_all(name)) for name in said if name.startswith('sliding_')):
             raise Problem(config.path, 'has sliding layers with dynamic or longrope of their own, which a model file '
                           'cannot have (expected default, linear, yarn, llama3 or proportional, or what full layers '
@@ -81,7 +82,7 @@ def read_ropes(config: Keys, said: Dict[str, Any], family: Family, model: Model)
 
 
 def of_all(name: str) -> str:
-    """The name of a setting of all layers, by that of sliding ones."""
+    """The name of a setting of all layers, given its name for sliding ones."""
     name = name[len('sliding_'):]
     return 'rope_' + name if name in ('method', 'dynamic') else name
 

@@ -1,5 +1,5 @@
-"""Tensors whose rows, or columns, are in another tensor in another order: some of each expert's, several parts in one,
-outputs as columns."""
+"""Tensors that consist of rows, or columns, of another tensor in another order: some of each expert's, several parts in
+one, outputs as columns."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .tensors import ITEM_SIZES, Made, MadeOfParts, bytes_of, items
 
 
 def some_rows(tensor, n_experts, of_one, taken, at_once):
-    """The bytes of the rows that the range `taken` names, of each expert's `of_one` rows, one expert below the other in
-    a tensor: `at_once` rows at a time, never those of two experts."""
+    """The bytes of the rows in the range `taken`, among each expert's `of_one` rows, in a tensor with one expert below
+    the other: `at_once` rows at a time, which belong to one expert."""
     row = tensor.size // (n_experts * of_one)
     for expert in range(n_experts):
         for i in range(0, len(taken), at_once):
@@ -26,7 +26,7 @@ def some_rows(tensor, n_experts, of_one, taken, at_once):
 
 @dataclass(frozen=True)
 class Taken:
-    """Some of each expert's rows, or elements, of what several matrices or vectors share."""
+    """Some of each expert's rows, or elements, in a tensor that several matrices or vectors share."""
     name: str
     tensor: Any  # n_experts times of_one rows, whatever its shape
     n_experts: int
@@ -73,7 +73,7 @@ class Transposed:
 
 @dataclass(frozen=True)
 class ByHead(MadeOfParts):
-    """The rows of several parts, those of each head of one below those of the one before."""
+    """The rows of several parts, ordered by head: for each head, the parts one below the other."""
     n_heads: int
 
     shape = property(lambda self: (sum(part.shape[0] for part in self.parts), *self.parts[0].shape[1:]))
@@ -114,7 +114,7 @@ class Halves(MadeOfParts):
 
 @dataclass(frozen=True)
 class Columns(MadeOfParts):
-    """Floats of each expert with the outputs of several parts as columns, in turns or one part after the other, and
+    """Floats of each expert with the outputs of several parts as columns, alternating or one part after the other, and
     inputs as rows: the parts have rows of inputs. Vectors have no inputs."""
     n_experts: int
     in_turns: bool = True
@@ -140,8 +140,8 @@ class Columns(MadeOfParts):
 
 @dataclass(frozen=True)
 class ColumnsMoved(Made):
-    """A matrix of floats with the columns of each head in another order: new column i is old column order[i]. What
-    reads values that are keys reads them in the order of keys."""
+    """A matrix of floats with the columns of each head in another order: new column i is old column order[i]. Matrices
+    that multiply values which are also keys need the order of keys."""
     order: Tuple[int, ...]
 
     size = property(lambda self: self.tensor.size)

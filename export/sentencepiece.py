@@ -1,4 +1,5 @@
-"""tokenizer.model: a protobuf message of sentencepiece's, of which we read what decides the tokens."""
+"""tokenizer.model: a protobuf message of sentencepiece's, of which only the fields that determine the tokens are
+read."""
 
 from __future__ import annotations
 
@@ -8,14 +9,14 @@ from typing import Any, Dict, Iterable, List, Sequence, Tuple
 from .common import Job, Problem, read_small
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
-Token = List[Any]            # what it spells, its score, its type
+Token = List[Any]            # its text, score and type
 Tokenizer = Dict[str, Any]  # its tokens, and the trailer's fields by name
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 MAX_PIECE = 1024  # the longest token that run accepts, in bytes
 
 
 def read_message(path, data, wanted):
-    """The fields of a message that `wanted` has, {number: wire type}, as (number, value) in their order."""
+    """The fields of a message that are in `wanted`, {number: wire type}, as (number, value) in their order."""
     at = 0
 
     def varint():
@@ -49,7 +50,7 @@ def read_sentencepiece(job: Job, path: str) -> Tokenizer:
     """The tokenizer: tokens as [text, score, type], and the fields of tokenizer.bin's trailer."""
     parts: Dict[int, List[bytes]] = {1: [], 2: [], 3: [], 5: []}
     for number, value in read_message(path, read_small(job, path), {1: BYTES, 2: BYTES, 3: BYTES, 5: BYTES}):
-        parts[number].append(value)  # a spec that comes in parts is their concatenation
+        parts[number].append(value)  # a spec in several parts is their concatenation
     trainer = dict(read_message(path, b''.join(parts[2]), {
         3: VARINT, 24: VARINT, 35: VARINT,      # model_type, treat_whitespace_as_suffix, byte_fallback
         46: BYTES, 47: BYTES}))                 # bos_piece, eos_piece
@@ -99,7 +100,8 @@ def checked_tokens(path: str, pieces: Iterable[Tuple[bytes, float, int]],
     for id, (text, score, kind) in enumerate(pieces):
         is_utf8 = text.decode('utf-8', 'ignore').encode('utf-8') == text
         if not is_utf8 or not 0 < len(text) <= MAX_PIECE or text in ids or b' ' in text and kind not in may_have_spaces:
-            # Text has its spaces escaped before pieces are sought in it: a plain one in a piece means something else.
+            # Spaces are escaped before pieces are looked up in a text, so a plain space in a piece would mean something
+            # else.
             raise Problem(path, 'piece %d cannot be represented (found %s, expected 1 to %d bytes of UTF-8 '
                           'without spaces, not seen before)' % (id, shown(text), MAX_PIECE))
         if not NORMAL <= kind <= BYTE or not abs(score) < float('inf'):
@@ -117,8 +119,8 @@ def unknown_token(path: str, tokens: List[Token]) -> int:
 
 
 def demand_bytes(path: str, tokens: List[Token], fallback: Any, name: str) -> None:
-    """With byte fallback every byte has a token, without it none has. A character of ASCII that is a token needs none:
-    Gemma 1 and 2 have the tab itself in its place."""
+    """Requires a token for every byte with byte fallback, and none without. An ASCII character that is itself a token
+    needs none: Gemma 1 and 2 have the tab."""
     found = sorted(text for text, _, kind in tokens if kind == BYTE)
     own = {text for text, _, kind in tokens if kind == NORMAL and len(text) == 1}
     expected = [b'<0x%02X>' % byte for byte in range(256 if fallback else 0)]

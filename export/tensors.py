@@ -1,5 +1,5 @@
-"""Where a tensor's bytes lie, and how they come out in the order and the type of model.bin. Bytes are moved; the only
-arithmetic is widening, which is exact, and what happens to norms of Gemma: 1 + w, or a scale of its scores."""
+"""The bytes of tensors, and their conversion to the order and the type of model.bin. Bytes are copied; the only
+arithmetic is widening, which is exact, and changes to Gemma's norms: 1 + w, or a scale of its scores."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def size_of_rows(dtype: str, shape: Tuple[int, ...]) -> int:
 
 
 class AnyTensor(Protocol):
-    """What those ask who write a tensor. The classes below, and some of kinds/, say where its bytes come from."""
+    """The interface for writing a tensor. The classes below, and some in kinds/, are sources of its bytes."""
 
     @property
     def name(self) -> Any:
@@ -42,11 +42,11 @@ class AnyTensor(Protocol):
 
     @property
     def dtype(self) -> Any:
-        """As of Tensor."""
+        """As in Tensor."""
 
     @property
     def shape(self) -> Any:
-        """Of a matrix rows and columns."""
+        """Rows and columns, for a matrix."""
 
     def read(self) -> Iterator[bytes]:
         """Its bytes, in chunks."""
@@ -54,27 +54,27 @@ class AnyTensor(Protocol):
 
 
 U32, I32, F32, BOOL, STRING, ARRAY = 4, 5, 6, 7, 8, 9  # types of GGUF's keys
-Tensors = Dict[str, Any]  # what AnyTensor says, by name
+Tensors = Dict[str, Any]  # AnyTensor objects by name
 
 
 def bytes_of(tensor: AnyTensor) -> int:
-    """How many bytes a tensor of floats or blocks has."""
+    """The number of bytes of a tensor of floats or blocks."""
     return size_of_rows(tensor.dtype, tensor.shape)
 
 
 class Checkpoint(NamedTuple):
-    """What every source gives."""
+    """The result of reading any source."""
     job: Job
     path: str      # for messages
     model: Model   # the header's fields
     tensors: Tensors  # by the names that the source has for them
     names: Dict[str, str]  # the source's name of each of our tensors, %d for the layer
-    paired: bool   # whether the pairs that RoPE turns are adjacent rows already
+    paired: bool   # whether the pairs that RoPE rotates are already adjacent rows
 
 
 class Tensor(NamedTuple):
-    """A tensor that lies in one piece. Its dtype is one of ITEM_SIZES or BLOCKS, or Q8 (int8 values, then a float32
-    scale for each group), or what the source calls it when we cannot read it."""
+    """A tensor in one piece. Its dtype is one of ITEM_SIZES or BLOCKS, or Q8 (int8 values, then a float32 scale for
+    each group), or the source's name of a type that cannot be read."""
     name: str
     path: str
     start: int
@@ -100,7 +100,7 @@ class Tensor(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A tensor and what it is."""
+    """A tensor and its place in the model."""
     part: str
     layer: Optional[int]  # None: of the whole model
     tensor: Any
@@ -119,7 +119,7 @@ class MadeOfParts:
 
 @dataclass(frozen=True)
 class Joined(MadeOfParts):
-    """A tensor of the rows of several, one after the other."""
+    """A tensor with the rows of several, one after the other."""
 
     @property
     def shape(self) -> Tuple[int, ...]:
@@ -130,12 +130,12 @@ class Joined(MadeOfParts):
             yield from part.read()
 
 
-XIELU_NUMBERS = (('alpha_p', (1,)), ('alpha_n', (1,)), ('beta', ()), ('eps', ()))  # and the shapes that they have
+XIELU_NUMBERS = (('alpha_p', (1,)), ('alpha_n', (1,)), ('beta', ()), ('eps', ()))  # and their shapes
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """A few numbers that have come out of others' tensors, or go into one."""
+    """A few numbers that were collected from other tensors, or will be one."""
     name: str
     path: str
     dtype: str
@@ -147,7 +147,7 @@ class Numbers:
 
 
 def gather_numbers(path: str, tensors: Tensors, name: str) -> None:
-    """xIELU's four numbers, each a tensor whose name begins so, become one."""
+    """Joins xIELU's four numbers, each a tensor whose name begins with `name`, into one tensor."""
     found = [tensors.pop(name + each, None) for each, _ in XIELU_NUMBERS]
     for (each, shape), tensor in zip(XIELU_NUMBERS, found):
         if not tensor or tensor.shape not in (shape, (1,)) or tensor.dtype != found[0].dtype:
@@ -159,14 +159,14 @@ def gather_numbers(path: str, tensors: Tensors, name: str) -> None:
 
 
 def numbers_of(tensor: Any) -> List[Tuple[str, Numbers]]:
-    """The way back: what each is called, and it."""
+    """The reverse: the name of each number, and its tensor."""
     data, size = b''.join(tensor.read()), ITEM_SIZES[tensor.dtype]
     return [(each, Numbers(each, tensor.path, tensor.dtype, shape, data[i * size:i * size + size]))
             for i, (each, shape) in enumerate(XIELU_NUMBERS)]
 
 
 def split(path: str, tensors: Tensors, name: str, parts: Dict[str, int]) -> None:
-    """A matrix that is several, one below the other, becomes these: their names and rows."""
+    """Splits a matrix with several parts, one below the other, into the parts: their names and rows."""
     whole, rows = tensors.pop(name, None), sum(parts.values())
     if not whole:
         raise Problem(path, '%s is missing (found no such tensor, expected %d rows)' % (name, rows))
@@ -181,7 +181,7 @@ def split(path: str, tensors: Tensors, name: str, parts: Dict[str, int]) -> None
 
 @dataclass(frozen=True)
 class Small:
-    """A tensor that no file holds: float32 numbers that settings say."""
+    """A tensor that is not in a file: float32 numbers from settings."""
     name: str
     values: List[float]
 
@@ -194,7 +194,7 @@ class Small:
 
 @dataclass(frozen=True)
 class Made:
-    """A tensor made of another one, whose name, file, type and shape it has unless it says otherwise."""
+    """A tensor made from another, with its name, file, type and shape unless a subclass changes them."""
     tensor: Any
 
     name = property(lambda self: self.tensor.name)
@@ -205,20 +205,20 @@ class Made:
 
 @dataclass(frozen=True)
 class Paired(Made):
-    """What makes query or key heads, a matrix by rows or a vector by elements, with the two halves of what turns of a
-    head brought together in adjacent pairs, or parted again: new row i of a head is old row order[i]."""
+    """A matrix or vector of query or key heads, in which the two halves of a head's rotating part are interleaved into
+    adjacent pairs, or separated again: new row i of a head is old row order[i]."""
     order: Tuple[int, ...]
 
     def read(self) -> Iterator[bytes]:
-        row, size = self.tensor.size // self.shape[0], len(self.order)  # blocks lie within a row, so bytes are moved
+        row, size = self.tensor.size // self.shape[0], len(self.order)  # blocks lie within a row, so bytes are copied
         for head in range(0, self.shape[0], size):
             rows = b''.join(self.tensor.read(head * row, size * row))
             yield b''.join(rows[i * row:(i + 1) * row] for i in self.order)
 
 
 def in_pairs_of(head_dim: int, turning: int, apart: int, back: bool = False) -> Tuple[int, ...]:
-    """Of a head's rows: new row 2i is old row i, new row 2i + 1 is old row i + apart, for the `turning` rows that turn;
-    the others follow in their order. Or, `back`, pairs parted again."""
+    """The order of a head's rows: new row 2i is old row i, new row 2i + 1 is old row i + apart, for the `turning` rows
+    that rotate; the others follow in their order. Or, `back`, the inverse."""
     first = [i // 2 + i % 2 * apart for i in range(turning)]
     order = first + sorted(set(range(head_dim)) - set(first))
     return tuple(sorted(range(head_dim), key=order.__getitem__) if back else order)
@@ -226,8 +226,8 @@ def in_pairs_of(head_dim: int, turning: int, apart: int, back: bool = False) -> 
 
 @dataclass(frozen=True)
 class Shifted(Made):
-    """A norm's weights with a number added, in float32 as Hugging Face does it. Gemma's classes multiply with 1 + w,
-    and every other program has that as w."""
+    """A norm's weights plus a number, in float32 as in Hugging Face. Gemma's classes multiply by 1 + w; every other
+    program stores that sum as w."""
     by: int
 
     dtype = 'F32'
@@ -238,7 +238,7 @@ class Shifted(Made):
 
 @dataclass(frozen=True)
 class Scaled(Made):
-    """A norm's weights multiplied with a number, in float32."""
+    """A norm's weights times a number, in float32."""
     by: float
 
     dtype = 'F32'
@@ -248,7 +248,7 @@ class Scaled(Made):
 
 
 def computed(tensor, formula):
-    """A formula of each number, in float32."""
+    """Applies a formula to each number, in float32."""
     chunks = tensor.read()
     for chunk in chunks if tensor.dtype == 'F32' else widen(chunks, tensor.dtype):
         values = struct.unpack('<%df' % (len(chunk) // 4), chunk)
@@ -257,7 +257,7 @@ def computed(tensor, formula):
 
 @dataclass(frozen=True)
 class Narrowed:
-    """Float32 numbers in a smaller type, which holds each of them exactly."""
+    """Float32 numbers in a smaller type, which represents each of them exactly."""
     tensor: Any
     dtype: str
 
@@ -270,19 +270,19 @@ class Narrowed:
 
 
 def narrowed(tensor: AnyTensor, dtype: str) -> AnyTensor:
-    """A tensor in a smaller type if that holds it exactly, else as it is."""
+    """A tensor in a smaller type if that represents it exactly, else unchanged."""
     if tensor.dtype != 'F32' or dtype == 'F32':
         return tensor
     try:
         exact = all(chunk == wide for chunk in tensor.read() for wide in widen(narrow([chunk], dtype), dtype))
-    except OverflowError:  # of float16
+    except OverflowError:  # from float16
         exact = False
     if exact:
         return Narrowed(tensor, dtype)
     return tensor
 
 
-@lru_cache(maxsize=16)  # as many parts as the largest release has
+@lru_cache(maxsize=16)  # the largest number of parts of a release
 def opened(path):
     return open(path, 'rb', buffering=0)
 
@@ -292,7 +292,7 @@ def same_bytes(a: AnyTensor, b: AnyTensor) -> bool:
 
 
 def narrow(chunks, dtype):
-    """Float32 numbers in a smaller type, of bfloat16 the upper halves."""
+    """Float32 numbers in a smaller type; for bfloat16, the upper halves."""
     for chunk in chunks:
         if dtype == 'BF16':
             out = bytearray(len(chunk) // 2)
@@ -316,17 +316,17 @@ def widen(chunks: Iterable[bytes], dtype: str) -> Iterator[bytes]:
 
 
 def items(dtype: str) -> array[int]:
-    """An empty list of items of this type's size, which are moved and not looked at."""
+    """An empty array with items of this type's size, which are copied without being interpreted."""
     return array('I' if ITEM_SIZES[dtype] == array('I').itemsize else 'H')
 
 
 def rounded(value: float, dtype: str) -> float:
-    """A number as a tensor of this type holds it."""
+    """A number rounded to this type."""
     value, = struct.unpack('<f', struct.pack('<f', value))
     if dtype == 'F16':
         return struct.unpack('<e', struct.pack('<e', value))[0]
     if dtype != 'BF16':
         return value
     bits, = struct.unpack('<I', struct.pack('<f', value))
-    bits += 0x7fff + (bits >> 16 & 1)  # to the nearest, a tie to the even one
+    bits += 0x7fff + (bits >> 16 & 1)  # to the nearest, and a tie to the even one
     return struct.unpack('<f', struct.pack('<I', bits & 0xffff0000))[0]

@@ -1,4 +1,4 @@
-"""tokenizer.bin, from whichever file holds the tokenizer, completed by what its folder adds."""
+"""tokenizer.bin, from the file that has the tokenizer, completed with the other files of its folder."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from .sentencepiece import (BYTE, CONTROL, MAX_PIECE, NORMAL, UNKNOWN, UNUSED, U
 from .tokenizer_json import read_tokenizer_json
 
 
-KIMIS = 'tiktoken.model'  # which folders of Kimi have in place of tokenizer.json
-TEKKEN = 'tekken.json'  # which Mistral's own library reads
+KIMIS = 'tiktoken.model'  # in folders of Kimi, instead of tokenizer.json
+TEKKEN = 'tekken.json'  # read by Mistral's own library
 OF_TEKKEN = ("is a tokenizer in Mistral's own form, which is not read (expected the tokenizer.json or tokenizer.model "
              'of the same model beside it, as it is published for Hugging Face)')
 BYTE_SPELLING = re.compile(rb'<0x[0-9A-F]{2}>')
 
 
 def read_tokenizer(job: Job, path: str) -> Tokenizer:
-    """The tokenizer of a file, told by its first bytes: tokens as [text, score, type], and the trailer's fields."""
+    """The tokenizer in a file, whose format its first bytes tell: tokens as [text, score, type], and the trailer's
+    fields."""
     start = read_small(job, path)[:4096]
     if os.path.basename(path) == TEKKEN:
         raise Problem(path, OF_TEKKEN)
@@ -37,8 +38,8 @@ def read_tokenizer(job: Job, path: str) -> Tokenizer:
 
 
 def or_without(read):
-    """A reader of a model's tokenizer that returns None where one is refused, and notes why: the model is of use
-    without it."""
+    """Makes a reader of a model's tokenizer return None if the tokenizer is refused, with a note of the reason: the
+    model is useful without it."""
     @wraps(read)
     def read_or_note(job, *arguments):
         try:
@@ -66,7 +67,7 @@ def read_folder_tokenizer(job: Job, folder: str, model: Model) -> Optional[Token
     tokenizer = kimi_tokenizer(job, folder, path) if found[0] == KIMIS else read_tokenizer(job, path)
     if found[0] == 'tokenizer.model' and not tokenizer.get('kind'):
         complete(job, folder, path, tokenizer, model)
-    else:  # the others bring their added tokens along
+    else:  # the others contain their added tokens
         if found[0] == 'tokenizer.json' and tokenizer['bos_id'] < 0:
             tokenizer['bos_id'] = added_bos(job, folder, tokenizer['tokens'])
         fill_up(job, path, tokenizer, model.vocab_size)
@@ -76,7 +77,7 @@ def read_folder_tokenizer(job: Job, folder: str, model: Model) -> Optional[Token
 
 
 def added_bos(job, folder, tokens):
-    """The BOS that tokenizer_config.json asks for by add_bos_token where post_processor puts none: the classes of Llama
+    """The BOS that tokenizer_config.json asks for with add_bos_token if post_processor adds none: the classes of Llama
     and Gemma put it in Transformers 4, and llama.cpp's converter does; Transformers 5.24 does not. -1: none."""
     path = os.path.join(folder, 'tokenizer_config.json')
     config = read_json(job, path) if os.path.exists(path) else Keys(job, path, {})
@@ -94,7 +95,8 @@ def added_bos(job, folder, tokens):
 
 
 def kimi_tokenizer(job: Job, folder: str, path: str) -> Tokenizer:
-    """That of tiktoken.model. Its pattern is in the code that is published with it, which tokenizer_config.json names.
+    """The tokenizer in tiktoken.model. Its pattern is in the code that is published with it, which
+    tokenizer_config.json names.
     """
     config = read_json(job, os.path.join(folder, 'tokenizer_config.json'))
     code = config.get('auto_map', lambda v: isinstance(v, dict) and 'tokenization_kimi' in str(v.get('AutoTokenizer')),
@@ -103,8 +105,8 @@ def kimi_tokenizer(job: Job, folder: str, path: str) -> Tokenizer:
 
 
 def takes_spaces(job, folder):
-    """Whether tokens were added that are sought in text with the spaces around them: what the library does there, and
-    in the parts between, tokenizer.json alone says."""
+    """Whether there are added tokens that absorb the spaces around them in a text: only tokenizer.json defines the
+    library's behavior there, and in the parts between."""
     path = os.path.join(folder, 'tokenizer_config.json')
     added = read_json(job, path).values.get('added_tokens_decoder') if os.path.exists(path) else None
     return isinstance(added, dict) and any(isinstance(token, dict) and not token.get('special') and
@@ -112,7 +114,7 @@ def takes_spaces(job, folder):
 
 
 def fill_up(job, path, tokenizer, vocab_size):
-    """Gives the tokenizer as many tokens as the model has: unused ones at the end, or less of those that were added."""
+    """Gives the tokenizer as many tokens as the model has: unused ones at the end, or fewer of the added ones."""
     tokens = tokenizer['tokens']
     if len(tokens) > vocab_size:
         merged = (id for merge in tokenizer.get('merges', ()) for id in merge)
@@ -128,7 +130,7 @@ def fill_up(job, path, tokenizer, vocab_size):
 
 
 def complete(job, folder, source, tokenizer, model):
-    """What a folder adds to its tokenizer.model."""
+    """Completes tokenizer.model with the other files of its folder."""
     path = os.path.join(folder, 'tokenizer_config.json')
     config = read_json(job, path) if os.path.exists(path) else Keys(job, path, {})
     tokens, n_pieces, vocab_size = tokenizer['tokens'], len(tokenizer['tokens']), model.vocab_size
@@ -139,7 +141,7 @@ def complete(job, folder, source, tokenizer, model):
             raise Problem(path, 'added token %d is another one in tokenizer.model (found %s, expected %s)'
                           % (id, shown(text), shown(tokens[id][0])))
         if id < vocab_size:
-            own = tokens[id][2]  # Gemma's turns are user-defined in tokenizer.model
+            own = tokens[id][2]  # Gemma's turn tokens are user-defined in tokenizer.model
             tokens[id] = [text, tokens[id][1], kind if own in (NORMAL, UNUSED, USER_DEFINED) else own]
         else:
             job.note('added token %d, %s, is left out: the model has only %d' % (id, shown(text), vocab_size))
@@ -158,10 +160,10 @@ def added_tokens(folder, config):
         for id, entry in config.values['added_tokens_decoder'].items():
             entry = config.within(entry if isinstance(entry, dict) else {}, 'added_tokens_decoder.%s.' % id)
             special = entry.flag('special', False)
-            for flag in () if special else ('lstrip', 'rstrip', 'single_word'):  # special ones are not sought in text
+            for flag in () if special else ('lstrip', 'rstrip', 'single_word'):  # not looked up in text
                 entry.only(flag, False)
             found.append((id, entry.get('content', lambda v: isinstance(v, str) and v, 'a text'), special))
-    elif os.path.exists(path):  # of the days before added_tokens_decoder
+    elif os.path.exists(path):  # from before added_tokens_decoder
         config = read_json(config.job, path)
         found = [(str(id), text, False) for text, id in config.values.items()]
     if not all(id.isdecimal() and len(id) < 10 and 0 < len(text.encode('utf-8', 'replace')) <= MAX_PIECE
@@ -173,7 +175,7 @@ def added_tokens(folder, config):
 
 @or_without
 def read_gguf_tokenizer(job: Job, path: str, metadata: Dict[str, Any], model: Model) -> Optional[Tokenizer]:
-    """The tokenizer that a GGUF file brings along, or None and a note."""
+    """The tokenizer in a GGUF file, or None and a note."""
     keys = Keys(job, path, {key[15:]: value for key, value in metadata.items() if key.startswith('tokenizer.ggml.')},
                 'tokenizer.ggml.')
     kind = keys.values.get('model')
@@ -186,7 +188,7 @@ def read_gguf_tokenizer(job: Job, path: str, metadata: Dict[str, Any], model: Mo
             path, 'one of kind %.40r, which is not read' % kind if kind else 'none'))
         return None
     fill_up(job, path, tokenizer, model.vocab_size)
-    # Unless it is said: as llama.cpp does it for the kind and the split.
+    # Defaults: llama.cpp's for the kind and the split.
     if not keys.flag('add_bos_token', kind == 'llama' or keys.values.get('pre') in bytelevel.WHOLE_WORDS):
         tokenizer['bos_id'] = -1
     if keys.flag('add_eos_token', False):
@@ -199,7 +201,7 @@ def read_gguf_tokenizer(job: Job, path: str, metadata: Dict[str, Any], model: Mo
 
 
 def sentencepiece_of_gguf(path, keys):
-    """The tokenizer of kind `llama`. What the file leaves out is what llama.cpp takes in its place."""
+    """The tokenizer of kind `llama`. Missing keys have llama.cpp's defaults."""
     texts, scores, kinds = (keys.get(key, lambda v: isinstance(v, list) and v and isinstance(v[0], kind), 'a list',
                                      default)
                             for key, kind, default in (('tokens', bytes, REFUSED), ('scores', (float, int), None),
@@ -214,24 +216,24 @@ def sentencepiece_of_gguf(path, keys):
                       % (n, len(scores), len(kinds)))
     if keys.flag('remove_extra_whitespaces', False):
         keys.job.note('tokenizer.ggml.remove_extra_whitespaces is not used, as in llama.cpp')
-    # Empty texts are named as llama.cpp names them: no text has such a token.
+    # Empty texts get llama.cpp's name: no text contains such a token.
     pieces = [(text, score, kind) if text else (b'[EMPTY_%d]' % id, score, UNUSED)
               for id, (text, score, kind) in enumerate(zip(texts, scores, told_kinds(keys, texts, kinds)))]
-    # llama.cpp's converter unescapes the spaces of user-defined tokens, which are sought in the text itself.
+    # llama.cpp's converter unescapes the spaces of user-defined tokens, which are looked up in the text itself.
     tokens, _ = checked_tokens(path, pieces, (CONTROL, USER_DEFINED, UNUSED))
     fallback = any(token[2] == BYTE for token in tokens)
     demand_bytes(path, tokens, fallback, 'tokenizer.ggml.token_type')
     phi = any(token[0] == b'<|assistant|>' and token[2] == CONTROL for token in tokens)
     takes = [id for id, (text, _, kind) in enumerate(tokens) if phi and kind in (CONTROL, USER_DEFINED) and
-             text not in (b'<s>', b'<|endoftext|>')]  # which the file does not say: as llama.cpp does it
+             text not in (b'<s>', b'<|endoftext|>')]  # missing in the file: as in llama.cpp
     flags = keys.flag('add_space_prefix', True) + 2 * fallback + bytelevel.BY_PARTS * phi
     return {'tokens': tokens, 'flags': flags, 'takes_spaces': takes, 'bos_id': bos_id,
             'unk_id': unknown_token(path, tokens), 'eos_ids': [eos_id]}
 
 
 def told_kinds(keys, texts, kinds):
-    """The types of the tokens, where llama.cpp goes by something else: bytes by their spelling, and the unknown token
-    by its id, which in Gemma's files has the type of a control token."""
+    """The types of the tokens, where llama.cpp uses another criterion: bytes have a certain spelling, and the unknown
+    token has an id, which in Gemma's files has the type of a control token."""
     kinds = [NORMAL if kind == bytelevel.UNDEFINED else kind for kind in kinds]
     spelled = [id for id, text in enumerate(texts) if BYTE_SPELLING.fullmatch(text)]
     if BYTE not in kinds and len(spelled) == 256:

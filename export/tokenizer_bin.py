@@ -1,5 +1,4 @@
-"""tokenizer.bin read back, for the ways out and for the probe: llama2.c's file, and the trailer that ours has
-(docs/format.md)."""
+"""Reads tokenizer.bin, for exports and for the probe: llama2.c's file, and our trailer (docs/format.md)."""
 
 from __future__ import annotations
 
@@ -19,14 +18,14 @@ MAGIC = b'TKT1'
 
 
 def beside(model_path: str) -> Tuple[str, str]:
-    """Where run looks for a model's tokenizer: NAME.tokenizer.bin, which is its own, then tokenizer.bin, which serves
-    every model beside it."""
+    """The places where run looks for a model's tokenizer: NAME.tokenizer.bin, which is the model's own, then
+    tokenizer.bin, which serves every model in its folder."""
     folder, name = os.path.split(model_path)
     return os.path.join(folder, os.path.splitext(name)[0] + '.tokenizer.bin'), os.path.join(folder, 'tokenizer.bin')
 
 
 def find_tokenizer(job: Job, model_path: str, vocab_size: int) -> Optional[Tokenizer]:
-    """The tokenizer that run would take for this model, or None and a note."""
+    """The tokenizer that run would use for this model, or None and a note."""
     for path in beside(model_path):
         if os.path.exists(path):
             return read_tokenizer_bin(job, path, vocab_size)
@@ -44,7 +43,7 @@ def read_tokenizer_bin(job: Job, path: str, vocab_size: int) -> Tokenizer:
 
 
 def is_written_here(path: str) -> bool:
-    """Whether a file is a tokenizer with the trailer that this exporter writes after the tokens, and nobody else."""
+    """Whether a file is a tokenizer with this exporter's trailer after the tokens, and no other data."""
     with open(path, 'rb') as file:
         data = file.read(TEXT_LIMIT)
     try:
@@ -55,8 +54,8 @@ def is_written_here(path: str) -> bool:
 
 
 def read_pieces(data: bytes, count: Optional[int] = None) -> Tuple[List[Tuple[bytes, float]], int]:
-    """The first `count` tokens, or all up to the trailer or the end: what each spells and its score; and where they
-    end. A ValueError says which one cannot be used."""
+    """The first `count` tokens, or all up to the trailer or the end: text and score of each; and the end of the last
+    one. A ValueError names one that cannot be used."""
     at, pieces = 4, []
     while len(pieces) < count if count is not None else at < len(data) and data[at:at + 4] != MAGIC:
         score, length = struct.unpack_from('<fi', data, at)
@@ -118,7 +117,7 @@ def parse(path, data, vocab_size):
 
 
 def llama2(path, tokens):
-    """A file of llama2.c's says nothing of its tokens: they are what Llama 2's are."""
+    """A file of llama2.c's has no types of tokens, so they are Llama 2's."""
     if len(tokens) < 3:
         raise Problem(path, 'has too few tokens (found %d, expected 3 or more)' % len(tokens))
     for token in tokens:

@@ -1,5 +1,5 @@
-"""tokenizer.json, Hugging Face's: a pipeline of many possible parts. What is asked for here is what Llama-architecture
-models have; anything else in the file, known or new, is refused by its key, so that no tokenizer is a silent
+"""Hugging Face's tokenizer.json: a pipeline of many possible parts. This module reads the parts that models of Llama's
+architecture have; all other keys in the file, known or new, are refused, so that no tokenizer is a silent
 approximation. Byte-level ones are read here; characters.py has those that do what sentencepiece does (Llama 2)."""
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from .json_parts import (a_text, by_id, check_user_defined, demand_raw, finished
 from .sentencepiece import CONTROL, UNUSED, USER_DEFINED, Tokenizer
 
 MAX_MERGES, MOST_HOLES = 1 << 24, 1 << 16
-# Control tokens that end a text or a turn, for when no config.json says which.
+# Control tokens that end a text or a turn, for models without a config.json that names them.
 END_TOKENS = ('</s>', '<|end_of_text|>', '<|eot_id|>', '<|eom_id|>', '<|endoftext|>', '<|im_end|>', '<eos>',
               '<end_of_turn>', '[|endofturn|]')
 
 
 def read_tokenizer_json(job: Job, path: str) -> Tokenizer:
-    """The tokenizer as read_sentencepiece gives it, with `kind` 1, `split` and `merges` if it is a byte-level one."""
+    """The tokenizer in the form of read_sentencepiece, with `kind` 1, `split` and `merges` if it is byte-level."""
     top = read_json(job, path)
     top.get('version', lambda v: v == '1.0', '"1.0"', None)
     for key in 'truncation', 'padding':
         if top.get(key, lambda v: isinstance(v, dict), 'an object', None, None):
             job.note('%s of %s is not used: a text is encoded as it is' % (key, path))
     model = inner(top, 'model')
-    model.only('type', 'BPE')  # which very old files do not say
+    model.only('type', 'BPE')  # very old files do not have it
     model.only('dropout', None, 0.0, 0)
     for key in 'continuing_subword_prefix', 'end_of_word_suffix':
         model.only(key, None, '')
     vocab = read_vocab(model)
     merges = read_merges(model, vocab)
     unknown = model.get('unk_token', a_text, 'a token', None, None)
-    model.get('fuse_unk', lambda v: type(v) is bool, 'true or false', False)  # no character is ever unknown: see below
+    model.get('fuse_unk', lambda v: type(v) is bool, 'true or false', False)  # without effect: see below
     if any(step.values.get('type') == 'ByteLevel' for step in steps(top, 'pre_tokenizer', 'pretokenizers')):
         tokenizer = read_bytelevel(top, model, vocab, merges)
     else:
@@ -52,7 +52,7 @@ def read_tokenizer_json(job: Job, path: str) -> Tokenizer:
 
 
 def read_vocab(model):
-    """The tokens and their ids, of which some may be left out."""
+    """The tokens and their ids, some of which may be missing."""
     vocab = model.get('vocab', lambda v: isinstance(v, dict) and 0 < len(v) <= MAX_VOCAB, 'tokens and their ids')
     most, seen = min(MAX_VOCAB, 2 * len(vocab) + MOST_HOLES) - 1, {}
     for token, id in vocab.items():
@@ -67,7 +67,7 @@ def read_vocab(model):
 
 
 def read_merges(model, vocab):
-    """The pairs to merge in their order, each a tuple of two tokens."""
+    """The pairs to merge, in their order, each a tuple of two tokens."""
     merges = model.get('merges', lambda v: isinstance(v, list) and len(v) <= MAX_MERGES, 'a list of pairs')
     pairs = {}
     for i, merge in enumerate(merges):
@@ -79,11 +79,11 @@ def read_merges(model, vocab):
             raise Problem(model.path,
                           'model.merges[%d] cannot be used (found %.60r, expected two tokens that are one together)'
                           % (i, merge))
-        pairs[tuple(pair)] = i  # of two places of a pair the last one counts
+        pairs[tuple(pair)] = i  # if a pair appears twice, its last place counts
     return sorted(pairs, key=pairs.get)
 
 
-# What says where tokens lie in a text, and not which.
+# Keys about the places of tokens in a text, which do not affect the tokens.
 ABOUT_PLACES = 'add_prefix_space', 'trim_offsets', 'use_regex'
 
 
@@ -97,7 +97,7 @@ def read_post_processor(top, tokens):
             step.asked.update(ABOUT_PLACES)
             finished(step)
             continue
-        step.asked.update(ABOUT_PLACES)  # left over from a ByteLevel, which the library passes over
+        step.asked.update(ABOUT_PLACES)  # left over from a ByteLevel; the library ignores them
         single = step.get('single', lambda v: isinstance(v, list) and all(isinstance(x, dict) for x in v),
                           'a list of objects')
         names = [x['SpecialToken'].get('id') if isinstance(x.get('SpecialToken'), dict) else None for x in single]
@@ -129,12 +129,12 @@ def read_bytelevel(top, model, vocab, merges):
     form = sum(FORMS[step.values['type']] for step in normalizers)
     decoder = inner(top, 'decoder')
     decoder.get('type', lambda v: v == 'ByteLevel', '"ByteLevel"')
-    decoder.asked.update(('add_prefix_space', 'trim_offsets', 'use_regex'))  # which mean nothing to a decoder
+    decoder.asked.update(('add_prefix_space', 'trim_offsets', 'use_regex'))  # without effect in a decoder
     finished(decoder)
     model.only('byte_fallback', False)
     ignore_merges = model.flag('ignore_merges', False)
 
-    # A token that is not spelled in the alphabet can only be decoded: nothing merges to it.
+    # A token that is not spelled in the alphabet can only be decoded: no merges lead to it.
     tokens = by_id(top.path, vocab)
     for text, id in vocab.items():
         tokens[id][0] = bytes_of(text)
@@ -154,7 +154,7 @@ def read_bytelevel(top, model, vocab, merges):
         raw, id, special = spelled(top.path, text), token.values['id'], token.values.get('special')
         if text not in vocab:
             put_added(token, tokens, [raw, 0.0, CONTROL if special else USER_DEFINED])
-            # It is cut out of every text: what merges would make the same comes up no more.
+            # It is cut out of every text, so the same text can no longer result from merges.
             if raw in spelt and not special:
                 tokens[spelt[raw]][2] = UNUSED
             continue
@@ -173,8 +173,8 @@ def read_bytelevel(top, model, vocab, merges):
 
 
 def can_be_a_word(text):
-    """Whether a pattern may cut a text into words of which one is this. No word of any pattern goes on after its
-    letters or digits with a sign, but for an apostrophe, so that [INST], <s> and <|im_end|> are none."""
+    """Whether a pattern can produce this text as a word. In no pattern does a word continue after its letters or digits
+    with a sign, except an apostrophe, so [INST], <s> and <|im_end|> are not words."""
     kinds = [unicodedata.category(c)[0] for c in text]
     first = next((i for i, kind in enumerate(kinds) if kind in 'LN'), len(text))
     return all(kind in 'LMN' or c == "'" for c, kind in zip(text[first:], kinds[first:]))
@@ -203,7 +203,7 @@ def read_pre_tokenizer(top):
                 'Regex', lambda v: any((*so_far, v) == known[:len(so_far) + 1] for known in SPLITS),
                 "Llama 3's, Qwen 2's, GPT-4o's, Tekken's or GPT-2's pattern, or DeepSeek V3's three"),
             finished(pattern)
-            invert = step.flag('invert')  # the pattern leaves nothing out, so what is kept is all the same
+            invert = step.flag('invert')  # the pattern covers the whole text, so the kept part is the same
             step.get('behavior', lambda v: v == 'Isolated' or v == 'Removed' and invert and len(before) == 1,
                      '"Isolated"')
         finished(step)

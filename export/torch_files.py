@@ -1,10 +1,10 @@
-"""PyTorch's .bin, .pt and .pth: a zip of one pickle, which says what there is, and of the tensors' raw bytes.
+"""PyTorch's .bin, .pt and .pth: a zip with one pickle, which describes the tensors, and their raw bytes.
 
-A pickle is a program for a stack machine, and Python's own machine lets it import and call anything at all. So it is
-run here, on a machine that has nothing to offer but dictionaries, lists, tuples, texts, numbers and tensors: what a
-pickle imports is looked up in a list of names, and whatever is not there is refused by its name. pickle.Unpickler with
-a find_class of our own would keep imports out as well, but not a memo index that makes it allocate gigabytes, nor a key
-whose hash takes years, nor attributes set on what it was allowed to find.
+A pickle is a program for a stack machine, and Python's own machine lets it import and call anything at all. So it
+runs here on a machine that offers only dictionaries, lists, tuples, texts, numbers and tensors: imports are looked
+up in a list of names, and other names are refused. pickle.Unpickler with our own find_class would also stop imports,
+but not a memo index that makes it allocate gigabytes, a key whose hash takes years, or attributes set on the objects
+that it may find.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .tensors import ITEM_SIZES, Tensor, Tensors
 
 STORAGES = {'torch.FloatStorage': 'F32', 'torch.HalfStorage': 'F16', 'torch.BFloat16Storage': 'BF16'}
 FUNCTIONS = ('collections.OrderedDict', 'torch._utils._rebuild_tensor_v2', 'torch._utils._rebuild_parameter')
-PICKLE_LIMIT = 2 << 20  # bytes: several times what the largest release has
+PICKLE_LIMIT = 2 << 20  # bytes: several times the size in the largest release
 LEGACY = b'\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.'  # the magic number that came first until PyTorch 1.6
 
 
@@ -35,7 +35,7 @@ class Storage(NamedTuple):
 
 
 class View(NamedTuple):
-    """A tensor as it lies in its storage."""
+    """A tensor in its storage."""
     storage: Storage
     first: int
     shape: tuple
@@ -73,7 +73,7 @@ def read_torch(job: Job, path: str) -> Tensors:
 
 class Machine:
     """Runs a pickle, of any protocol that torch.save can write. `stack` and `marks` are the pickle machine's own;
-    `steps` has a method for each opcode that describing tensors takes."""
+    `steps` has a method for each opcode that descriptions of tensors use."""
 
     def __init__(self, path, data):
         self.path, self.data, self.at = path, data, 0
@@ -149,7 +149,7 @@ class Machine:
         self.push(Name(name))
 
     def persistent(self):
-        """A storage, which lies outside of the pickle: ('storage', its type, its key, where it was, its length)."""
+        """A storage, which is outside the pickle: ('storage', its type, its key, its former device, its length)."""
         tag, kind, key, _, count = self.pop(tuple)
         if tag != 'storage' or type(kind) is not Name or kind.name not in STORAGES or type(key) is not str:
             raise TypeError
@@ -217,8 +217,8 @@ def whole_numbers(*values):
 # ---- the zip ----
 
 def read_zip(job: Job, path: str) -> Dict[str, Tuple[int, int]]:
-    """Where a zip's entries lie, {name: (start, size)}: by its directory, which is at the end. Nothing is unpacked:
-    torch.save compresses nothing, so compressed entries are refused."""
+    """The places of a zip's entries, {name: (start, size)}, from its directory, which is at the end. No entry is
+    unpacked: torch.save does not compress, so compressed entries are refused."""
     total = size_of(job, path)
     with open(path, 'rb') as file:
         start = file.read(len(LEGACY))
@@ -243,7 +243,7 @@ def read_zip(job: Job, path: str) -> Dict[str, Tuple[int, int]]:
         if b'PK\5\6' not in tail:
             raise Problem(path, 'is cut short (found no directory at the end of the zip archive)')
         _, _, _, _, count, size, at, _ = part(end, '4s4H2IH')
-        if count == 0xffff or size == 0xffffffff or at == 0xffffffff:  # the directory's place takes 64 bits to say
+        if count == 0xffff or size == 0xffffffff or at == 0xffffffff:  # the directory's place needs 64 bits
             mark, _, end, _ = part(end - 20, '4sIQI')
             mark64, _, _, _, _, _, _, count, size, at = part(end if mark == b'PK\6\7' else -1, '4sQ2H2I4Q')
             if mark64 != b'PK\6\6':
@@ -274,12 +274,12 @@ def directory(path, data, count):
                     size, stored, offset = (next(wide) if n == 0xffffffff else n for n in (size, stored, offset))
                 extra = extra[4 + length:]
             yield name, flags, method, stored, size, offset
-    except (struct.error, ValueError, RuntimeError):  # RuntimeError: what a generator's StopIteration becomes
+    except (struct.error, ValueError, RuntimeError):  # RuntimeError: from a generator's StopIteration
         raise Problem(path, 'has a damaged zip directory (at byte %d of it)' % at)
 
 
 def place(path, part, directory_at, name, entry):
-    """Where an entry's bytes are: after a header of its own, whose name and extra field may have any length."""
+    """The place of an entry's bytes: after its own header, whose name and extra field may have any length."""
     flags, method, stored, size, offset = entry
     mark, _, _, own_method, _, _, _, _, _, n_name, n_extra = part(offset, '4s5H3I2H')
     start = offset + 30 + n_name + n_extra

@@ -1,4 +1,4 @@
-"""ggml's blocks of 32 as float32, for matrices whose rows become columns: a block lies along a row."""
+"""ggml's blocks of 32 as float32, for matrices whose rows become columns: a block lies within a row."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ WIDENED = 'Q4_0', 'Q4_1', 'Q5_0', 'Q5_1', 'Q8_0', 'IQ4_NL'
 
 @dataclass(frozen=True)
 class Widened(Made):
-    """The values of a tensor of such blocks, whose rows have whole ones."""
+    """The values of a tensor of such blocks. Rows consist of whole blocks."""
 
     dtype = 'F32'
 
     def read(self, first: int, count: int) -> Iterator[bytes]:
-        """The bytes from `first` on; both are of whole blocks."""
+        """The bytes from `first` on; both arguments are for whole blocks."""
         values, size = BLOCKS[self.tensor.dtype]
         of_block = 4 * values
         chunks = self.tensor.read(first // of_block * size, count // of_block * size, CHUNK // size * size)
@@ -33,7 +33,7 @@ class Widened(Made):
 
 
 def values_of(dtype: str, block: bytes) -> List[float]:
-    """Of one block: its scale comes first, then in some types an offset, the fifth bits, and the numbers."""
+    """The values of one block: its scale comes first, then in some types an offset, the fifth bits, and the numbers."""
     scale, = struct.unpack_from('<e', block)
     if dtype == 'Q8_0':
         return [scale * q for q in struct.unpack_from('<32b', block, 2)]

@@ -17,14 +17,14 @@ from .packed import PACKED, Packed, may_pack
 from .rows import ColumnsMoved
 from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Paired, Place, Shifted, in_pairs_of, same_bytes, widen
 
-# Numbers of types in model.bin. Some are left out: version 5 removed their types.
+# Numbers of types in model.bin. The missing ones were removed in version 5.
 WEIGHT_TYPES = {'F32': 0, 'F16': 1, 'BF16': 2, 'Q8': 3,
                 **dict(zip(BLOCKS, (*range(5, 18), *range(20, 25), 29, 33)))}
 REMOVED_TYPES = {18: 'IQ1_S', 19: 'IQ1_M', 25: 'TQ1_0', 26: 'TQ2_0', 27: 'Q1_0', 28: 'Q2_0', 30: 'IQ2_K', 31: 'IQ3_K',
                  32: 'IQ4_K', 34: 'IQ4_KS', 35: 'IQ5_KS'}
-TURNED = 'wq', 'wk', 'bq', 'bk', 'q_norm', 'k_norm'  # what has a row for each element of a query or key head
+TURNED = 'wq', 'wk', 'bq', 'bk', 'q_norm', 'k_norm'  # tensors with a row for each element of a query or key head
 NORMS = 'attention_norm', 'attention_after', 'q_norm', 'k_norm', 'ffn_norm', 'ffn_after', 'final_norm'
-# Of two dimensions, and float32 all the same.
+# Two-dimensional, but float32.
 TABLES = 'learned', 'a_keys', 'a_values', 'router', 'state_conv', *altup.TABLES
 
 
@@ -99,7 +99,7 @@ def attention(model: Model, layer: int, shape: Shape) -> Iterator[Part]:
 
 
 def state(model: Model) -> Iterator[Part]:
-    """The tensors of a layer with a state in attention's place."""
+    """The tensors of a layer with a state in place of attention."""
     dim, width, channels, heads = model.dim, model.state_width, model.state_channels, model.state_value_heads
     delta, mamba, biases = model.state_kind == DELTA, model.state_kind == MAMBA, model.state_bias
     rows = channels if delta else width + channels + heads if mamba else 3 * dim
@@ -175,10 +175,10 @@ def experts(model: Model, gated: bool) -> Iterator[Part]:
 
 def plan_model(checkpoint: Checkpoint, in_pairs: bool = True) -> List[Place]:
     """Checks the checkpoint against its configuration and settles shared_classifier and weight_type. Returns a Place
-    for each tensor, in the file's order, what turns of a head in adjacent pairs or in halves."""
+    for each tensor, in the file's order, with the rotating part of a head in adjacent pairs or in halves."""
     job, path, model, tensors, names, paired = checkpoint
     embedding, head = tensors.get(names['embedding']), tensors.get(names['classifier'])
-    if model.tied and head and not embedding:  # Transformers ties from the one that is there,
+    if model.tied and head and not embedding:  # Transformers ties from the existing one,
         embedding = tensors[names['embedding']] = head
     model.shared_classifier = int(model.tied and (not head or same_bytes(embedding, head)))
     if model.tied and not model.shared_classifier:  # and does not tie two that differ
@@ -212,19 +212,19 @@ def plan_model(checkpoint: Checkpoint, in_pairs: bool = True) -> List[Place]:
 
 
 def order_in(model: Model, layer: int, back: bool) -> Tuple[int, ...]:
-    """The order of a head's rows, as in Paired: in pairs, or `back` in halves."""
+    """The order of a head's rows, as in Paired: pairs, or (`back`) halves."""
     turning, apart = model.turning_in(layer)
     return in_pairs_of(model.layer_shapes[layer].head_dim, turning, apart, back)
 
 
 def values_are_keys(model: Model, layer: int) -> bool:
-    """Whether the values that a layer reads, its own or those of an earlier one, are keys."""
+    """Whether the values that a layer reads, its own or an earlier layer's, are keys."""
     return bool(model.layer_flags[model.layer_shapes[layer].kv_layer] & KEYS_ARE_VALUES)
 
 
 def settle_values(tensors: Dict[str, Any], names: Dict[str, str], model: Model) -> None:
-    """Values that are keys come in another order with these, and so do the columns of wo. Where these are in blocks,
-    values become a matrix of their own."""
+    """Values that are keys follow their order, and so do the columns of wo. If the keys are in blocks, values become a
+    separate matrix."""
     for layer, flags in enumerate(model.layer_flags):
         wk = tensors.get(names['wk'] % layer)
         readers = [tensors.get(names['wo'] % other) for other, shape in enumerate(model.layer_shapes)
@@ -235,7 +235,7 @@ def settle_values(tensors: Dict[str, Any], names: Dict[str, str], model: Model) 
 
 
 def most_used(model: Model) -> List[str]:
-    """The types of the matrices, the one of most of them first."""
+    """The types of the matrices, the most frequent first."""
     return [dtype for dtype, _ in Counter(model.types).most_common()]
 
 
@@ -264,13 +264,13 @@ def write_model(file: BinaryIO, model: Model, plan: List[Place], packs: bool = T
 
 
 def packed(model: Model, place: Place) -> Place:
-    """The same matrix, its rows side by side if that is faster."""
+    """The same matrix, packed if that is faster."""
     packs = place.is_matrix and may_pack(model, place.part, place.tensor.dtype, place.tensor.shape)
     return place._replace(tensor=Packed(place.tensor)) if packs else place
 
 
 def pieces(tensor: Any, is_matrix: bool) -> List[Iterator[bytes]]:
-    """What a tensor is in the file: one run of bytes, or two when it is q8."""
+    """A tensor's bytes in the file: one run, or two if it is q8."""
     if tensor.dtype == 'Q8':
         count = prod(tensor.shape)
         return [tensor.read(0, count), tensor.read(count, tensor.size - count)]

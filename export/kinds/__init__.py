@@ -1,11 +1,11 @@
-"""What a model may have that a Llama has not, a module for each kind, with all four ways: `from_config` and `to_config`
-between a config.json's keys and the fields of model.bin, `from_gguf` and `to_gguf` between GGUF's keys and these; and
-how tensors come into our order, and out of it.
+"""The parts that other models have and a Llama lacks, a module for each kind, with all four directions: `from_config`
+and `to_config` between a config.json's keys and the fields of model.bin, `from_gguf` and `to_gguf` between GGUF's
+keys and these; and the conversion of tensors to our order, and back.
 
-    experts     several feed-forward layers, of which a router chooses some for each token
+    experts     several feed-forward networks, of which a router chooses some for each token
     latent      attention whose keys and values come from one narrow vector
     states      layers with a state in the place of attention: the delta rule, short convolutions
-    layers      which layers slide, do without RoPE, or turn by settings of their own
+    layers      layers that slide, have no RoPE, or have their own RoPE settings
     shapes      layers whose heads and widths differ, and layers that read the keys of others
     altup       streams beside the residual stream, and a learned residual
     gaussian_topk  feed-forward layers whose gates are mostly zero

@@ -1,5 +1,5 @@
-"""Streams beside the residual stream, and a learned residual (AltUp and LAuReL, as in Gemma 3n): their keys of
-config.json and of GGUF, and their tensors, both ways. GGUF has the matrices of all streams in one tensor."""
+"""Streams beside the residual stream, and a learned residual (AltUp and LAuReL, as in Gemma 3n): their keys in
+config.json and GGUF, and their tensors, in both directions. GGUF has the matrices of all streams in one tensor."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from .key_rows import Row, read_config, written_config
 MAX_STREAMS = 8
 STREAMS, RANK, CLIP = 'altup_num_inputs', 'laurel_rank', 'altup_coef_clip'
 ROWS = (Row('altup_streams', 'altup.num_inputs', STREAMS, MAX_STREAMS, 2), Row('laurel_rank', '', RANK, MAX_WIDTH))
-TABLES = 'altup_router', 'altup_predict', 'altup_correct'  # of two dimensions, and float32 all the same
+TABLES = 'altup_router', 'altup_predict', 'altup_correct'  # two-dimensional, but float32
 WHOLE = {'altup_in': 'altup_proj.weight', 'altup_out': 'altup_unembd_proj.weight'}  # GGUF's, of all streams
-# What llama.cpp has where no key is read: streams, the inner width of the residual, that of per-layer embeddings.
+# llama.cpp's constants, since it reads no keys: streams, the inner width of the residual, the width of per-layer
+# embeddings.
 FIXED = {'altup_streams': 4, 'laurel_rank': 64, 'per_layer_dim': 256}
-KEPT = 20  # layers with keys of their own there
+KEPT = 20  # number of layers with their own keys there
 
 
 def names_of(kind: str, model: Model) -> Dict[str, str]:
-    """The names of a kind of source, a %d for the layer; in GGUF those of the matrices of each stream once it is
+    """The names in a kind of source, with %d for the layer; for GGUF, names of the matrices of each stream after the
     split."""
     if not model.altup_streams:
         return {}
@@ -38,7 +39,7 @@ def names_of(kind: str, model: Model) -> Dict[str, str]:
 
 
 def is_once(part: str) -> bool:
-    """Whether a part is of the model, and not of each layer."""
+    """Whether a part belongs to the model as a whole, not to each layer."""
     return part.startswith(('altup_in_', 'altup_out_'))
 
 
@@ -60,7 +61,7 @@ def of_layer(model: Model) -> List[Tuple[Any, str, Tuple[int, ...]]]:
 
 
 def refused(values: Dict[str, Any]) -> List[Tuple[str, bool, str]]:
-    """Rules of a header: a field, whether it is good, and what is expected."""
+    """Rules of a header: a field, whether it is valid, and the expected values."""
     n, rank = values['altup_streams'], values['laurel_rank']
     return [('altup_streams', n != 1, '0, or 2 to %d' % MAX_STREAMS),
             ('laurel_rank', bool(rank) == bool(n), '1 or more with altup_streams, else 0'),
@@ -82,7 +83,7 @@ def to_config(model: Model) -> Dict[str, Any]:
 
 @dataclass(frozen=True)
 class Clipped(Made):
-    """Numbers between -most and most, as Hugging Face's class has these weights."""
+    """Numbers clipped to between -most and most, as Hugging Face's class does with these weights."""
     most: float
 
     dtype = 'F32'
@@ -93,7 +94,7 @@ class Clipped(Made):
 
 @dataclass(frozen=True)
 class Padded(Made):
-    """A table of fewer tokens than the model has, whose others are of pictures and sound: they have zeros."""
+    """A table with fewer tokens than the model, whose remaining tokens are for images and sound and get zeros."""
     rows: int
 
     @property
@@ -118,7 +119,8 @@ def resized(table: Any, rows: int) -> Any:
 
 
 def take_folder(tensors: Tensors, model: Model, family: Family, names: Dict[str, str], rows: int) -> None:
-    """Clips what the class clips, and gives the table of per-layer embeddings, which has so many rows, the model's."""
+    """Clips the tensors that the class clips, and gives the table of per-layer embeddings, which has `rows` rows, as
+    many rows as the model has tokens."""
     table = names.get('per_layer_embedding', '')
     found = tensors.get(table) if model.per_layer_dim else None
     if found and found.shape == (rows, model.n_layers * model.per_layer_dim) and found.dtype in ITEM_SIZES:
@@ -132,7 +134,7 @@ def take_folder(tensors: Tensors, model: Model, family: Family, names: Dict[str,
 # ---- GGUF ----
 
 def from_gguf(keys: Keys, family: Family, model: Model, tensors: Tensors) -> Dict[str, Any]:
-    """The fields. The inner width of the residual is that of its tensor."""
+    """The fields. The inner width of the residual follows from its tensor."""
     if Feature.ALTUP not in family.always:
         return {}
     keys.only('altup.active_idx', 0)
@@ -144,7 +146,7 @@ def from_gguf(keys: Keys, family: Family, model: Model, tensors: Tensors) -> Dic
 
 
 def take_gguf(path: str, tensors: Tensors, model: Model, names: Dict[str, str]) -> None:
-    """The matrix of each stream, of the one tensor."""
+    """Splits the one tensor into the matrices of the streams."""
     n = model.altup_streams - 1
     for part, whole in WHOLE.items() if model.altup_streams else ():
         tensor = tensors.pop(whole, None)
@@ -159,7 +161,7 @@ def take_gguf(path: str, tensors: Tensors, model: Model, names: Dict[str, str]) 
 
 
 def to_gguf(job: Job, rule: Gguf, model: Model) -> Dict[str, Tuple[int, Any]]:
-    """The keys, with a word where llama.cpp takes another number."""
+    """The keys, with a note if llama.cpp uses other numbers."""
     if not model.altup_streams:
         return {}
     for field, number in FIXED.items():
@@ -179,7 +181,7 @@ class Whole:
         self.path, self.n, self.parts = path, model.altup_streams - 1, {}
 
     def take(self, part: str, tensor: Any) -> Tuple[str, Any, int]:
-        """A part's name in GGUF, its tensor, and of how many matrices it is one; no tensor while some are missing."""
+        """A part's name in GGUF, its tensor, and the number of matrices in it; no tensor while some are missing."""
         if not is_once(part):
             return '', tensor, 0
         whole = part.rpartition('_')[0]

@@ -1,4 +1,4 @@
-"""What GGUF's keys say of experts, both ways."""
+"""GGUF's keys about experts, in both directions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .shapes import WIDTH, widest
 
 
 def from_gguf(keys: Keys, families: List[Family], tensors: Tensors) -> Dict[str, Any]:
-    """The fields about experts. Their weights are always brought to a sum of 1, which some files say, too, but in
+    """The fields about experts. Their weights are always scaled to a sum of 1, which some files also state, except in
     architectures with keys for it."""
     with_experts = [family for family in families if Feature.EXPERTS in family.always | family.may]
     if not with_experts:
@@ -45,14 +45,15 @@ def from_gguf(keys: Keys, families: List[Family], tensors: Tensors) -> Dict[str,
 
 
 def read_hidden(keys: Keys, family: Family) -> int:
-    """The width of a dense feed-forward layer, which files of models without such a layer need not say."""
+    """The width of a dense feed-forward layer, which files of models without such a layer may omit."""
     of_expert = keys.values.get('expert_feed_forward_length')
     return widest(keys, gguf_of(family), WIDTH, MAX_WIDTH, of_expert if Feature.EXPERTS in family.always and of_expert
                   else REFUSED)
 
 
 def gguf_router(keys: Keys, families: List[Family], tensors: Tensors, n_experts: int, width: int) -> Dict[str, Any]:
-    """How weights come from logits; 1 is a softmax, 2 a sigmoid. A bias of the choice goes with sigmoids."""
+    """How weights follow from logits; 1 is a softmax, 2 a sigmoid. Models with sigmoids may have a bias for the
+    choice."""
     needs = gguf_of(families[0]).needs
     has = frozenset.intersection(*(family.always for family in families)) | needs
     biased = any('.exp_probs_b.' in name for name in tensors)
@@ -68,14 +69,14 @@ def gguf_router(keys: Keys, families: List[Family], tensors: Tensors, n_experts:
         'shared_hidden_dim': keys.integer('expert_shared_feed_forward_length', MAX_WIDTH, shared, low=0)}
     eps = families[0].experts.eps if families[0].experts else 0
     fields.update({'router_eps': eps} if eps and divided else {})
-    if kind == 1:  # of chosen ones, or of all
+    if kind == 1:  # over the chosen ones, or over all
         fields['router'] = int('router_groups' in fields or not divided or biased)
         fields['router_renormalizes'] = int(divided and fields['router'])
     return fields
 
 
 def gguf_groups(keys: Keys, families: List[Family], n_experts: int, kind: int) -> Dict[str, int]:
-    """The fields about groups of experts. For llama.cpp a group counts by its best two."""
+    """The fields about groups of experts. In llama.cpp the score of a group is the sum of its best two."""
     groups = keys.integer('expert_group_count', n_experts, 1, low=0) or 1
     used = keys.integer('expert_group_used_count', groups, groups, low=0) or groups
     if n_experts % groups:
@@ -110,7 +111,7 @@ def mark_gguf_dense(keys: Keys, rule: Gguf, tensors: Tensors, model: Model) -> N
 
 
 def leave_out(keys: Keys, tensors: Tensors, model: Model) -> None:
-    """Layers after the last one predict further tokens."""
+    """Removes the layers after the last one, which predict further tokens."""
     n_more = keys.values['nextn_predict_layers'] if 'nextn_predict_layers' in keys.asked & set(keys.values) else 0
     starts = tuple('blk.%d.' % (model.n_layers + i) for i in range(n_more))
     for name in [name for name in tensors if starts and name.startswith(starts)]:
@@ -118,7 +119,7 @@ def leave_out(keys: Keys, tensors: Tensors, model: Model) -> None:
 
 
 def dense_settings(path: str, rule: Gguf, model: Model) -> Dict[str, Tuple[int, Any]]:
-    """The key that says which layers are dense."""
+    """The key of the dense layers."""
     dense = [bool(flags & DENSE) for flags in model.layer_flags]
     first = dense.index(False)
     if rule.dense == 'by_tensors':
@@ -132,7 +133,7 @@ def dense_settings(path: str, rule: Gguf, model: Model) -> Dict[str, Tuple[int, 
 
 
 def to_gguf(path: str, rule: Gguf, family: Family, model: Model) -> Dict[str, Tuple[int, Any]]:
-    """The keys about experts of a model that goes out."""
+    """The keys about experts, for a model that is exported."""
     assert family.experts
     *counts, latent = count_rows(family.experts)
     settings = written_gguf(model, counts)
@@ -147,9 +148,9 @@ def to_gguf(path: str, rule: Gguf, family: Family, model: Model) -> Dict[str, Tu
 
 
 def router_to_gguf(path: str, rule: Gguf, model: Model) -> Dict[str, Tuple[int, Any]]:
-    """The keys of a model that goes out."""
+    """The keys about the router, for a model that is exported."""
     count, rest = divmod(model.shared_hidden_dim, model.expert_hidden_dim)
-    if rest and rule.with_experts:  # which has a key of its width
+    if rest and rule.with_experts:  # it has a key for their width
         count = 1
     elif rest:
         raise Problem(path, 'has a shared expert of width %d, which GGUF cannot say' % model.shared_hidden_dim)
@@ -159,7 +160,7 @@ def router_to_gguf(path: str, rule: Gguf, model: Model) -> Dict[str, Tuple[int, 
         'expert_gating_func': (U32, 2 if model.router == 2 else 1),
         'expert_weights_norm': (BOOL, model.router == 0 or bool(model.router_renormalizes)),
         'expert_weights_scale': (F32, model.router_scale or 1.0)}
-    if model.router_groups > model.router_groups_used:  # else all experts can be chosen
+    if model.router_groups > model.router_groups_used:  # otherwise all experts can be chosen
         if model.router_group_best != 2:
             raise Problem(path, 'has groups of experts that count by their best %d, which llama.cpp has not (expected '
                           '2)' % model.router_group_best)

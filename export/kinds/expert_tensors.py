@@ -1,8 +1,9 @@
-"""Experts' tensors, and how they are put one below the other; both ways.
+"""Experts' tensors, which are stacked one below the other; in both directions.
 
 In model.bin the rows of all experts of a layer are one matrix for each of w1 (gate), w3 (up) and w2 (down). Folders
-have them one by one, fused, or as gpt-oss: rows of gate and up in turns, as floats the other way round (inputs by
-outputs), or in MXFP4. In GGUF tensors have an axis for the expert; older files of Mixtral have a tensor for each."""
+have them one by one, fused, or as in gpt-oss: rows of gate and up alternate, either as floats, transposed (inputs by
+outputs), or in MXFP4. In GGUF, tensors have an axis for the expert; older files of Mixtral have a tensor for each
+expert."""
 
 from __future__ import annotations
 
@@ -23,11 +24,11 @@ SHARED_PARTS = 'shared_w1', 'shared_w3', 'shared_w2'
 # ---- folders of Hugging Face ----
 
 def stack_experts(path: str, tensors: dict, model: Model, family: Family, names: dict) -> None:
-    """Puts the experts of a folder under the names that `names` has of them, each matrix in one tensor."""
+    """Stacks the experts of a folder into one tensor for each matrix, under the names in `names`."""
     for layer in layers_with_experts(model):
         place = place_of(family, layer) if family.experts.layout == 'halves' else 'model.layers.%d.mlp.' % layer
         parts = {part: names[part] % layer for part in EXPERT_PARTS if part in names}
-        router = place + 'gate.weight'  # which a family with a place of its own has in release 5, too
+        router = place + 'gate.weight'  # the name in release 5, even in a family with another place
         if router in tensors:
             tensors[names['router'] % layer] = tensors.pop(router)
         if family.experts.layout == 'linear':
@@ -46,7 +47,7 @@ def stack_experts(path: str, tensors: dict, model: Model, family: Family, names:
 
 
 def fused_of(family: Family, model: Model) -> Dict[str, List[str]]:
-    """The matrices that a family has as one, where the expert of all tokens may be its dense layer."""
+    """The matrices that a family fuses; the expert that every token uses may be its dense layer."""
     rule, fused = family.experts, family.names.fused
     if not (rule and rule.shared_is_dense and model.n_experts):
         return fused
@@ -55,19 +56,19 @@ def fused_of(family: Family, model: Model) -> Dict[str, List[str]]:
 
 
 def place_of(family: Family, layer: int) -> str:
-    """Where a layer has its experts."""
+    """The place of a layer's experts."""
     place = family.experts.place
     return 'model.layers.%d.%s' % (layer, place + '.' if place else '')
 
 
 def one_expert(family: Family, part: str, layer: int) -> str:
-    """The name of a matrix of one expert, with a %d for its number."""
+    """The name of a matrix of one expert, with %d for its number."""
     rule = family.experts
     return '%sexperts.%%d.%s.weight' % (place_of(family, layer), rule.names[EXPERT_PARTS.index(part)])
 
 
 def stack_one_by_one(path, tensors, model, pattern, part, name):
-    """A matrix of each expert in a tensor of its own."""
+    """Stacks matrices that are a separate tensor for each expert."""
     hidden, dim = model.expert_hidden_dim, model.expert_latent_dim or model.dim
     shape = (dim, hidden) if part == 'experts_w2' else (hidden, dim)
     found = [take(path, tensors, pattern % e, shape) for e in range(model.n_experts)]
@@ -79,8 +80,9 @@ def stack_one_by_one(path, tensors, model, pattern, part, name):
 
 
 def stack_halves(path, tensors, model, place, parts, names=('gate_up_proj', 'down_proj'), layout='halves'):
-    """Gate and up in one tensor, gate first. Rows are outputs, as in release 5's memory; or inputs; or either, by the
-    shape: published files of Qwen3-VL have inputs, and those that release 5 saved have outputs."""
+    """Splits gate and up in one tensor, gate first. Its rows are outputs, as in release 5's memory; or inputs; or
+    either, according to the shape: published files of Qwen3-VL have inputs, and files saved by release 5 have
+    outputs."""
     n, hidden, dim = model.n_experts, model.expert_hidden_dim, model.dim
     for name, outputs, inputs, taken in (
             (names[0], 2 * hidden, dim, {'experts_w1': range(hidden), 'experts_w3': range(hidden, 2 * hidden)}),
@@ -95,7 +97,7 @@ def stack_halves(path, tensors, model, place, parts, names=('gate_up_proj', 'dow
 
 
 def stack_in_turns(path, tensors, model, place, parts):
-    """Gate and up in turns, in floats or MXFP4, with biases."""
+    """Splits alternating rows of gate and up, in floats or MXFP4, with biases."""
     n, hidden, dim = model.n_experts, model.expert_hidden_dim, model.dim
     for name, outputs, inputs, own in (('gate_up_proj', 2 * hidden, dim, ('1', '3')),
                                        ('down_proj', dim, hidden, ('2',))):
@@ -117,7 +119,7 @@ def stack_in_turns(path, tensors, model, place, parts):
 
 
 def take(path, tensors, name, shape, dtype=None):
-    """A tensor of this shape, which is taken out. dtype None: of floats."""
+    """Removes a tensor of this shape from `tensors` and returns it. dtype None: floats."""
     tensor = tensors.pop(name, None)
     if not tensor:
         raise Problem(path, '%s is missing (found no such tensor, expected shape %s)' % (name, list(shape)))
@@ -128,10 +130,10 @@ def take(path, tensors, name, shape, dtype=None):
     return tensor
 
 
-# ---- out into folders ----
+# ---- writing folders ----
 
 def keeps_mxfp4(checkpoint: Checkpoint) -> bool:
-    """Whether the experts go into a folder of gpt-oss in MXFP4: when all of their matrices are of it."""
+    """Whether the experts are written into a folder of gpt-oss in MXFP4: if all of their matrices have that type."""
     names = [checkpoint.names[part] % layer for part in EXPERT_PARTS[:3]
              for layer in layers_with_experts(checkpoint.model)]
     return bool(names and checkpoint.model.expert_bias) and all(
@@ -139,7 +141,7 @@ def keeps_mxfp4(checkpoint: Checkpoint) -> bool:
 
 
 def one_by_one(family: Family, model: Model, place: Place) -> Iterator[Tuple[str, Any, bool]]:
-    """(name, tensor, that it is a matrix) for each expert of what has all of them one below the other."""
+    """(name, tensor, that it is a matrix) for each expert in a stacked tensor."""
     n, whole = model.n_experts, place.tensor
     pattern = one_expert(family, place.part, place.layer)
     rows, size = whole.shape[0] // n, whole.size // n
@@ -149,7 +151,7 @@ def one_by_one(family: Family, model: Model, place: Place) -> Iterator[Tuple[str
 
 
 def in_turns(model: Model, places: Dict[str, Place]) -> Iterator[Tuple[str, Any, bool]]:
-    """(name, tensor, whether its type is kept) of the experts of one layer of gpt-oss, {part: its place}."""
+    """(name, tensor, whether its type is kept) for the experts of one layer of gpt-oss, {part: its place}."""
     n = model.n_experts
     for name, numbers in ('gate_up_proj', '13'), ('down_proj', '2'):
         matrices, biases = ([places[kind + number].tensor for number in numbers] for kind in (
@@ -164,7 +166,7 @@ def in_turns(model: Model, places: Dict[str, Place]) -> Iterator[Tuple[str, Any,
 
 
 def in_halves(path: str, family: Family, model: Model, places: Dict[str, Place]) -> Iterator[Tuple[str, Any, bool]]:
-    """The tensors of experts whose gate and up are one tensor, gate first; with inputs as rows, or outputs."""
+    """The tensors of experts whose gate and up are one tensor, gate first; rows are inputs or outputs."""
     rule, n = family.experts, model.n_experts
     linear = rule.layout == 'linear'
     start = place_of(family, places['experts_w2'].layer) + ('' if linear else 'experts.')
@@ -186,7 +188,7 @@ ONE_BY_ONE = {'experts_w1': 'blk.%d.ffn_gate.%d.weight', 'experts_w3': 'blk.%d.f
 
 
 def stack_in_gguf(path: str, tensors: Tensors, model: Model, names: Dict[str, str]) -> None:
-    """Brings the experts' matrices into two axes, and their biases into one, under the names that they have."""
+    """Gives the experts' matrices two axes, and their biases one, under the names in `names`."""
     n, dim, hidden = model.n_experts, model.expert_latent_dim or model.dim, model.expert_hidden_dim
     for layer in layers_with_experts(model):
         split_halves(tensors, model, layer, names)
@@ -202,7 +204,7 @@ def stack_in_gguf(path: str, tensors: Tensors, model: Model, names: Dict[str, st
 
 
 def joined(path, found, names, shape):
-    """One tensor of those of each expert."""
+    """One tensor from the tensors of each expert."""
     for tensor, name in zip(found, names):
         if not tensor:
             raise Problem(path, '%s is missing (found no such tensor, expected shape %s)' % (name, list(shape)))
@@ -213,7 +215,8 @@ def joined(path, found, names, shape):
 
 
 def in_two_axes(tensor, shape):
-    """The axes of experts and rows as one, where the shape is the one expected; else it stays and is refused later."""
+    """Merges the axes of experts and rows, if the shape is as expected; otherwise the tensor stays, and is refused
+    later."""
     if tensor.shape != shape:
         raise Problem(tensor.path, '%s does not fit the configuration (found %s %s, expected %s)'
                       % (tensor.name, tensor.dtype, list(tensor.shape), list(shape)))
@@ -221,7 +224,7 @@ def in_two_axes(tensor, shape):
 
 
 def split_halves(tensors, model, layer, names):
-    """Gate and up of each expert in one tensor, gate first, become two."""
+    """Splits gate and up of each expert in one tensor, gate first, into two."""
     n, hidden, dim = model.n_experts, model.expert_hidden_dim, model.dim
     both = tensors.pop(GATE_AND_UP % layer, None)
     if both:

@@ -1,5 +1,6 @@
-"""What config.json says of experts, both ways: how many there are, how their router weighs and chooses, what each token
-takes besides, and which layers have none. expert_gguf.py has the same of GGUF, expert_tensors.py their tensors."""
+"""config.json's keys about experts, in both directions: their number, the router's weights and choice, the shared
+experts that every token uses, and the layers without experts. expert_gguf.py has the keys of GGUF, expert_tensors.py
+the tensors."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ EXPERT_FIELDS = {name for feature in (Feature.SIGMOIDS, Feature.CHOICE_BIAS, Fea
 
 
 def count_rows(rule: Experts) -> Tuple[Row, Row, Row, Row]:
-    """How many experts there are and are used, how wide they are, and what is between them and a layer."""
+    """The number of experts, of used ones, their width, and the width between them and a layer."""
     return (Row('n_experts', 'expert_count', rule.counts[0], MAX_EXPERTS),
             Row('n_experts_used', 'expert_used_count', rule.used, MAX_EXPERTS),
             Row('expert_hidden_dim', 'expert_feed_forward_length', rule.width, MAX_WIDTH),
@@ -26,7 +27,7 @@ def count_rows(rule: Experts) -> Tuple[Row, Row, Row, Row]:
 # ---- config.json ----
 
 def from_config(config: Keys, family: Family, model: Model) -> Dict[str, int]:
-    """The fields about experts. Marks dense layers in the model's, a byte for each layer."""
+    """The fields about experts. Marks dense layers in the model's layers, a byte for each."""
     rule = family.experts
     if not rule or rule.flag and not config.flag(rule.flag, False, False):
         return {}
@@ -67,7 +68,7 @@ def from_config(config: Keys, family: Family, model: Model) -> Dict[str, int]:
 
 
 def read_router(config: Keys, family: Family, n_experts: int, used: int) -> Dict[str, Any]:
-    """How weights come from logits, and which experts are chosen by them."""
+    """How weights follow from logits, and how experts are chosen."""
     rule = family.experts
     divided = config.flag(rule.renormalized, family.default(rule.renormalized)) if rule.renormalized \
         else not rule.shares
@@ -84,7 +85,7 @@ def read_router(config: Keys, family: Family, n_experts: int, used: int) -> Dict
 
 
 def read_groups(config: Keys, family: Family, n_experts: int, used: int) -> Dict[str, Any]:
-    """The fields about groups; none where all experts are one."""
+    """The fields about groups; none if all experts are in one."""
     rule = family.experts
     if not rule.groups:
         return {}
@@ -104,7 +105,7 @@ def read_groups(config: Keys, family: Family, n_experts: int, used: int) -> Dict
 
 
 def read_shared(config: Keys, family: Family, width: int) -> Dict[str, int]:
-    """The width of the expert that each token takes, or of all such together."""
+    """The width of the expert that every token uses, or of all such experts together."""
     rule = family.experts
     if not rule.shared:
         return {}
@@ -116,7 +117,7 @@ def read_shared(config: Keys, family: Family, width: int) -> Dict[str, int]:
 
 
 def mark_first(config: Keys, family: Family, model: Model) -> bool:
-    """Marks the first layers, or those of a list, that have no experts. False: none has any."""
+    """Marks the first layers, or the layers in a list, as layers without experts. False: no layer has any."""
     rule, n_layers = family.experts, model.n_layers
     n_dense = config.integer(rule.dense_first, MAX_LAYERS, family.default(rule.dense_first), low=0) \
         if rule.dense_first else rule.n_dense
@@ -133,7 +134,7 @@ def mark_first(config: Keys, family: Family, model: Model) -> bool:
 
 
 def read_count(config: Keys, family: Family, names: Tuple[str, ...]) -> int:
-    """How many experts there are. Two releases of the library may call it otherwise."""
+    """The number of experts, whose key differs between two releases of the library."""
     usual = family.default(names[0])
     key = next((name for name in names if name in config.values), names[-1])
     for name in names:
@@ -143,7 +144,7 @@ def read_count(config: Keys, family: Family, names: Tuple[str, ...]) -> int:
 
 
 def mark_dense(config: Keys, model: Model, list_key: str, step_key: str) -> bool:
-    """Marks the layers that have no experts. False: none has any."""
+    """Marks the layers without experts. False: no layer has any."""
     n_layers = model.n_layers
     alone = config.get(list_key, lambda v: isinstance(v, list) and all(
         type(x) is int and 0 <= x < n_layers for x in v), 'numbers of layers from 0 to %d' % (n_layers - 1), [], [])
@@ -160,7 +161,7 @@ def mark_dense(config: Keys, model: Model, list_key: str, step_key: str) -> bool
 
 
 def mark_sparse(config: Keys, family: Family, model: Model) -> bool:
-    """Marks as dense all but the layers that a list names, or without a list, a step. False: neither is given."""
+    """Marks all layers as dense except those in a list or, without a list, at a step. False: neither is given."""
     (list_key, step_key), n_layers = family.experts.sparse, model.n_layers
     named = config.get(list_key, lambda v: isinstance(v, list) and all(
         type(x) is int and 0 <= x < n_layers for x in v), 'numbers of layers from 0 to %d' % (n_layers - 1), None, None)
@@ -210,7 +211,7 @@ def to_config(path: str, family: Family, model: Model) -> Dict[str, Any]:
 
 
 def config_of_shared(path: str, rule: Experts, model: Model) -> Dict[str, Any]:
-    """What a model has of experts that each token takes, in as many as make its width."""
+    """The keys about shared experts, as many as make up their width."""
     if rule.shared_width:
         return {rule.shared_width: model.shared_hidden_dim}
     if not rule.shared:
@@ -223,7 +224,7 @@ def config_of_shared(path: str, rule: Experts, model: Model) -> Dict[str, Any]:
 
 
 def config_of_dense(path: str, rule: Experts, model: Model) -> Dict[str, Any]:
-    """Which layers are dense, where that is the first ones, or a list says it."""
+    """The keys about dense layers, if they are the first ones or in a list."""
     dense = [bool(flags & DENSE) for flags in model.layer_flags]
     n_first = dense.index(False)
     if rule.dense_types:

@@ -1,5 +1,5 @@
-"""Feed-forward layers whose gates are mostly zero (Gaussian top-k, as in Gemma 3n): config.json says the share of zeros
-of each layer, and GGUF by how many deviations above their mean gates are cut."""
+"""Feed-forward layers whose gates are mostly zero (Gaussian top-k, as in Gemma 3n): config.json has the share of zeros
+of each layer, and GGUF the cutoff in standard deviations above the gates' mean."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ..model import Feature, Model
 from ..tensors import ARRAY, F32
 
 KEY, GGUF_KEY = 'activation_sparsity_pattern', 'activation_sparsity_scale'
-USUAL, SPARSE = 0.95, 10  # of the class, where no key says it, and of llama.cpp, which has no other
+USUAL, SPARSE = 0.95, 10  # the class's default, and llama.cpp's constants
 
 
 def refused(values: Dict[str, Any]) -> List[Tuple[str, bool, str]]:
-    """Rules of a header: a field, whether it is good, and what is expected."""
+    """Rules of a header: a field, whether it is valid, and the expected values."""
     n = values['sparse_layers']
     return [('sparsity', bool(values['sparsity']) == bool(n) and values['sparsity'] < 1,
              'above 0 and below 1 with sparse_layers, else 0'),
@@ -26,7 +26,7 @@ def refused(values: Dict[str, Any]) -> List[Tuple[str, bool, str]]:
 
 
 def fields_of(shares: List[float]) -> Dict[str, Any]:
-    """The first layers have one share, and the others none; nothing where they do not."""
+    """The fields, if the first layers share one value and the others have none; otherwise an empty dict."""
     n = sum(share > 0 for share in shares)
     alike = all((share == shares[0]) == (layer < n) for layer, share in enumerate(shares)) if n else True
     return {'sparse_layers': n, 'sparsity': shares[0] if n else 0.0} if alike else {}
@@ -52,7 +52,7 @@ def to_config(family: Family, model: Model) -> Dict[str, Any]:
 # ---- GGUF ----
 
 def from_gguf(keys: Keys, family: Family, n_layers: int) -> Dict[str, Any]:
-    """A share with only as many digits as the deviations in float32 determine."""
+    """The fields. The share gets only as many digits as the deviations in float32 determine."""
     if Feature.SPARSE_GATES not in family.may:
         return {}
     deviations = keys.get(GGUF_KEY, lambda v: isinstance(v, list) and len(v) == n_layers and all(
@@ -68,7 +68,7 @@ def share_of(deviations: float) -> float:
 
 
 def to_gguf(job: Job, family: Family, rule: Gguf, model: Model) -> Dict[str, Tuple[int, Any]]:
-    """The key, with a word where llama.cpp, which does not read it, takes other numbers."""
+    """The key, with a note if llama.cpp, which does not read it, uses other numbers."""
     if Feature.SPARSE_GATES not in family.may:
         return {}
     if model.sparse_layers != min(SPARSE, model.n_layers) or model.sparsity != USUAL:

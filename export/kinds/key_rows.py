@@ -1,4 +1,5 @@
-"""Fields of the header that a key says as it is: GGUF's, and config.json's. A row is read and written by one rule."""
+"""Fields of the header that equal the value of a key, in GGUF and in config.json. A row is read and written by the same
+rule."""
 
 from __future__ import annotations
 
@@ -13,10 +14,10 @@ from ..tensors import U32
 class Row(NamedTuple):
     field: str
     gguf: str    # its key after the architecture's name; '': no key
-    config: str  # its key in config.json; '': the family's row in families.json names it, or none says it
-    most: int    # it is a whole number up to this one
+    config: str  # its key in config.json; '': the family's row in families.json names it, or there is none
+    most: int    # an integer, at most this
     least: int = 1
-    optional: bool = False  # 0 where no key says it, or null does
+    optional: bool = False  # 0 if the key is missing or null
 
 
 def read_config(config: Keys, family: Family, rows: Iterable[Row]) -> Dict[str, Any]:

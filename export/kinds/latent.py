@@ -1,7 +1,7 @@
-"""Latent attention: keys and values come from one narrow vector. Hugging Face and llama.cpp have a head's still part
-first and its turning part after that, and keys and values of a head in one matrix; model.bin has what turns first, and
-a matrix of each. Newer GGUF files have keys and values apart, the keys' matrices transposed, and call what a token
-takes in the cache the length of a key."""
+"""Latent attention: keys and values come from one narrow vector. Hugging Face and llama.cpp have the part of a head
+that does not rotate first and the part that rotates after it, and keys and values of a head in one matrix; model.bin
+has the rotating part first, and a matrix for each. Newer GGUF files have separate keys and values, with the keys'
+matrices transposed, and their length of a key is the cache's size for a token."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ..tensors import F32, ITEM_SIZES, U32, Made, Tensors
 from ..widened import WIDENED, Widened
 from .key_rows import Row, read_config, read_gguf, written_config, written_gguf
 
-ORDERED = 'wq', 'wkv_a', 'b_kv_a'  # rows, or elements, whose order differs elsewhere
+ORDERED = 'wq', 'wkv_a', 'b_kv_a'  # rows, or elements, that have another order elsewhere
 BOTH = 'model.layers.%d.self_attn.kv_b_proj.weight'    # keys and values
 
 
-# How wide the narrow vectors are: that of keys and values, and that of queries where they have one.
+# The widths of the narrow vectors: of keys and values, and of queries if they have one.
 OF_KEYS = Row('kv_rank', 'attention.kv_lora_rank', 'kv_lora_rank', MAX_HEAD_DIM)
 OF_QUERIES = Row('q_rank', 'attention.q_lora_rank', 'q_lora_rank', MAX_WIDTH, optional=True)
 
@@ -29,7 +29,7 @@ OF_QUERIES = Row('q_rank', 'attention.q_lora_rank', 'q_lora_rank', MAX_WIDTH, op
 # ---- config.json ----
 
 def from_config(config: Keys, family: Family) -> Dict[str, Any]:
-    """The widths of heads and of latent vectors. The two inner norms have an epsilon of their own."""
+    """The widths of heads and of latent vectors. The two inner norms have their own epsilon."""
     def width(key: str, high: int = MAX_HEAD_DIM) -> int:
         return config.integer(key, high, family.default(key))
 
@@ -44,7 +44,7 @@ def from_config(config: Keys, family: Family) -> Dict[str, Any]:
 
 
 def to_config(family: Family, model: Model) -> Dict[str, Any]:
-    """The same keys of a model that goes out."""
+    """The same keys, for a model that is exported."""
     keys = {**written_config(model, (OF_KEYS, OF_QUERIES)),
             'qk_nope_head_dim': model.head_dim - model.turning, 'qk_rope_head_dim': model.turning,
             'v_head_dim': model.value_dim or model.head_dim}
@@ -60,7 +60,8 @@ def is_interleaved(config: Keys, family: Family) -> bool:
 
 @dataclass(frozen=True)
 class Reordered(Made):
-    """The rows of a matrix in another order in each block of so many: new row i is the block's old row order[i]."""
+    """A matrix with its rows reordered within each block of len(order) rows: new row i is the block's old row
+    order[i]."""
     order: Tuple[int, ...]
 
     def read(self) -> Iterator[bytes]:
@@ -71,7 +72,7 @@ class Reordered(Made):
 
 
 def order_of(part: str, model: Model, interleaved: bool) -> Tuple[int, ...]:
-    """The places elsewhere of our rows of a head of wq, or of wkv_a and its bias."""
+    """The places of our rows of a head elsewhere, for wq, or for wkv_a and its bias."""
     turning, still = model.turning, model.head_dim - model.turning
     pairs = [i if interleaved else i // 2 + i % 2 * (turning // 2) for i in range(turning)]
     if part == 'wq':
@@ -80,20 +81,21 @@ def order_of(part: str, model: Model, interleaved: bool) -> Tuple[int, ...]:
 
 
 def order_back(part: str, model: Model) -> Tuple[int, ...]:
-    """Our places of the rows of others, with pairs side by side."""
+    """Our places of the other programs' rows, with adjacent pairs."""
     order = order_of(part, model, True)
     return tuple(sorted(range(len(order)), key=order.__getitem__))
 
 
 def take_latent(path: str, tensors: Tensors, model: Model, names: Dict[str, str], both: str, interleaved: bool) -> None:
-    """Brings a source's tensors into our order: what turns first, keys and values apart, if `both` joins them."""
+    """Converts a source's tensors to our order: the rotating part first, and keys and values separately if `both` joins
+    them."""
     still, value_dim = model.head_dim - model.turning, model.value_dim or model.head_dim
     rows = dict.fromkeys(ORDERED, model.kv_rank + model.turning)
     rows['wq'] = model.n_heads * model.head_dim
     for layer in range(model.n_layers):
         for part, count in rows.items():
             tensor = tensors.get(names.get(part, '%d') % layer)
-            if tensor and tensor.shape[0] == count:  # else it is refused later
+            if tensor and tensor.shape[0] == count:  # otherwise it is refused later
                 tensors[names[part] % layer] = Reordered(tensor, order_of(part, model, interleaved))
         whole = tensors.pop(both % layer, None)
         if not whole:
@@ -117,7 +119,7 @@ def keys_and_values(path: str, model: Model, wk: Any, wv: Any) -> ByHead:
 
 # ---- GGUF ----
 
-YARN = 4          # of rope_method
+YARN = 4          # value of rope_method
 MULTIPLIER = 'rope.scaling.yarn_log_multiplier'
 GGUF_BOTH = 'blk.%d.attn_kv_b.weight'
 
@@ -143,25 +145,25 @@ def from_gguf(keys: Keys, n_heads: int) -> Dict[str, Any]:
 # ---- YaRN ----
 
 def grown(factor: float, mscale: float = 1.0) -> float:
-    """What an mscale comes to."""
+    """The factor that follows from an mscale."""
     return 0.1 * mscale * log(factor) + 1 if factor > 1 else 1.0
 
 
 def own_growth(rule: Gguf, factor: float, multiplier: float) -> float:
-    """What llama.cpp multiplies queries and keys with, both for scores, before attn_factor does. The multiplier is
-    mscale_all_dim, and mscale too where the row says `both`; elsewhere mscale is 1."""
+    """The factor by which llama.cpp multiplies both queries and keys before attn_factor. The multiplier is
+    mscale_all_dim, and also mscale if the row has `both`; otherwise mscale is 1."""
     return grown(factor, multiplier if rule.yarn == 'both' and multiplier else 1.0)
 
 
 def read_multiplier(keys: Keys, rule: Gguf) -> float:
-    """The mscale_all_dim that a file says."""
+    """The mscale_all_dim of a file."""
     if rule.yarn == 'unread':
         keys.only(MULTIPLIER, 0.0)
     return 10 * keys.number(MULTIPLIER, 0.0, above=-NUMBER_LIMIT, zero=True)
 
 
 def read_yarn(keys: Keys, rule: Gguf, factor: float) -> Dict[str, Any]:
-    """How much cos and sin, and how much scores grow, in the words of config.json."""
+    """The factors of cos and sin, and of scores, in the terms of config.json."""
     multiplier = read_multiplier(keys, rule)
     scores = keys.number('rope.scaling.attn_factor', 1.0) * own_growth(rule, factor, multiplier)
     turned = scores / grown(factor, multiplier)
@@ -178,7 +180,7 @@ def read_yarn(keys: Keys, rule: Gguf, factor: float) -> Dict[str, Any]:
 
 
 def check_linear(keys: Keys, rule: Gguf, factor: float) -> None:
-    """llama.cpp multiplies scores by linear interpolation, too, unless the multiplier takes that back."""
+    """Checks linear interpolation: llama.cpp also multiplies its scores, unless the multiplier cancels that."""
     multiplier = read_multiplier(keys, rule)
     if not is_same(grown(factor) * grown(factor, multiplier), 1):
         if multiplier:
@@ -188,8 +190,8 @@ def check_linear(keys: Keys, rule: Gguf, factor: float) -> None:
 
 
 def yarn_settings(path: str, rule: Gguf, model: Model, rope: Dict[str, Any]) -> Dict[str, Tuple[int, Any]]:
-    """The multiplier and attn_factor by which llama.cpp comes to the same. It multiplies scores by linear
-    interpolation, too."""
+    """The multiplier and attn_factor with which llama.cpp gets the same result. It also multiplies scores with linear
+    interpolation."""
     kind, factor = rope['kind'], rope['factor']
     if kind not in ('yarn', 'linear') or factor <= 1:
         return {}
@@ -206,12 +208,12 @@ def yarn_settings(path: str, rule: Gguf, model: Model, rope: Dict[str, Any]) -> 
 
 
 def is_same(a: float, b: float) -> bool:
-    """But for the rounding of float32."""
+    """Whether two numbers are equal up to the rounding of float32."""
     return abs(a / b - 1) < 1e-6
 
 
 def shortest(value: float) -> float:
-    """The shortest number within what a difference and a quotient leave of float32's precision."""
+    """The shortest number within the precision that a difference and a quotient of float32 numbers have."""
     return next((near for near in (float('%.*g' % (digits, value)) for digits in range(1, 8))
                  if abs(near - value) <= 2e-6 * abs(value)), value)
 
@@ -219,7 +221,7 @@ def shortest(value: float) -> float:
 # ---- tensors ----
 
 def take_apart(path: str, tensors: Tensors, model: Model, names: Dict[str, str]) -> None:
-    """The matrices of keys and values of newer files, head by head, in model.bin's order."""
+    """Converts the matrices of keys and values in newer files, head by head, to model.bin's order."""
     heads, rank, still = model.n_heads, model.kv_rank, model.head_dim - model.turning
     value_dim = model.value_dim or model.head_dim
     for layer in range(model.n_layers):
@@ -235,7 +237,7 @@ def take_apart(path: str, tensors: Tensors, model: Model, names: Dict[str, str])
 
 
 def as_floats(path: str, tensor: Any) -> Any:
-    """A matrix of keys that is to be transposed."""
+    """A matrix of keys, ready to be transposed."""
     if tensor.dtype in WIDENED:
         return Widened(tensor)
     if tensor.dtype not in ITEM_SIZES:
@@ -245,7 +247,7 @@ def as_floats(path: str, tensor: Any) -> Any:
 
 
 def to_gguf(model: Model) -> Dict[str, Tuple[int, Any]]:
-    """The keys of a model that goes out, as in newer files."""
+    """The keys for a model that is exported, as in newer files."""
     rank, turning = model.kv_rank, model.turning
     settings = {
         'attention.head_count_kv': (U32, 1), **written_gguf(model, [OF_KEYS]),
@@ -260,7 +262,7 @@ def to_gguf(model: Model) -> Dict[str, Tuple[int, Any]]:
 
 
 def gguf_temperature(keys: Keys, model: Model) -> Dict[str, Any]:
-    """Queries that grow with their position. model.bin has one length, for this and for YaRN."""
+    """The growth of queries with their position. model.bin has the same length for it and for YaRN."""
     beta = keys.number('attention.temperature_scale', 0.0, zero=True, high=1e6)
     length = keys.integer('attention.temperature_length', MAX_SEQ, model.train_ctx, low=0)
     if beta and model.rope_method == YARN and length != model.train_ctx:

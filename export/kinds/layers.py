@@ -1,5 +1,5 @@
-"""Which layers of a model slide, which do without RoPE, and which turn by settings of their own; by config.json, by
-GGUF's keys and by what llama.cpp knows without a key."""
+"""The layers of a model that slide, have no RoPE, or have their own RoPE settings; from config.json, from GGUF's keys
+and from llama.cpp's built-in facts."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ FULL, SLIDING, CHUNKED = 'full_attention', 'sliding_attention', 'chunked_attenti
 
 
 def from_config(config: Keys, said: Dict[str, Any], family: Family, n_layers: int) -> Dict[str, Any]:
-    """The window, or the chunk, and a byte for each layer where they are not alike. Which layers slide, ./run has said,
-    as it reads that for --explain and --engines, too."""
+    """The window, or the chunk, and a byte for each layer if they differ. ./run has found the sliding layers, for the
+    same reading as in --explain and --engines."""
     rule = family.layers.rule
     if rule == 'small' and config.values.get('layer_types') is None:
         rule = 'alike'
@@ -35,20 +35,20 @@ def slides_said(said: Dict[str, Any], n_layers: int) -> List[bool]:
 def all_alike(config, said, family, n_layers):
     config.only('sliding_window', None)
     rope_key = family.rope.only_key
-    for word in family.layers.full_words:  # which newer releases write as all do
+    for word in family.layers.full_words:  # newer releases write the usual word
         config.get('layer_types', lambda v, word=word: v in ([word] * n_layers, [FULL] * n_layers),
                    '%s for each of %d layers' % (word, n_layers))
     return 0, [WITHOUT_ROPE * bool(rope_key and config.values.get(rope_key) != 'rope')] * n_layers
 
 
 def all_slide(config, said, family, n_layers):
-    """Every layer slides when one does."""
+    """Reads layers that either all slide, or none."""
     not_used(config, family, 'layer_types')
     return said.get('window', 0), []
 
 
 def some_slide(config, said, family, n_layers):
-    """Those that slide have a window, and some may not turn."""
+    """Reads layers some of which slide and have a window, and some of which may not rotate."""
     slides, window = slides_said(said, n_layers), said.get('window', 0)
     if not window and SLIDING in (config.values.get('layer_types') or []):
         config.refuse('layer_types', FULL + ', since there is no window, for each layer')
@@ -62,8 +62,8 @@ def some_slide(config, said, family, n_layers):
 
 
 def periodic_layers(config, said, family, n_layers):
-    """All slide but one in a period, which may turn otherwise than the full ones. In families whose full layers do not
-    turn, a config without a window makes all full, and then they turn."""
+    """Reads layers that all slide except one in a period, which may have another RoPE than the full ones. In families
+    whose full layers do not rotate, a config without a window makes all layers full, and then they rotate."""
     slides, window = slides_said(said, n_layers), said.get('window', 0)
     rule, types = family.layers, config.values.get('layer_types')
     if rule.also_full == 'last' and types and types[-1] == SLIDING:
@@ -71,15 +71,15 @@ def periodic_layers(config, said, family, n_layers):
     turns = turning_layers(config, family, n_layers)
     bare = WITHOUT_ROPE if rule.without_rope.startswith('full') and window else 0
     window = window if any(slides) else 0
-    if turns:  # by themselves, whatever slides
+    if turns:  # regardless of the sliding layers
         return window, [SEES_ALL * bool(window and not slide) + WITHOUT_ROPE * (not turn)
                         for slide, turn in zip(slides, turns)]
     return window, [TURNS_AS_SLIDING if slide else SEES_ALL * bool(window) + bare for slide in slides]
 
 
 def chunked_layers(config, said, family, n_layers):
-    """Which layers turn, by no_rope_layers or an interval, and which see their chunk alone: those of layer_types, else
-    those that turn."""
+    """Reads the layers that rotate, from no_rope_layers or an interval, and the layers that see only their chunk: those
+    in layer_types, else those that rotate."""
     key, length_key = 'no_rope_layer_interval', 'attention_chunk_size'
     given = layers_with_rope(config, n_layers) if config.values.get('no_rope_layers') else None
     interval = 0 if given else config.integer(key, MAX_SEQ, family.default(key))
@@ -94,8 +94,8 @@ def chunked_layers(config, said, family, n_layers):
 
 
 def layers_of_small(config, said, family, n_layers):
-    """Layers of small models by tools/training/train.py: their kinds by layer_types, and by no_rope_layers the full
-    ones without RoPE."""
+    """Reads the layers of small models made with tools/training/train.py: their kinds from layer_types, and the full
+    ones without RoPE from no_rope_layers."""
     config.only('position_encoding', 'rope')
     slides, window = slides_said(said, n_layers), said.get('window', 0)
     turns = layers_with_rope(config, n_layers) or [1] * n_layers
@@ -109,8 +109,8 @@ def layers_of_small(config, said, family, n_layers):
 
 
 def turning_layers(config: Keys, family: Family, n_layers: int) -> Optional[List[bool]]:
-    """Whether each layer turns, in families that have a list of thetas: it does where that is not 0, and the theta
-    is the block's. Without the list the layers that would be full do not turn. None: another rule counts."""
+    """Whether each layer rotates, in families that have a list of thetas: it does if its number is not 0, and the theta
+    is the block's. Without the list, the layers that would be full do not rotate. None: another rule applies."""
     key = family.layers.thetas
     if not key:
         return None
@@ -128,19 +128,19 @@ def layers_with_rope(config: Keys, n_layers: int) -> Optional[List[int]]:
 
 # ---- out ----
 
-OTHERWISE = DENSE | KEYS_ARE_VALUES | WITHOUT_SINKS  # what layers may be besides
-# The settings of RoPE that sliding layers have of their own, as fields of the full ones.
+OTHERWISE = DENSE | KEYS_ARE_VALUES | WITHOUT_SINKS  # further flags of layers
+# The settings of RoPE that sliding layers may have of their own, as fields of the full ones.
 SLIDING_FIELDS = ('rope_method', 'theta', 'factor', 'train_ctx', 'ramp', 'truncate', 'beta_fast', 'beta_slow',
                   'attention_factor', 'mscale', 'mscale_all_dim', 'low_freq_factor', 'high_freq_factor')
 
 
 def sliding_name(name: str) -> str:
-    """The field of sliding layers that is this one of full layers."""
+    """The field of sliding layers that corresponds to this field of full layers."""
     return 'sliding_' + name.replace('rope_', '')
 
 
 def sliding_model(model: Model) -> Model:
-    """The model of the sliding layers alone: their settings of RoPE in the places of the others."""
+    """The model with only its sliding layers: their RoPE settings replace the others."""
     head_dim, _ = of_kind(model, True)
     turning = model.sliding_rotary_dim or model.turning
     own = {name: getattr(model, sliding_name(name)) for name in SLIDING_FIELDS}
@@ -149,7 +149,7 @@ def sliding_model(model: Model) -> Model:
 
 
 def slides_of(path: str, model: Model) -> List[bool]:
-    """Whether each layer slides. Refuses a layer that is neither full nor sliding as the others are."""
+    """Whether each layer slides. Refuses layers that are neither full nor sliding in the same way as the others."""
     layers = model.layer_flags
     still = WITHOUT_ROPE * any(flags & WITHOUT_ROPE for flags in layers)
     full, slide = SEES_ALL * bool(model.sliding_window) + still, TURNS_AS_SLIDING * bool(model.sliding_rope)
@@ -161,13 +161,14 @@ def slides_of(path: str, model: Model) -> List[bool]:
 
 
 def period_of(slides: List[bool]) -> Optional[int]:
-    """The period by which the last layer of each is full, or None."""
+    """The period whose last layer is always full, or None."""
     period = slides.index(False) + 1 if False in slides else len(slides) + 1
     return period if slides == [(i + 1) % period != 0 for i in range(len(slides))] else None
 
 
 def scale_of_embedding(job: Job, path: str, model: Model, own: float) -> None:
-    """Gemma's programs multiply embeddings with the root of their width, `own`, whatever a file had."""
+    """Checks the scale of embeddings: Gemma's programs multiply them by the square root of their width, `own`, whatever
+    a file has."""
     found = model.embedding_scale
     if abs(found / own - 1) > 0.005:
         raise Problem(path, 'has an embedding scale of %g, which no family has (expected %g, the root of dim)'
@@ -192,7 +193,7 @@ def alike_out(path, family, model):
 
 
 def chunked_out(path, family, model):
-    """Layers that turn and that see a chunk, by lists of their own."""
+    """The keys of layers that rotate and that see a chunk, in separate lists."""
     flag, scale, length = family.rope.unturned
     keys = {'attention_chunk_size': model.attention_chunk or None, flag: bool(model.temperature_beta),
             'no_rope_layers': [int(not flags & WITHOUT_ROPE) for flags in model.layer_flags],
@@ -228,7 +229,8 @@ def by_flag_out(path, family, model):
 
 
 def periodic_out(path, family, model):
-    """Without a layer that slides a window of null would be no answer, but in the families that take it for that."""
+    """The keys of periodic layers. Without a sliding layer a window of null is needed, which only some families
+    accept."""
     thetas = family.layers.thetas
     if thetas:
         return {**listed_out(path, family, model),
@@ -244,21 +246,21 @@ def periodic_out(path, family, model):
     return keys
 
 
-# Each rule of a row: what reads config.json, and what writes it again.
+# For each rule of a row: the function that reads config.json, and the one that writes it.
 RULES = {'alike': (all_alike, alike_out), 'all_slide': (all_slide, all_slide_out),
          'all_by_flag': (all_slide, all_by_flag_out), 'by_flag': (some_slide, by_flag_out),
          'periodic': (periodic_layers, periodic_out), 'listed': (some_slide, listed_out),
          'chunked': (chunked_layers, chunked_out),
-         'small': (layers_of_small, None)}  # of a family that never goes out
+         'small': (layers_of_small, None)}  # of a family that is never exported
 
 
 # ---- GGUF ----
 
-CAPS = {'logit_cap': 30.0, 'score_cap': 50.0}  # what llama.cpp takes where no key says one; 0: no cap
+CAPS = {'logit_cap': 30.0, 'score_cap': 50.0}  # llama.cpp's defaults; 0: no cap
 
 
 def read_slides(keys, families, n_layers):
-    """Whether each layer has the window; the window. One in a period is full, unless the file says which."""
+    """Whether each layer has the window, and the window. One layer in a period is full, unless the file has a list."""
     window = keys.integer('attention.sliding_window', MAX_SEQ, 0, low=0)
     if gguf_of(families[0]).window != 'by_layer' or not window:
         return [False] * n_layers, window
@@ -273,7 +275,7 @@ def read_slides(keys, families, n_layers):
 
 
 def from_gguf(keys: Keys, families: List[Family], model: Model, rope: Dict[str, Any]) -> Dict[str, Any]:
-    """The window, a byte for each layer, and how sliding layers turn: plainly, or as the file says."""
+    """The window, a byte for each layer, and the RoPE of sliding layers: plain, or the file's."""
     rule = gguf_of(families[0])
     slides, window = read_slides(keys, families, model.n_layers)
     if rule.without_rope == 'each_fourth':
@@ -295,7 +297,7 @@ def from_gguf(keys: Keys, families: List[Family], model: Model, rope: Dict[str, 
     plain = {'rope_method': 0, 'theta': theta, 'train_ctx': model.seq_len, 'truncate': 1}
     own = plain if rule.sliding.startswith('plain') else rope
     still = WITHOUT_ROPE if rule.without_rope == 'full' else 0
-    # Sliding layers have no longrope of their own: where full ones do not turn, it is that of all.
+    # Sliding layers have no longrope of their own: if full layers do not rotate, longrope applies to all.
     by_itself = rule.sliding and own['rope_method'] != LONGROPE
     layers = [TURNS_AS_SLIDING * bool(by_itself) if slide else SEES_ALL + still for slide in slides]
     sliding = {sliding_name(name): value for name, value in own.items() if name in SLIDING_FIELDS}
@@ -303,7 +305,7 @@ def from_gguf(keys: Keys, families: List[Family], model: Model, rope: Dict[str, 
 
 
 def read_scales(keys: Keys, family: Family, rule: Gguf, model: Model) -> Dict[str, float]:
-    """What embeddings and scores are multiplied by, which no key says; and caps."""
+    """The scales of embeddings and scores, which no key has; and caps."""
     found = {field: keys.number(key, CAPS[field], zero=Feature[field.upper()] not in rule.needs, high=1e6)
              for field, key in rule.caps.items()}
     if family.scales.get('embedding') == 'sqrt_dim':
@@ -316,7 +318,7 @@ def read_scales(keys: Keys, family: Family, rule: Gguf, model: Model) -> Dict[st
 
 
 def gguf_temperature(keys: Keys, rule: Gguf, model: Model) -> Dict[str, Any]:
-    """Ministral 3's temperature by position, and the pair that its attention factor follows from."""
+    """Ministral 3's temperature by position, and the pair that determines its attention factor."""
     if rule.yarn != 'told':
         return {}
     beta, found = keys.number('attention.temperature_scale', 0.0, zero=True, high=1e6), {}
@@ -328,7 +330,7 @@ def gguf_temperature(keys: Keys, rule: Gguf, model: Model) -> Dict[str, Any]:
 
 
 def read_yarn_factor(keys: Keys, rule: Gguf, factor: float) -> float:
-    """Hugging Face's attention_factor, which llama.cpp's converter writes down; 0 where it is YaRN's own."""
+    """Hugging Face's attention_factor, which llama.cpp's converter stores; 0 if it is YaRN's own."""
     key = 'rope.scaling.yarn_attn_factor'
     if rule.window != 'by_layer' and rule.yarn != 'told':
         keys.only(key, 1.0)

@@ -1,9 +1,9 @@
-"""Mamba 2, and layers of one step: their keys and their names in folders, both ways.
+"""Mamba 2, and layers of one step: their keys and their names in folders, in both directions.
 
-Nemotron-H writes a letter for each layer, or a word: such a layer mixes or feeds forward, and does not do both. Granite
-4 H has a word for the mixer of each layer, and feeds forward in all. GGUF files have a list of key heads, 0 for layers
-that do not attend, and of widths, 0 for those that do not feed forward; -exp(A_log) for the decay; and an axis more for
-what has a number a head, and for each group of the norm."""
+Nemotron-H writes a letter for each layer, or a word: such a layer mixes or feeds forward, and does not do both.
+Granite 4 H has a word for the mixer of each layer, and feeds forward in all. GGUF files have a list of key heads, 0
+for layers that do not attend, and of widths, 0 for those that do not feed forward; -exp(A_log) for the decay; and an
+additional axis for tensors with a number for each head, and for the groups of the norm."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from .shapes import KV_HEADS, WIDTH
 MAX_CONV_WIDTH = 64
 KERNEL, SIZE, GROUPS, COUNT, INNER = ('ssm.' + key for key in (
     'conv_kernel', 'state_size', 'group_count', 'time_step_rank', 'inner_size'))
-# In GGUF, of the delta rule, too. What config.json calls them is in families.json (said_by).
+# In GGUF, the delta rule has these keys too. families.json (said_by) has their names in config.json.
 OF_STATE = (Row('conv_width', KERNEL, '', MAX_CONV_WIDTH), Row('state_key_dim', SIZE, '', MAX_HEAD_DIM),
             Row('state_key_heads', GROUPS, '', MAX_HEADS), Row('state_value_heads', COUNT, '', MAX_HEADS))
-# What a layer of one step is: its letter, and its words, the newest first.
+# The kinds of layers with one step: the letter, and the words, the newest first.
 LETTERS = {'M': ('linear_attention', 'mamba'), '*': (FULL, 'attention'), '-': ('mlp',), 'E': ('moe',)}
 
 
 def letters_of(config: Keys, family: Family) -> str:
-    """A letter for each layer: those of the pattern, or of the list where there is one."""
+    """A letter for each layer, from the pattern, or from the list if there is one."""
     rule = family.states
     words = {word: letter for letter, names in LETTERS.items() for word in names}
     listed = config.get(rule.listed, lambda v: isinstance(v, list) and 0 < len(v) <= MAX_LAYERS and all(
@@ -41,7 +41,7 @@ def letters_of(config: Keys, family: Family) -> str:
 
 
 def from_config(config: Keys, family: Family, model: Model, mixes: List[bool]) -> Dict[str, Any]:
-    """The fields about Mamba 2, and a byte for each layer; `mixes`: which layers have a state, if that is known."""
+    """The fields about Mamba 2, and a byte for each layer; `mixes`: the layers that have a state, if known."""
     rule = family.states
     fields: Dict[str, Any] = {}
     if rule.pattern:
@@ -50,7 +50,7 @@ def from_config(config: Keys, family: Family, model: Model, mixes: List[bool]) -
         shapes = [Shape(model.n_heads * (letter == '*'), model.n_kv_heads, model.head_dim,
                         model.hidden_dim * (letter in '-E'), layer) for layer, letter in enumerate(letters)]
         has_state = [letter == 'M' for letter in letters]
-        flags = [DENSE * (letter == '-') for letter in letters]  # which experts.py takes back where none has any
+        flags = [DENSE * (letter == '-') for letter in letters]  # which experts.py removes if no layer has experts
         fields['shapes'] = shapes
     else:
         has_state, flags = mixes, [0] * model.n_layers
@@ -84,7 +84,7 @@ def widths(config: Keys, family: Family, model: Model) -> Dict[str, int]:
 
 
 def head_dim(config: Keys, family: Family, model: Model, n_heads: int) -> int:
-    """Of what heads read. With `expand` it may be told by how wide all are together, which then must be right."""
+    """The width of a head. With `expand` it may follow from the width of all heads, which must then be consistent."""
     keys = family.states.said_by
     key, expand = keys['state_value_dim'], keys.get('expand')
     if not expand:
@@ -99,7 +99,7 @@ def head_dim(config: Keys, family: Family, model: Model, n_heads: int) -> int:
 
 
 def to_config(path: str, family: Family, model: Model) -> Dict[str, Any]:
-    """The same keys of a model that goes out."""
+    """The same keys, for a model that is exported."""
     rule, layers = family.states, model.layer_flags
     keys: Dict[str, Any] = {}
     has_state = [bool(flags & STATE) for flags in layers]
@@ -150,7 +150,7 @@ def letters_back(path: str, family: Family, model: Model) -> str:
 # ---- GGUF ----
 
 def read_widths(keys: Keys) -> Dict[str, int]:
-    """The widths and counts of heads of a state, where a head is its share of the width of all."""
+    """The widths and counts of heads of a state; a head's width is its share of the total width."""
     fields = read_gguf(keys, OF_STATE)
     n_heads = fields['state_value_heads']
     if n_heads % fields['state_key_heads']:
@@ -165,7 +165,7 @@ def written_widths(model: Model) -> Dict[str, Tuple[int, Any]]:
 
 
 def take_widths(keys: Keys, rule: Any) -> List[int]:
-    """Replaces the list of widths of layers of one step by its largest number, and returns the list."""
+    """Replaces the list of widths of layers with one step by its largest number, and returns the list."""
     widths = keys.values.get(WIDTH)
     if not rule.pattern or not isinstance(widths, list):
         return []
@@ -177,7 +177,7 @@ def take_widths(keys: Keys, rule: Any) -> List[int]:
 
 def from_gguf(keys: Keys, family: Family, model: Model, tensors: Tensors, fields: Dict[str, Any],
               widths: List[int]) -> Dict[str, Any]:
-    """The fields about Mamba 2, of those that its keys have, and a byte for each layer."""
+    """The fields about Mamba 2, in addition to the fields from its keys, and a byte for each layer."""
     n = model.n_layers
     counts = keys.get(KV_HEADS, lambda v: isinstance(v, list) and len(v) >= n,
                       'a number of key heads for each of %d layers' % n)[:n]
@@ -189,14 +189,14 @@ def from_gguf(keys: Keys, family: Family, model: Model, tensors: Tensors, fields
     if family.states.pattern:
         model.set(shapes=[Shape(model.n_heads * bool(count), model.n_kv_heads, model.head_dim, width, layer)
                           for layer, (count, width) in enumerate(zip(counts, widths))])
-    groups = fields['state_key_heads']  # for llama.cpp the norm is of each, whatever the family
+    groups = fields['state_key_heads']  # in llama.cpp each group is normed separately, in every family
     biased = any('.ssm_conv1d.bias' in name for name in tensors)
     return {**fields, 'state_kind': MAMBA * any(mixes), 'state_tiled': 0, 'state_norm_groups': groups,
             'conv_bias': int(biased), 'layers': layers}
 
 
 def take_gguf(tensors: Tensors, model: Model, names: Dict[str, str]) -> None:
-    """Leaves out the axes that files have besides."""
+    """Removes the additional axes that files have."""
     sizes = {'state_decay': model.state_value_heads, 'state_skip': model.state_value_heads,
              'state_norm': model.state_width}
     for layer in range(model.n_layers):
@@ -207,7 +207,7 @@ def take_gguf(tensors: Tensors, model: Model, names: Dict[str, str]) -> None:
 
 
 def axis_of(model: Model, part: str) -> int:
-    """Into how many parts a tensor is cut in files; 0: into none."""
+    """The number of parts into which files split a tensor; 0: none."""
     if model.state_kind != MAMBA:
         return 0
     return {'state_decay': model.state_value_heads, 'state_skip': model.state_value_heads,
@@ -215,7 +215,7 @@ def axis_of(model: Model, part: str) -> int:
 
 
 def to_gguf(path: str, rule: Gguf, family: Family, model: Model) -> Dict[str, Tuple[int, Any]]:
-    """The keys of a model that goes out."""
+    """The keys for a model that is exported."""
     if model.state_norm_groups != model.state_key_heads:
         raise Problem(path, 'has one norm of %d groups of heads of Mamba 2, where llama.cpp has one for each' %
                       model.state_key_heads)

@@ -1,5 +1,5 @@
-"""Heads and widths that differ from layer to layer, and layers that read the keys and values of an earlier one; by
-config.json and by GGUF's keys, which may be lists of a number a layer; both ways."""
+"""Heads and widths that differ from layer to layer, and layers that read the keys and values of an earlier one; in
+config.json and in GGUF's keys, which may be lists with a number for each layer; in both directions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ KV = 'num_key_value_heads'
 # ---- config.json ----
 
 def read_widths(config: Keys, family: Family, n_layers: int) -> List[int]:
-    """The widths of feed-forward layers, from a list or from one number for all; nothing where they cannot differ."""
+    """The widths of feed-forward layers, from a list or from one number for all; an empty list if they cannot
+    differ."""
     if not family.shapes or not family.shapes.widths:
         return []
     key = family.keys.of('hidden_dim')
@@ -29,7 +30,7 @@ def read_widths(config: Keys, family: Family, n_layers: int) -> List[int]:
 
 
 def from_config(config: Keys, family: Family, model: Model, widths: List[int]) -> None:
-    """Sets the shapes of layers where they are not alike. The header then has the widest. widths: of read_widths."""
+    """Sets the shapes of layers if they differ. The header then has the widest. widths: the result of read_widths."""
     rule, n = family.shapes, model.n_layers
     if not rule:
         return
@@ -58,7 +59,7 @@ def from_config(config: Keys, family: Family, model: Model, widths: List[int]) -
 
 
 def set_shapes(model: Model, shapes: List[Shape]) -> None:
-    """The shapes, and the widest of them in the header; none where all are that."""
+    """Stores the shapes, and the widest in the header; no shapes if all layers have the widest."""
     most = [max(numbers) for numbers in list(zip(*shapes))[:4]]
     model.set(n_heads=most[0], n_kv_heads=most[1], head_dim=most[2], hidden_dim=most[3], shapes=[])
     if shapes != model.layer_shapes:
@@ -75,7 +76,8 @@ def read_heads(config: Keys, key: str, model: Model) -> List[int]:
 
 
 def read_full(config: Keys, family: Family, slides: List[bool], n_kv_heads: List[int], head_dims: List[int]) -> None:
-    """Heads of full layers, by keys of their own; or, as newer releases write it, those of any layer in an object."""
+    """Reads the heads of full layers from their own keys; or, as newer releases write them, the heads of any layer from
+    an object."""
     rule = family.shapes
     assert rule
     by_layer = config.get(rule.by_layer, lambda v: isinstance(v, dict), 'an object of settings of layers', None,
@@ -109,8 +111,8 @@ def read_by_layer(config: Keys, key: str, by_layer: Dict[str, Any], n_kv_heads: 
 
 
 def read_sources(config: Keys, key: str, family: Family, slides: List[bool]) -> List[int]:
-    """The layer whose keys and values each one reads: of the last layers, so many, the last one before them that is of
-    the same kind."""
+    """The layer whose keys and values each layer reads: for the last `shared` layers, the last layer before them that
+    is of the same kind."""
     n = len(slides)
     first = n - (config.integer(key, MAX_WIDTH, family.default(key, 0), low=0) if key else 0)
     if first < 1:
@@ -125,7 +127,7 @@ def read_sources(config: Keys, key: str, family: Family, slides: List[bool]) -> 
 
 
 def mark_same(config: Keys, family: Family, model: Model) -> None:
-    """Marks the full layers whose values are their keys."""
+    """Marks the full layers whose keys are also their values."""
     rule = family.shapes
     if rule and rule.keys_are_values and config.flag(rule.keys_are_values, False, False):
         model.layers = [flags | KEYS_ARE_VALUES * (not flags & TURNS_AS_SLIDING and shape.kv_layer == layer)
@@ -135,7 +137,7 @@ def mark_same(config: Keys, family: Family, model: Model) -> None:
 # ---- out ----
 
 def to_config(path: str, family: Family, model: Model) -> Dict[str, Any]:
-    """The keys about them. Full layers have keys of their own where these say all."""
+    """The keys about shapes. Full layers have their own keys if these can express all."""
     rule, shapes = family.shapes, model.layer_shapes
     if not rule:
         if model.shapes and not (family.states and family.states.pattern):
@@ -168,7 +170,7 @@ def to_config(path: str, family: Family, model: Model) -> Dict[str, Any]:
 
 
 def sources_of(slides: List[bool], n_sharing: int) -> List[int]:
-    """The sources in the form of read_sources; an empty list where that is impossible."""
+    """The sources in the form of read_sources; an empty list if that is impossible."""
     first = len(slides) - n_sharing
     last = {slide: max([layer for layer in range(first) if slides[layer] == slide], default=-1)
             for slide in (False, True)}
@@ -177,7 +179,7 @@ def sources_of(slides: List[bool], n_sharing: int) -> List[int]:
 
 
 def usual_kv(path: str, family: Family, model: Model, slides: List[bool]) -> int:
-    """Key heads that a config says: of sliding layers, or of all."""
+    """The number of key heads in a config: of the sliding layers, or of all."""
     rule, shapes = family.shapes, model.layer_shapes
     assert rule
     full = {shape.n_kv_heads for shape, slide in zip(shapes, slides) if not slide}
@@ -192,7 +194,7 @@ def usual_kv(path: str, family: Family, model: Model, slides: List[bool]) -> int
 
 
 def config_of_full(path: str, family: Family, model: Model, slides: List[bool]) -> Dict[str, Any]:
-    """Heads of full layers, and whether their keys are values. By layer where the older keys cannot say it."""
+    """The heads of full layers, and whether their keys are values. By layer if the older keys cannot express it."""
     rule, shapes = family.shapes, model.layer_shapes
     assert rule
     same = {bool(flags & KEYS_ARE_VALUES) for layer, (flags, slide) in enumerate(zip(model.layer_flags, slides))
@@ -213,7 +215,7 @@ def config_of_full(path: str, family: Family, model: Model, slides: List[bool]) 
 
 # ---- GGUF ----
 
-AT_REST = 1e30  # what divides the frequency of a pair that does not turn
+AT_REST = 1e30  # the divisor of the frequency of a pair that does not rotate
 HEADS, KV_HEADS, WIDTH = 'attention.head_count', 'attention.head_count_kv', 'feed_forward_length'
 LISTED = HEADS, KV_HEADS, WIDTH
 Settings = Dict[str, Tuple[int, Any]]
@@ -222,7 +224,7 @@ Settings = Dict[str, Tuple[int, Any]]
 # ---- in ----
 
 def by_layer(keys: Keys, key: str, high: int, default: Any = REFUSED) -> List[int]:
-    """A number for each layer, also for those that predict further tokens, from a list or from one number for all."""
+    """A number for each layer, including those that predict further tokens, from a list or from one number for all."""
     n = keys.integer('block_count', MAX_LAYERS)
     value = keys.get(key, lambda v: all(type(x) is int and 0 < x <= high for x in (v if isinstance(v, list) else [v]))
                      and (not isinstance(v, list) or len(v) == n),
@@ -231,8 +233,8 @@ def by_layer(keys: Keys, key: str, high: int, default: Any = REFUSED) -> List[in
 
 
 def take_equal(keys: Keys, family: Family) -> None:
-    """Puts one number in the place of a list that has it for every layer: llama.cpp takes both in any architecture.
-    Mamba 2's lists stay, since they say which layers mix."""
+    """Replaces a list that has the same number for every layer by that number: llama.cpp accepts both in any
+    architecture. Mamba 2's lists stay, since they name the layers that mix."""
     n = keys.integer('block_count', MAX_LAYERS)
     mixes = family.states and family.states.kind == 'mamba'
     for key in () if mixes else LISTED:
@@ -242,7 +244,7 @@ def take_equal(keys: Keys, family: Family) -> None:
 
 
 def widest(keys: Keys, rule: Gguf, key: str, high: int, default: Any = REFUSED) -> int:
-    """What may be a list, where the architecture has one; the largest number of it."""
+    """A number, or the largest number of a list if the architecture allows one."""
     if key in rule.lists:
         return max(by_layer(keys, key, high, default))
     if isinstance(keys.values.get(key), list):
@@ -252,8 +254,8 @@ def widest(keys: Keys, rule: Gguf, key: str, high: int, default: Any = REFUSED) 
 
 
 def from_gguf(keys: Keys, family: Family, rule: Gguf, tensors: Tensors, model: Model) -> None:
-    """Sets the shapes of layers, and what some of them are without. What the header has of full layers so far becomes
-    what the widest have."""
+    """Sets the shapes of layers, and their missing parts. The values of full layers in the header are replaced by the
+    widest."""
     if not rule.lists:
         return
     n, slides = model.n_layers, [bool(flags & TURNS_AS_SLIDING) for flags in model.layer_flags]
@@ -284,7 +286,7 @@ def from_gguf(keys: Keys, family: Family, rule: Gguf, tensors: Tensors, model: M
 
 
 def gguf_sources(keys: Keys, rule: Gguf, slides: List[bool]) -> List[int]:
-    """The layer whose keys each one reads."""
+    """The layer whose keys each layer reads."""
     n = len(slides)
     shared = keys.integer(rule.shared, n - 1, 0, low=0) if rule.shared else 0
     found = sources_in_file(slides, shared)
@@ -294,8 +296,8 @@ def gguf_sources(keys: Keys, rule: Gguf, slides: List[bool]) -> List[int]:
 
 
 def sources_in_file(slides: List[bool], shared: int) -> List[int]:
-    """As in llama.cpp: sliding layers read the last but one of those that have keys, full ones the last. An empty list
-    where these are not of their kinds."""
+    """As in llama.cpp: sliding layers read the last but one of the layers with keys, full ones the last. An empty list
+    if these are not of the right kinds."""
     first = len(slides) - shared
     found = [layer if layer < first else first - (2 if slide else 1) for layer, slide in enumerate(slides)]
     return found if found == sources_of(slides, shared) else []
@@ -310,15 +312,15 @@ def check_heads(keys: Keys, model: Model) -> None:
 
 
 def drop_unused(tensors: Tensors, model: Model) -> None:
-    """Files may have keys of layers that read those of others."""
+    """Removes the keys of layers that read those of others, which files may contain."""
     for layer, shape in enumerate(model.layer_shapes):
         for part in ('k.weight', 'v.weight', 'k_norm.weight') if shape.kv_layer != layer else ():
             tensors.pop('blk.%d.attn_%s' % (layer, part), None)
 
 
 def read_proportional(path: str, tensor: Any, head_dim: int) -> Dict[str, Any]:
-    """The RoPE fields of full layers from the divisors of a head's pairs: one number for those that turn, the first
-    ones, and a very large one for the others."""
+    """The RoPE fields of full layers from the divisors of a head's pairs: the first pairs, which rotate, share one
+    number, and the others have a very large one."""
     if tensor.dtype != 'F32' or tensor.shape != (head_dim // 2,):
         raise Problem(path, '%s cannot be used (found %s %s, expected F32 [%d])'
                       % (tensor.name, tensor.dtype, list(tensor.shape), head_dim // 2))
@@ -334,7 +336,7 @@ def read_proportional(path: str, tensor: Any, head_dim: int) -> Dict[str, Any]:
 
 
 def read_rest(keys: Keys, family: Family, rule: Gguf, tensors: Tensors, model: Model) -> None:
-    """Embeddings by layer, the kind of gates, and experts beside a dense layer."""
+    """Reads per-layer embeddings, the kind of gates, and experts beside a dense layer."""
     if rule.per_layer:
         model.per_layer_dim = keys.integer(rule.per_layer, MAX_PER_LAYER // model.n_layers, 0, low=0)
     gate = tensors.get('blk.0.attn_gate.weight')
@@ -348,14 +350,14 @@ def read_rest(keys: Keys, family: Family, rule: Gguf, tensors: Tensors, model: M
 # ---- out ----
 
 def to_gguf(path: str, rule: Gguf, model: Model) -> Settings:
-    """The keys about heads and widths, those of sliding layers among them."""
+    """The keys about heads and widths, including those of sliding layers."""
     shapes, slides = model.layer_shapes, [bool(flags & TURNS_AS_SLIDING) for flags in model.layer_flags]
     width = [model.shared_hidden_dim if model.experts_beside else shape.hidden_dim for shape in shapes]
     settings: Settings = {}
     heads = [shape.n_heads for shape in shapes], [shape.n_kv_heads for shape in shapes]
     for key, numbers in zip(LISTED, (*heads, width)):
         alike = len(set(numbers)) == 1
-        if not alike and model.shapes and not all(map(all, heads)):  # of layers of one step, which mamba.py has
+        if not alike and model.shapes and not all(map(all, heads)):  # layers with one step, which mamba.py handles
             continue
         if not alike and key not in rule.lists:
             raise Problem(path, 'has layers whose numbers of heads or widths differ, for which %s has one key, %s'
@@ -395,8 +397,8 @@ def source_settings(path: str, rule: Gguf, model: Model, slides: List[bool]) -> 
 
 
 def unused_keys(plan: List[Place], model: Model) -> List[Place]:
-    """Keys and values for layers that read those of others, as llama.cpp loads some architectures: those of the others
-    again, which nothing reads."""
+    """Keys and values for layers that read those of others, because llama.cpp loads some architectures only with them:
+    copies of the others', which are never read."""
     parts = 'wk', 'wv', 'bk', 'bv', 'k_norm'
     there = {(place.part, place.layer): place for place in plan if place.part in parts}
     return [there[part, shape.kv_layer]._replace(layer=layer) for layer, shape in enumerate(model.shapes)
@@ -408,5 +410,5 @@ def proportional_tensor(model: Model, rope: Dict[str, Any]) -> Small:
     head_dim = of_kind(model, False)[0]
     is_proportional = model.rope_method == PROPORTIONAL
     pairs = (min(model.turning, head_dim) if is_proportional else head_dim) // 2
-    divisor = rope['factor'] or 1.0 if is_proportional else 1.0  # rope.scaling.* says the factor of other methods
+    divisor = rope['factor'] or 1.0 if is_proportional else 1.0  # rope.scaling.* has the factor of other methods
     return Small('rope_freqs.weight', [divisor] * pairs + [AT_REST] * (head_dim // 2 - pairs))

@@ -1,8 +1,8 @@
-"""The tensors of layers with a state, both ways.
+"""The tensors of layers with a state, in both directions.
 
-In folders some families have several of our matrices in one, key head by key head; and those whose attention has a gate
-have its rows in q_proj, after the queries of each head. GGUF files have -exp(A_log) for the decay of the delta rule,
-and those of Qwen 3.5 have its value heads in tiles: one of each key head after the other, over and over."""
+In folders some families have several of our matrices in one, ordered by key head; families whose attention has a
+gate have its rows in q_proj, after the queries of each head. GGUF files have -exp(A_log) for the decay of the delta
+rule, and Qwen 3.5's files interleave its value heads: one for each key head in turn, over and over."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from ..rows import ByHead, Taken
 from ..tensors import BLOCKS, ITEM_SIZES, AnyTensor, Joined, Made, Place, Tensors, bytes_of, widen
 
 QKVZ, BA = 'model.layers.%d.linear_attn.in_proj_qkvz.weight', 'model.layers.%d.linear_attn.in_proj_ba.weight'
-# What both are, by key head.
+# The parts of both, by key head.
 JOINED, BOTH_SMALL = ('state_in', 'state_gate'), ('state_beta', 'state_step')
 GGUF_QKVZ, GGUF_BA = 'blk.%d.ssm_in.weight', 'blk.%d.ssm_ba.weight'
-GATE = 'blk.%d.attn_q.gate'  # in no file: it is in attn_q
+GATE = 'blk.%d.attn_q.gate'  # not a tensor of a file: it is part of attn_q
 
 
 def names_of(family: Family) -> Dict[str, str]:
@@ -39,13 +39,13 @@ def reshaped(tensor: Any, shape: Tuple[int, ...]) -> Any:
 
 
 def joined_of(family: Family) -> Dict[str, Tuple[str, ...]]:
-    """The matrices of a folder that are several, and their parts."""
+    """The fused matrices of a folder, and their parts."""
     return {QKVZ: JOINED, BA: BOTH_SMALL} if family.states and family.states.joined else {}
 
 
 def take_states(path: str, tensors: Tensors, model: Model, names: Dict[str, str], joined: Dict[str, Tuple[str, ...]],
                 gate_in_queries: bool) -> None:
-    """Brings a source's tensors into our order: those of `joined` are several."""
+    """Converts a source's tensors to our order; those of `joined` are split."""
     for layer in range(model.n_layers):
         conv = names.get('state_conv', '%d') % layer
         found = tensors.get(conv)
@@ -88,16 +88,16 @@ class HalfOfHeads:
 
 
 def take_gate(tensors: Tensors, model: Model, name: str, gate: str) -> None:
-    """The queries of each head, and its gate after them."""
+    """Splits the queries of each head from the gate after them."""
     both, head = tensors.get(name), model.head_dim
-    if both and both.shape[0] == 2 * model.n_heads * head:  # else it is refused later
+    if both and both.shape[0] == 2 * model.n_heads * head:  # otherwise it is refused later
         tensors[name] = HalfOfHeads(name, both, model.n_heads, False)
         tensors[gate] = HalfOfHeads(gate, both, model.n_heads, True)
 
 
 def take_joined(path: str, tensors: Tensors, model: Model, name: str, names: Dict[str, str]) -> None:
-    """Queries, keys, values and gates of each key head one below the other, or both small matrices: {part: its
-    name}."""
+    """Splits a matrix with queries, keys, values and gates of each key head one below the other, or with both small
+    matrices: {part: its name}."""
     n, key, heads = model.state_key_heads, model.state_key_dim, model.state_value_heads // model.state_key_heads
     values, at = heads * model.state_value_dim, 0
     pieces: List[AnyTensor] = []
@@ -131,7 +131,7 @@ class Shaped:
 
 
 class StatesOut:
-    """Gathers tensors that are one where they go: those of `joined`, and queries with their gates."""
+    """Gathers tensors that are fused in the output: those of `joined`, and queries with their gates."""
 
     def __init__(self, path: str, model: Model, joined: Dict[str, Tuple[str, ...]], gate_in_queries: bool) -> None:
         self.path, self.model, self.gate_in_queries = path, model, gate_in_queries
@@ -139,7 +139,7 @@ class StatesOut:
         self.waiting: Dict[str, Any] = {}
 
     def take(self, part: str, tensor: Any) -> Tuple[str, Any]:
-        """The part by whose name it goes, or the pattern of a name; and the tensor, None while others are missing."""
+        """The part whose name is used, or the pattern of a name; and the tensor, None while others are missing."""
         if self.gate_in_queries and part in ('wq', 'bq', 'wg', 'bg'):
             return self.gather('bq' if part[0] == 'b' else 'wq', part, tensor, (part[0] + 'q', part[0] + 'g'),
                                self.model.n_heads)
@@ -184,7 +184,7 @@ class Rows(Made):
 
 
 def in_shape(model: Model, part: str, tensor: Any) -> Any:
-    """With the axes that folders have besides."""
+    """A tensor with the additional axes that folders have."""
     if part == 'state_conv':
         return Shaped(tensor, (model.state_channels, 1, model.conv_width))
     return Shaped(tensor, (1, model.dim)) if part == 'shared_gate' else tensor
@@ -192,11 +192,11 @@ def in_shape(model: Model, part: str, tensor: Any) -> Any:
 
 # ---- the order of value heads ----
 
-BY_VALUE = 'state_gate', 'state_beta', 'state_step', 'state_decay', 'state_dt'  # what has rows for value heads alone
+BY_VALUE = 'state_gate', 'state_beta', 'state_step', 'state_decay', 'state_dt'  # tensors with rows for value heads only
 
 
 def order_of(model: Model) -> Tuple[int, ...]:
-    """In the other order than the model has: the number that each value head has now."""
+    """The order that the model does not have now: the present number of each value head."""
     n_keys, of_key = model.state_key_heads, model.state_value_heads // model.state_key_heads
     if model.state_tiled:
         return tuple(j % of_key * n_keys + j // of_key for j in range(n_keys * of_key))
@@ -204,7 +204,7 @@ def order_of(model: Model) -> Tuple[int, ...]:
 
 
 def in_order(path: str, plan: List[Place], model: Model, tiled: bool) -> List[Place]:
-    """The tensors of a model that goes out with its value heads in tiles, or side by side."""
+    """The tensors of a model that is exported, with its value heads interleaved (tiled) or adjacent."""
     if model.state_key_heads == model.state_value_heads or bool(model.state_tiled) == tiled:
         return plan
     order, keys = order_of(model), 2 * model.state_key_heads * model.state_key_dim
@@ -254,7 +254,7 @@ class HeadsMoved(Made):
 
 @dataclass(frozen=True)
 class ColumnHeadsMoved(Made):
-    """The columns of heads in another order, whose blocks lie within a head."""
+    """The columns of heads in another order. Blocks lie within a head."""
     order: Tuple[int, ...]
 
     size = property(lambda self: bytes_of(self.tensor))
@@ -274,7 +274,7 @@ class ColumnHeadsMoved(Made):
 
 @dataclass(frozen=True)
 class Decays(Made):
-    """A_log in place of -exp(A_log), or the way back."""
+    """A_log in place of -exp(A_log), or the reverse."""
     back: bool = False
 
     dtype = 'F32'
@@ -297,10 +297,10 @@ def take_decays(tensors: Tensors, model: Model, names: Dict[str, str]) -> None:
 
 
 def gguf_joined(family: Family) -> Dict[str, Tuple[str, ...]]:
-    """The matrices that are several, and their parts: older files of Qwen3-Next have both, newer ones the second."""
+    """The fused matrices and their parts: older files of Qwen3-Next have both, newer ones the second."""
     return {GGUF_QKVZ: JOINED, **joined_out(family)} if family.states and family.states.joined else {}
 
 
 def joined_out(family: Family) -> Dict[str, Tuple[str, ...]]:
-    """Those of newer files."""
+    """The fused matrices of newer files."""
     return {GGUF_BA: BOTH_SMALL} if family.states and family.states.joined else {}

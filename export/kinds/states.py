@@ -1,5 +1,5 @@
-"""What config.json and GGUF's keys say of layers with a state in place of keys and values, both ways: of the gated
-delta rule and of short convolutions here, of Mamba 2 in mamba.py. state_tensors.py has their tensors."""
+"""config.json's and GGUF's keys about layers with a state in place of keys and values, in both directions: the gated
+delta rule and short convolutions here, Mamba 2 in mamba.py. state_tensors.py has their tensors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OF_DELTA = (Row('conv_width', mamba.KERNEL, 'linear_conv_kernel_dim', mamba.MAX_
             Row('state_key_heads', mamba.GROUPS, 'linear_num_key_heads', MAX_HEADS),
             Row('state_value_heads', mamba.COUNT, 'linear_num_value_heads', MAX_HEADS),
             Row('state_key_dim', mamba.SIZE, 'linear_key_head_dim', MAX_HEAD_DIM),
-            Row('state_value_dim', '', 'linear_value_head_dim', MAX_HEAD_DIM))  # by the width of all there
+            Row('state_value_dim', '', 'linear_value_head_dim', MAX_HEAD_DIM))  # from the width of all heads there
 OF_CONV = Row('conv_width', 'shortconv.l_cache', 'conv_L_cache', mamba.MAX_CONV_WIDTH),
 
 
@@ -47,8 +47,8 @@ def from_config(config: Keys, family: Family, model: Model) -> Dict[str, Any]:
 
 
 def layers_with_state(config: Keys, family: Family, n_layers: int) -> List[bool]:
-    """Which layers keep a state: those that layer_types calls so, else those that are not listed as full ones, or all
-    but the last of each period."""
+    """The layers that keep a state, according to layer_types; otherwise those that are not listed as full, or all but
+    the last of each period."""
     rule, words = family.states, (FULL, 'attention')
     types = config.get('layer_types', lambda v: isinstance(v, list) and len(v) == n_layers and all(
         x in (*words, *rule.words) for x in v), ' or '.join((FULL, *rule.words)) + ' for each layer', None, None)
@@ -65,7 +65,7 @@ def layers_with_state(config: Keys, family: Family, n_layers: int) -> List[bool]
 
 
 def to_config(path: str, family: Family, model: Model) -> Dict[str, Any]:
-    """The same keys of a model that goes out."""
+    """The same keys, for a model that is exported."""
     rule, layers = family.states, model.layer_flags
     if rule.kind == 'mamba':
         return mamba.to_config(path, family, model)
@@ -78,7 +78,7 @@ def to_config(path: str, family: Family, model: Model) -> Dict[str, Any]:
 
 
 def read_hidden_dim(config: Keys, family: Family) -> int:
-    """The width of feed-forward layers. LFM2 makes it of another number, rounded up."""
+    """The width of feed-forward layers. LFM2 computes it from another number, rounded up."""
     key = family.keys.of('hidden_dim')
     if not family.states or family.states.kind != 'conv':
         return config.integer(key, MAX_WIDTH, family.default(key, REFUSED))
@@ -104,7 +104,7 @@ SECTIONS = 'rope.dimension_sections'
 # ---- keys ----
 
 def read_kv_heads(keys: Keys, n_heads: int) -> int:
-    """The number of key heads. A list has it for each layer, and 0 for layers with a convolution."""
+    """The number of key heads. A list has it for each layer, with 0 for layers with a convolution."""
     counts = keys.values.get(KV_HEADS)
     if not isinstance(counts, list):
         return keys.integer(KV_HEADS, MAX_HEADS, n_heads)
@@ -136,13 +136,13 @@ def from_gguf(keys: Keys, family: Family, rule: Gguf, model: Model, tensors: Ten
 
 
 def read_state(keys: Keys, rule: Gguf) -> Dict[str, int]:
-    """The fields of the delta rule, and of Mamba 2, which has the same keys there."""
+    """The fields of the delta rule, and of Mamba 2, which has the same keys in GGUF."""
     fields = mamba.read_widths(keys)
     return {**fields, 'state_tiled': int(rule.tiled and fields['state_key_heads'] != fields['state_value_heads'])}
 
 
 def recurrent_layers(keys: Keys, n_layers: int) -> List[int]:
-    """Those that a list names, which may go on past the last layer; else all but the last of each period."""
+    """The layers in a list, which may continue past the last layer; otherwise all but the last of each period."""
     listed = keys.get(RECURRENT, lambda v: isinstance(v, list) and len(v) >= n_layers and all(
         type(x) is bool for x in v), 'true or false for each of %d layers' % n_layers, None)
     period = keys.integer(PERIOD, MAX_LAYERS + 1, 4)
@@ -151,7 +151,8 @@ def recurrent_layers(keys: Keys, n_layers: int) -> List[int]:
 
 
 def check_sections(keys: Keys, turning: int) -> None:
-    """In a text all three axes have the same position. What is in no section turns by another, which is 0."""
+    """Checks that in a text all three axes have the same position. Pairs in no section rotate with another position,
+    which is 0."""
     sections = keys.get(SECTIONS, lambda v: isinstance(v, list) and 3 <= len(v) <= 4 and all(
         type(x) is int and 0 <= x <= MAX_HEAD_DIM for x in v), 'the sections of three axes', None)
     if sections and any(pair >= 3 * sections[pair % 3] for pair in range(turning // 2)):
@@ -160,7 +161,7 @@ def check_sections(keys: Keys, turning: int) -> None:
 
 
 def to_gguf(job: Job, path: str, rule: Gguf, family: Family, model: Model) -> Dict[str, Tuple[int, Any]]:
-    """The keys of a model that goes out."""
+    """The keys for a model that is exported."""
     if model.state_kind == MAMBA:
         return mamba.to_gguf(path, rule, family, model)
     own = [bool(flags & STATE) for flags in model.layer_flags]

@@ -1,5 +1,5 @@
 """Steps that few architectures have: scales that are keys, xIELU's numbers, head norms without weights, chunks of
-attention, and layers that do not turn; what GGUF files say of them, both ways."""
+attention, and layers that do not rotate; their keys in GGUF files, in both directions."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ..families import Gguf
 from ..model import DENSE, SEES_ALL, STATE, WITHOUT_ROPE, XIELU, Model
 from ..tensors import ARRAY, BOOL, F32, U32, XIELU_NUMBERS, Small, Tensors, widen
 
-XIELU_KEYS = tuple('xielu.' + each for each, _ in XIELU_NUMBERS)  # of no architecture
+XIELU_KEYS = tuple('xielu.' + each for each, _ in XIELU_NUMBERS)  # without an architecture's name
 Settings = Dict[str, Tuple[int, Any]]
 
 
 # ---- scales ----
 
-# Words of a row's scales that have a key's number: the field, what it is of the number and of the width of a head, and
-# the way back.
+# Words of a row's scales that have a key's number: the field, its value as a function of the number and the width of a
+# head, and the inverse.
 FACTORS: Dict[str, Tuple[str, Callable[[float, int], float], Callable[[float, int], float]]] = {
     'embedding_factor': ('embedding_scale', lambda x, d: x, lambda x, d: x),
     'residual_factor': ('residual_scale', lambda x, d: x, lambda x, d: x),
@@ -30,7 +30,7 @@ FACTORS: Dict[str, Tuple[str, Callable[[float, int], float], Callable[[float, in
 
 
 def read_factors(keys: Keys, rule: Gguf, model: Model) -> Dict[str, float]:
-    """The fields of scales. A number that changes nothing is no scale, and so is 0, or no key, to llama.cpp."""
+    """The fields of scales. A factor of 1 is no scale; for llama.cpp neither is 0, or a missing key."""
     found = {}
     for word, key in rule.scales.items():
         field, make, _ = FACTORS[word]
@@ -41,12 +41,12 @@ def read_factors(keys: Keys, rule: Gguf, model: Model) -> Dict[str, float]:
 
 
 def usual_of(field: str, model: Model) -> float:
-    """What a scale is where nothing says one."""
+    """The value of a scale if no key has one."""
     return model.head_dim ** -0.5 if field == 'score_scale' else 1.0
 
 
 def factor_settings(rule: Gguf, model: Model) -> Settings:
-    """Each key that the architecture has for a scale, whether it changes anything or not: some must be there."""
+    """Each key that the architecture has for a scale, even if it changes nothing: some are required."""
     settings: Settings = {}
     for word, key in rule.scales.items():
         field, _, back = FACTORS[word]
@@ -54,10 +54,10 @@ def factor_settings(rule: Gguf, model: Model) -> Settings:
     return settings
 
 
-# ---- layers that do not turn ----
+# ---- layers that do not rotate ----
 
 def read_turns(keys: Keys, rule: Gguf, n_layers: int) -> List[int]:
-    """Bytes of layers where one key says whether any turns."""
+    """Bytes of layers, if one key says that none rotates."""
     return [] if keys.flag(rule.turns, True) else [WITHOUT_ROPE] * n_layers
 
 
@@ -70,10 +70,10 @@ def turns_setting(path: str, rule: Gguf, model: Model) -> Settings:
     return {rule.turns: (BOOL, not any(still))}
 
 
-# ---- chunks, and what llama.cpp has with them ----
+# ---- chunks, and the facts that llama.cpp has with them ----
 
-# Each fourth layer sees all and does not turn; its queries grow by this, once for a chunk. Heads have norms in layers
-# that turn, but in the model of so many experts.
+# Every fourth layer sees all positions and does not rotate; its queries grow by this once for each chunk. Heads have
+# norms in layers that rotate, except in the model with this many experts.
 GROWS, WITHOUT_NORMS = 0.1, 128
 
 
@@ -87,7 +87,8 @@ def chunked_fields(rule: Gguf, n_layers: int, n_experts: int) -> Dict[str, Any]:
 
 
 def read_chunks(keys: Keys, rule: Gguf, model: Model) -> None:
-    """A window of 0 would say that there are none, with which llama.cpp v0.5.0 stops. All others mean the same."""
+    """Reads the window. 0 would mean that there are no chunks, on which llama.cpp v0.5.0 fails; all other values have
+    the same effect."""
     if rule.chunks:
         keys.integer('attention.sliding_window', MAX_SEQ, rule.chunks)
         model.set(**chunked_fields(rule, model.n_layers, model.n_experts))
@@ -111,14 +112,14 @@ def chunk_settings(path: str, rule: Gguf, model: Model) -> Settings:
 # ---- head norms without weights ----
 
 def bare_norms(model: Model, names: Dict[str, str]) -> List[Small]:
-    """Weights for them: what scores are multiplied by beside the usual, and ones."""
+    """Weights for them: the factor of scores besides the usual scale, and ones."""
     factor = (model.score_scale or usual_of('score_scale', model)) / usual_of('score_scale', model)
     return [Small(names[part] % layer, [number] * model.head_dim) for layer in range(model.n_layers)
             for part, number in (('q_norm', factor), ('k_norm', 1.0))]
 
 
 def take_bare(path: str, tensors: Tensors, model: Model, names: Dict[str, str]) -> None:
-    """The way back: takes the weights out and sets the scale of scores, which they must all be."""
+    """The reverse: removes the weights and sets the scale of scores, which all of them must equal."""
     factors: Dict[str, float] = {}
     for layer in range(model.n_layers):
         for part in ('q_norm', 'k_norm'):
@@ -139,8 +140,8 @@ def take_bare(path: str, tensors: Tensors, model: Model, names: Dict[str, str]) 
 # ---- xIELU ----
 
 def read_xielu(keys: Keys, tensors: Tensors, model: Model, name: str) -> None:
-    """xIELU's four numbers of each layer as tensors of this name. They are no tensors in files: keys give them, a list
-    of a number for each layer, or one for all."""
+    """xIELU's four numbers of each layer as tensors of this name. Files have no tensors for them: keys have a list with
+    a number for each layer, or one number for all."""
     if model.activation != XIELU:
         return
     n, lists = model.n_layers, []
