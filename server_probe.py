@@ -81,7 +81,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def whole(low, high):
-    """A reader of whole numbers from low to high, with k and m."""
+    """A parser of integers from low to high, with k and m."""
     def read(text):
         match = re.match(r'([0-9]{1,9})([kKmM]?)$', text)
         value = int(match.group(1)) * {'': 1, 'k': 1 << 10, 'm': 1 << 20}[match.group(2).lower()] if match else None
@@ -128,7 +128,7 @@ def make_parser():
                                    ('--wait', 0, 86400, 0), ('--budget', 0, 86400, 60),
                                    ('--answer-tokens', 16, MOST, ANSWER_TOKENS)):
         p.add_argument(name, type=whole(low, high), default=usual, dest={'--from': 'from_'}.get(name))
-    # As in ./run; --text and --chat are their names up to version 5.
+    # The same as in ./run; --text and --chat are their names up to version 5.
     p.add_argument('-f', '--text', dest='text')
     p.add_argument('-m', dest='chat', type=mode)
     p.add_argument('--min-accuracy', type=share)
@@ -163,7 +163,7 @@ def read_options(arguments):
 
 
 def help_text():
-    """The tasks are those that run asks."""
+    """The help text, with the tasks that run can ask."""
     names = fill(', '.join(task_names() or ['those of ./run --tasks']), width=90,
                  subsequent_indent=' ' * 25)
     return __doc__.replace('python3 server_probe.py', PROBE).replace('{tasks}', names)

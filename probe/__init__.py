@@ -1,10 +1,10 @@
-"""The rooms of server_probe.py: how a running server reads RoPE, and whether its context holds. Each imports from the
-ones above it alone.
+"""The rooms of server_probe.py: a running server's reading of RoPE, and checks of its context. Each room only imports
+from the ones above it.
 
     common, report   problems, statuses, and tables or JSON on standard output
-    asking           requests, the forms that servers understand, what they answer
-    numbers          our numbers beside a server's: candidates, the decision between them, bounds of values
-    no_model         a server's context by tasks, where it cuts, two servers beside each other
-    solving          values that no list has: where the search begins, least squares, what is believed of it
-    reading          all of it for one server, and the words for what was found
+    asking           requests, the forms that servers understand, and their answers
+    numbers          our numbers and a server's: candidates, the decision between them, bounds of values
+    no_model         a server's context: tasks, cut prompts, comparisons of two servers
+    solving          values in no list: the starts of the search, least squares, tests of the result
+    reading          the whole job for one server, and its findings in words
 """

@@ -1,5 +1,5 @@
-"""What is printed: tables between tabs for tools, in columns at a terminal, and the last line in words; or one object
-of JSON that says the same."""
+"""The output: tables with tabs for programs, in columns at a terminal, and the last line in words; or one object of
+JSON with the same contents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .common import on_one_line
 
 
 def as_value(cell):
-    """A cell as JSON: a number, null for none, or its words."""
+    """A cell as JSON: a number, null for a missing one, or its words."""
     if cell in ('-', 'inf'):
         return None
     if re.match(r'-?[0-9]+$', cell):
@@ -22,7 +22,8 @@ def as_value(cell):
 
 
 class Report:
-    """Prints notes, a table and the last line as they come. With --json it keeps them, and end() prints all of it."""
+    """Prints notes, a table and the last line as they come. With --json it collects them, and end() prints
+    everything."""
 
     def __init__(self, options: Namespace) -> None:
         self.is_json = options.json

@@ -1,1 +1,1 @@
-"""Asking a server: requests, forms of questions and answers, the checked likeliest tokens."""
+"""Asking a server: requests, forms of questions and answers, and checks of the likeliest tokens."""

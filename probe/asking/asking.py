@@ -1,4 +1,5 @@
-"""Asking a server for the likeliest next tokens: finding its form, and checking every number that it gives."""
+"""Asks a server for the likeliest next tokens: finds the form that it understands, and checks every number in its
+answers."""
 
 from __future__ import annotations
 
@@ -13,24 +14,24 @@ from .vocabulary import Vocabulary
 from .web import BUSY, PASSING, Answer, Server
 
 LEAST = -100   # log-probabilities below it mark tokens that a sampler has removed
-ROUNDED = 1e-3  # a log-probability may be so far above 0, and the sum of probabilities above 1
+ROUNDED = 1e-3  # rounding: a log-probability may exceed 0, and a sum of probabilities 1, by this much
 REFUSED = 401, 403
-LITTLE = 'Hello.'  # a text of so few tokens that every server counts fewer of it than of what it is asked
+LITTLE = 'Hello.'  # a text of so few tokens that every server counts fewer of it than of the prompts
 
 Way = Tuple[Form, Callable[..., Dict[str, Any]], int, bool, bool]  # form, body, top, as text, sampled
-Found = Tuple[Any, Optional[int]]  # what ask() gives
+Found = Tuple[Any, Optional[int]]  # the result of ask()
 
 
 class Prompt:
-    """The first `length` ids of a text, and the same as text where they end at a word's end, else None."""
+    """The first `length` ids of a text, and the same as text if they end at a word's end, else None."""
 
     def __init__(self, ids: List[int], text: Optional[str] = None) -> None:
         self.ids, self.length, self.text = ids, len(ids), text
 
 
 class Refusal(Exception):
-    """The server refuses one prompt, which others may pass. With has_failed it did not say why: a status of 500 and
-    above, after all tries."""
+    """The server refuses one prompt; others may pass. has_failed: it gave no reason, only a status of 500 and above,
+    after all tries."""
 
     def __init__(self, length: int, told: Optional[str], status: Optional[int]) -> None:
         super().__init__('of %s tokens (%s)' % (with_commas(length), told))
@@ -41,7 +42,7 @@ class Refusal(Exception):
 
 
 def listed_model(server: Server) -> Dict[str, Any]:
-    """The server's entry of the first model that it lists, {} where it has none."""
+    """The first model in the server's list, or {} if it has none."""
     answer = server.get('/v1/models')
     if answer.status in REFUSED:
         raise Problem('%s requires a key (%s): --key-env NAME' % (server.root, answer.told()), 'key')
@@ -50,7 +51,7 @@ def listed_model(server: Server) -> Dict[str, Any]:
 
 
 def model_of(server: Server, served: Optional[str]) -> str:
-    """The name to ask for: --served, or the first that the server lists."""
+    """The name of the model in requests: --served, or the first in the server's list."""
     if served:
         return served
     name = listed_model(server).get('id')
@@ -58,14 +59,14 @@ def model_of(server: Server, served: Optional[str]) -> str:
 
 
 def tokens_of(server: Server) -> Optional[int]:
-    """How many tokens the server's vocabulary has (llama.cpp reports it), or None."""
+    """The number of tokens in the server's vocabulary (llama.cpp reports it), or None."""
     meta = listed_model(server).get('meta')
     count = meta.get('n_vocab') if isinstance(meta, dict) else None
     return count if isinstance(count, int) and count > 0 else None
 
 
 def forms_to_try(server: Server, api: Optional[str]) -> List[Form]:
-    """--api's form, or all of them, that of the server's sign first."""
+    """--api's form, or all forms, beginning with the one that the server's sign indicates."""
     if api:
         return [form for form in FORMS if form.name == APIS[api]]
     for path, key, name in SIGNS:
@@ -73,7 +74,7 @@ def forms_to_try(server: Server, api: Optional[str]) -> List[Form]:
             answer = server.get(path)
         except Unreachable:
             raise
-        except Problem:  # a page of HTML: no sign
+        except Problem:  # a page of HTML is not a sign
             continue
         if answer.status == 200 and key in answer.data:
             return sorted(FORMS, key=lambda form: form.name != name)
@@ -81,8 +82,8 @@ def forms_to_try(server: Server, api: Optional[str]) -> List[Form]:
 
 
 def say_nothing(counts: Sequence[Optional[int]], count: Callable[[str], Optional[int]]) -> bool:
-    """Whether a server's counts of prompts of several lengths are none: they are missing, zero, or always the same.
-    count: what it counts of a text. Where it counts fewer of a few letters, the prompts were cut to as many tokens."""
+    """Whether a server's counts of prompts of several lengths are useless: missing, zero, or all the same. count: its
+    count of a text. If it counts fewer tokens of a few letters, the prompts were all cut to the same length."""
     if not all(counted is not None and counted > 0 for counted in counts):
         return True
     return len(set(counts)) == 1 and count(LITTLE) in (None, counts[0])
@@ -93,7 +94,7 @@ def quoted(spelled):
 
 
 def check_numbers(tokens):
-    """Refuses what no softmax gives."""
+    """Refuses numbers that cannot come from a softmax."""
     for token in tokens:
         if token.logprob is None or math.isnan(token.logprob) or token.logprob == math.inf:
             raise Problem('a log-probability is not a number (found %s for %s)' % (token.logprob, token.spelled()))
@@ -105,7 +106,7 @@ def check_numbers(tokens):
 
 
 class Interview:
-    """A server that is asked by one form, the first that works.
+    """A server and the first form of questions that works with it.
 
     Ids of a larger vocabulary than the server's have killed servers. So the first question is a short text, `trial`,
     and ids, of which `highest` is the largest, are sent only where the server counts its tokens as we do."""
@@ -116,29 +117,31 @@ class Interview:
         self.top, self.greedy, self.words, self.retries = options.top, options.greedy, options.words, options.retries
         self.model = model_of(server, options.served)
         self.forms = forms_to_try(server, options.api)
-        self.way: Optional[Way] = None  # once one has worked
-        self.told: Optional[str] = None  # why an answer was no use, of all the one that says most
-        self.status: Optional[int] = None  # the status that came with it
-        self.failed: Optional[str] = None  # what a status of 500 and above said where log-probabilities were asked for
-        self.silent = False  # a token came, and no log-probabilities with it
-        self.counts_new: Optional[bool] = None  # whether counts leave out what its cache has; None: not looked at
+        self.way: Optional[Way] = None  # set once a form has worked
+        self.told: Optional[str] = None  # the reason why an answer was useless; the most informative one
+        self.status: Optional[int] = None  # the status of that answer
+        self.failed: Optional[str] = None  # the message with a status of 500 and above, when log-probabilities were
+                                           # asked for
+        self.silent = False  # a token came, but no log-probabilities
+        self.counts_new: Optional[bool] = None  # whether counts leave out tokens in the server's cache; None: not
+                                                # tested
 
     def begin(self, trial: Prompt, highest: int) -> None:
         self.trial, self.highest = trial, highest
         self.find_way()
 
     def count_of(self, text: str) -> Optional[int]:
-        """What the server counts of a text, None where it does not say."""
+        """The server's count of a text, None if it gives none."""
         form, body, top, _, sampled = self.way
         found = self.ask_by((form, body, top, True, sampled), Prompt([], text), may_fail=True)
         return found[1] if found else None
 
     def counts_what_is_new(self) -> bool:
-        """Whether the server counts only the tokens that its cache did not have, as ollama does since June 2026: then
-        the short text, asked again, is fewer tokens than it has, and after another beginning it is not."""
+        """Whether the server counts only the tokens that its cache did not have, as ollama does since June 2026: the
+        count of the short text is then too small when it is asked again, but not after another beginning."""
         if self.counts_new is None and self.way and self.trial.text is not None:
             form, body, top, _, sampled = self.way
-            for _ in range(2):  # ids may have been the last that it read
+            for _ in range(2):  # the server may have read ids last
                 again = self.ask_by((form, body, top, True, sampled), self.trial, may_fail=True)
             anew = self.count_anew(self.trial)
             is_less = bool(again) and again[1] is not None and again[1] < self.trial.length - 1
@@ -146,7 +149,7 @@ class Interview:
         return bool(self.counts_new)
 
     def count_anew(self, prompt: Prompt) -> Optional[int]:
-        """What the server counts of a prompt after a beginning that its cache cannot have; None: not asked."""
+        """The server's count of a prompt after a beginning that cannot be in its cache; None: not asked."""
         if prompt.text is None or not self.way:
             return None
         form, body, top, _, sampled = self.way
@@ -155,8 +158,8 @@ class Interview:
         return found[1] if found else None
 
     def ask(self, prompt: Prompt) -> Found:
-        """{id: log-probability}, or with --greedy the set of ids that the token may be; and the count of tokens. After
-        begin()."""
+        """{id: log-probability}, or with --greedy the set of possible ids of the token; and the count of tokens. Call
+        it after begin()."""
         self.told = self.status = None
         found = self.ask_by(self.way, prompt)
         if found:
@@ -164,7 +167,7 @@ class Interview:
         raise Refusal(prompt.length, self.told or 'its answer has no log-probabilities', self.status)
 
     def find_way(self) -> None:
-        """The first way in which the short text is answered; then the same with its ids, where they are safe."""
+        """Finds the first way in which the short text is answered; then tries the same with ids, if they are safe."""
         counted = None
         for way in self.ways():
             found = self.ask_by(way, self.trial)
@@ -182,8 +185,8 @@ class Interview:
                 self.way = with_ids
 
     def is_safe(self, counted: Optional[int]) -> bool:
-        """Whether ids may be sent: the short text has as many tokens there as here, but for BOS, and the server has so
-        many tokens."""
+        """Whether ids may be sent: the short text has as many tokens there as here, apart from BOS, and the server has
+        as many tokens."""
         if counted is None or abs(counted - self.trial.length) > 1:
             return False
         there = tokens_of(self.server)
@@ -196,7 +199,7 @@ class Interview:
         return words + ' (--greedy judges by that one alone)'
 
     def ways(self) -> Iterator[Way]:
-        """All that may work, as text: all tokens that are wanted before fewer."""
+        """All possible ways with text: first with all wanted tokens, then with fewer."""
         for form in self.forms:
             for body in form.bodies:
                 tops = (self.top,) + tuple(t for t in form.tops if t < self.top)
@@ -204,7 +207,7 @@ class Interview:
                 yield (form, body, self.top, True, True)
 
     def ask_by(self, way: Way, prompt: Prompt, may_fail: bool = False) -> Optional[Found]:
-        """What ask() gives, or None. may_fail: None also for an answer that does not fit this form."""
+        """The result of ask(), or None. may_fail: also None for an answer that does not fit this form."""
         form, body, top, as_text, sampled = way
         if as_text and prompt.text is None:
             raise Problem('the text has no word that ends at %d tokens (-f: a text of words between spaces)'
@@ -250,7 +253,7 @@ class Interview:
         return set(self.vocabulary.all_of(reply.chosen.text or '')), reply.counted
 
     def check_spelling(self, tokens: List[Token]) -> None:
-        """Refuses ids that most often are other bytes here: special tokens alone may be spelled otherwise."""
+        """Refuses ids most of which have other bytes here: only special tokens may be spelled differently."""
         spelled = self.vocabulary.spelled
         others = [t for t in tokens if not 0 <= t.id < len(spelled) or spelled[t.id] != t.data]
         if 2 * len(others) > len(tokens) and 0 <= others[0].id < len(spelled):
@@ -258,7 +261,7 @@ class Interview:
                 others[0].id, quoted(others[0].data), quoted(spelled[others[0].id])), 'tokenizer')
 
     def known(self, tokens: List[Token]) -> Dict[int, float]:
-        """Our ids of the tokens. Those that share a text, or that we cannot identify, are left out."""
+        """Our ids of the tokens. Tokens that share a text, or that cannot be identified, are left out."""
         found, lost = {}, 0
         self.check_spelling([token for token in tokens if token.id is not None and token.data])
         for token in tokens:

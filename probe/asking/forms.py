@@ -1,8 +1,8 @@
-"""The forms in which servers are asked for the likeliest next tokens, and in which they answer.
+"""The forms of questions for the likeliest next tokens, and of servers' answers.
 
-A form is a path, bodies to try one after another, and a reader. Bodies are functions of a Question. Readers turn the
-answer's object into a Reply, or raise a Problem when it has not the form's shape. What each server does is from its
-sources or documents; docs/served.md says which were run.
+A form is a path, bodies to try one after another, and a reader. Bodies are functions of a Question. Readers convert
+the answer's object into a Reply, or raise a Problem if it does not have the form's shape. The facts about each
+server come from its sources or documents; docs/served.md lists the servers that were run.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from ..common import Problem, on_one_line
 
 
 class Question:
-    """prompt: ids or a text; top: how many tokens; sampled: by temperature 1 with no filter, else greedily."""
+    """prompt: ids or a text; top: the number of tokens; sampled: with temperature 1 and no filter, otherwise
+    greedily."""
 
     def __init__(self, model: str, prompt: Any, top: int, sampled: bool = False) -> None:
         self.model, self.prompt, self.top, self.sampled = model, prompt, top, sampled
@@ -23,7 +24,7 @@ class Question:
 
 
 class Token:
-    """A token as a server names it (id, bytes or text, None where it says nothing) and its log-probability, or None."""
+    """A token as a server identifies it (id, bytes or text, None if absent) and its log-probability, or None."""
 
     def __init__(self, logprob: Any, id: Any = None, data: Optional[bytes] = None, text: Optional[str] = None) -> None:
         self.logprob, self.id, self.data, self.text = logprob, id, data, text
@@ -33,17 +34,17 @@ class Token:
 
 
 class Reply:
-    """top: the likeliest tokens, [] where there are none; chosen: the Token that came, or None; counted: tokens of the
-    prompt as the server counts them, or None."""
+    """top: the likeliest tokens, [] if there are none; chosen: the chosen Token, or None; counted: the server's count
+    of the prompt's tokens, or None."""
 
     def __init__(self, top: List[Token], chosen: Optional[Token], counted: Optional[int]) -> None:
         self.top, self.chosen, self.counted = top, chosen, counted
 
 
-# ---- what answers hold ----
+# ---- the values in answers ----
 
 def kind(value, types, what):
-    """The value, which must be one of the types; a bool is no number."""
+    """The value, which must have one of the types; a bool is not a number."""
     if not isinstance(value, types) or (isinstance(value, bool) and types is not bool):
         raise Problem('%s in the answer is not what this form has (found %s)' % (what, on_one_line(value, 60)))
     return value
@@ -62,7 +63,7 @@ def count_of(value):
 
 
 def token_of(item):
-    """{'id', 'token' or 'text', 'bytes', 'logprob'}, of which servers give some."""
+    """The token in {'id', 'token' or 'text', 'bytes', 'logprob'}; servers give some of these."""
     kind(item, dict, 'a token')
     text = item.get('token', item.get('text'))
     id, data = item.get('id', item.get('token_id')), item.get('bytes')
@@ -78,7 +79,7 @@ def token_of(item):
 
 
 def named(key, logprob):
-    """A token of vLLM's dictionaries, token_id:N, or of OpenAI's, its text."""
+    """A token in vLLM's dictionaries, token_id:N, or in OpenAI's, its text."""
     if key.startswith('token_id:') and key[9:].isdigit():
         return Token(logprob_of(logprob), id=int(key[9:]))
     return Token(logprob_of(logprob), text=key)
@@ -199,10 +200,10 @@ FORMS = [
     Form('ollama', '/api/generate', [ollama], read_ollama, False, (10, 5)),
     Form('tgi', '/generate', [tgi], read_tgi, False, (5,)),
 ]
-# What --api takes: a form, or a server, which has one of them.
+# The values of --api: a form, or a server, which has one of the forms.
 APIS = {'llama.cpp': 'completions', 'ik_llama.cpp': 'completions', 'vllm': 'completions', 'mlx_lm': 'completions',
         'tabbyapi': 'completions', 'text-generation-webui': 'completions'}
 APIS.update({form.name: form.name for form in FORMS})
-# A path that only one kind of server has, a key of what it answers, and the form to begin with.
+# A path that only one kind of server has, a key in its answer, and the form to try first.
 SIGNS = [('/api/version', 'version', 'ollama'), ('/get_model_info', 'model_path', 'sglang'),
          ('/info', 'max_total_tokens', 'tgi')]

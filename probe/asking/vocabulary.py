@@ -1,4 +1,4 @@
-"""The tokens of a tokenizer.bin (docs/format.md): what they spell, and which token a text is."""
+"""The tokens of a tokenizer.bin (docs/format.md): their spelling, and the token of a text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..common import Problem
 
 
 class Vocabulary:
-    """spelled: bytes of each id; id_of(bytes): the one id that spells them, or None."""
+    """spelled: the bytes of each id; id_of(bytes): the only id that spells them, or None."""
 
     def __init__(self, path: str) -> None:
         try:
@@ -38,21 +38,21 @@ class Vocabulary:
         return self.ids.get(text.replace('\u2581', ' ').encode('utf-8', 'surrogatepass'), [])
 
     def id_of(self, text: Optional[str] = None, data: Optional[bytes] = None) -> Optional[int]:
-        """Two tokens that spell the same cannot be told apart. None for these and for what no token spells."""
+        """The id of a text or bytes. None if no token or several tokens spell it."""
         key = data if data is not None else text.replace('\u2581', ' ').encode('utf-8', 'surrogatepass')
         found = self.ids.get(key, [])
         return found[0] if len(found) == 1 else None
 
 
 def spelling(token):
-    """Pieces of sentencepiece write a byte as <0x0A> and a space as U+2581."""
+    """The bytes of a piece. Sentencepiece writes a byte as <0x0A> and a space as U+2581."""
     if re.match(b'<0x[0-9A-F]{2}>$', token):
         return bytes([int(token[3:5], 16)])
     return token.replace('\u2581'.encode(), b' ')
 
 
 def beside(model: str) -> str:
-    """The tokenizer.bin that run takes for this model."""
+    """The tokenizer.bin that run uses for this model."""
     for path in tokenizer_bin.beside(model):
         if os.path.exists(path):
             return path

@@ -1,4 +1,4 @@
-"""Requests to one server and to nobody else: no redirects, no proxy that was not asked for, limits of size and time."""
+"""Requests to one server only: no redirects, no proxy unless asked for, and limits of size and time."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from typing import Any, Dict, Optional, Sequence, Union
 
 from ..common import Problem, Unreachable, on_one_line
 
-MOST_BYTES = 4 << 20  # of an answer: a thousand times what one token with its neighbours takes
+MOST_BYTES = 4 << 20  # of an answer: a thousand times the size of one token with its neighbors
 BUSY = 429, 502, 503, 504  # statuses that another try may change
-PASSING = BUSY + (500,)  # 500 may also say that a server has not what was asked for
-ANSWERS = 'choices', 'response', 'details', 'meta_info', 'data'  # keys of what servers answer, by their forms
+PASSING = BUSY + (500,)  # 500 may also mean that the server does not offer the form
+ANSWERS = 'choices', 'response', 'details', 'meta_info', 'data'  # keys in servers' answers, in the various forms
 LONGEST_PAUSE = 8  # seconds between two tries
 
 
@@ -35,7 +35,7 @@ class Answer:
 
 
 class Failure(Answer):
-    """An answer of status 200 that is none: an error in its object, or nothing that can be read. status: what it should
+    """A useless answer with status 200: an error in its object, or one that cannot be read. status: the one it should
     have had."""
 
     def told(self) -> str:
@@ -49,7 +49,8 @@ class NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 def refuse_constant(name):
-    """Of the numbers that JSON does not have, servers write -Infinity for what cannot come next."""
+    """Accepts -Infinity, the only one of the numbers missing in JSON that servers write, for tokens that are
+    impossible."""
     if name == '-Infinity':
         return -float('inf')
     raise ValueError('the number %s' % name)
@@ -75,7 +76,7 @@ def root_of(url):
 
 
 class Server:
-    """One server. Its methods may be called by several threads."""
+    """One server. Several threads may call its methods."""
 
     def __init__(self, url: str, key: Optional[str] = None, proxy: Optional[str] = None, timeout: float = 600) -> None:
         self.root, self.timeout = root_of(url), timeout
@@ -92,7 +93,7 @@ class Server:
         return self.ask(path, json.dumps(body).encode())
 
     def post_again(self, path: str, body: Dict[str, Any], retries: int, statuses: Sequence[int] = PASSING) -> Answer:
-        """The answer, after as many tries more where its status is one that may pass."""
+        """The answer, after up to `retries` further tries if its status may be temporary."""
         for tried in range(retries):
             answer = self.post(path, body)
             if answer.status not in statuses:
@@ -101,7 +102,7 @@ class Server:
         return self.post(path, body)
 
     def wait(self, seconds: float) -> None:
-        """Waits until the server answers and does not say that it is busy; a problem when the seconds are over."""
+        """Waits until the server answers and is not busy; a problem if the seconds are over."""
         end, tried, patience = time.time() + seconds, 0, self.timeout
         while True:
             self.timeout = max(1, min(patience, end - time.time()))
@@ -110,7 +111,7 @@ class Server:
                 why = answer.told() if answer.status in BUSY else None
             except Unreachable as problem:
                 why = str(problem)
-            except Problem:  # an answer that is no JSON: of a server that runs
+            except Problem:  # an answer that is not JSON, so the server is running
                 why = None
             finally:
                 self.timeout = patience
@@ -122,8 +123,8 @@ class Server:
             tried += 1
 
     def ask(self, path: str, body: Optional[bytes]) -> Answer:
-        """The answer to a request, whole within the timeout. A server may send a byte a second for ever, against
-        which no timeout of a socket helps: the request has a thread of its own, which is abandoned."""
+        """The complete answer to a request, within the timeout. A server may send one byte a second for ever, against
+        which a socket's timeout does not help: the request has its own thread, which is abandoned."""
         done = queue.Queue()
         threading.Thread(target=lambda: done.put(self.outcome(path, body)), daemon=True).start()
         try:
@@ -196,7 +197,7 @@ class Server:
 
 
 def failure_in(found: Dict[str, Any]) -> Optional[Failure]:
-    """The error that an object is, in place of an answer."""
+    """The error in an object that is not an answer."""
     error = found.get('error') or found.get('object') == 'error'
     if not error or any(found.get(key) for key in ANSWERS) or isinstance(found.get('message'), dict):
         return None
@@ -210,7 +211,7 @@ def pause(tried: int) -> None:
 
 
 def words_of(data):
-    """What a server says of an error: the words in the JSON, if there are any."""
+    """A server's words about an error: the text in the JSON, if there is any."""
     text = data.decode('utf-8', 'replace')
     try:
         return words_in(json.loads(text))

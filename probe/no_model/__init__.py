@@ -1,1 +1,1 @@
-"""What needs no model: whether a context holds, where prompts are cut, whether two servers differ."""
+"""The jobs that need no model: whether a context works, where prompts are cut, whether two servers differ."""

@@ -1,9 +1,9 @@
-"""Two servers, or one twice, beside each other, without weights: did a setting do anything?
+"""Compares two servers, or one server before and after a change, without weights: did a setting have an effect?
 
-Each server is asked twice. With a1, a2, b1, b2 what the two say of one token, the mean of (a1 - b1)(a2 - b2) is the
-square of what differs, since what a server rounds anew each time averages out of the product. What all tokens of a
-prompt have in common is left out before. The standard error is that of servers that do not differ: of two normal errors
-of variance v the product has the variance v^2, and ((a1 - b1) - (a2 - b2))^4 / 12 has that mean."""
+Each server is asked twice. If a1, a2, b1, b2 are their log-probabilities of one token, the mean of (a1 - b1)(a2 -
+b2) is the square of the difference, because independent rounding errors average out of the product. The mean over
+the tokens of a prompt is subtracted first. The standard error assumes servers that do not differ: the product of two
+normal errors of variance v has variance v^2, and ((a1 - b1) - (a2 - b2))^4 / 12 has that mean."""
 
 from __future__ import annotations
 
@@ -28,25 +28,26 @@ from .asker import CHAT_ANSWER, Asker, Beginnings, counts_what_is_new
 WHAT = 'rope.c server_probe answers'
 USUAL, PROMPTS = 2048, 10      # -n and --prompts
 SHORTEST = 32                  # tokens of the first prompt, about
-LETTERS = 4                    # of a token, about: a text without a tokenizer is cut by these
-SURE = 5                       # standard errors by which servers differ
-MORE_SURE = 6                  # by which the long prompts alone do: one of several questions
-LITTLE = 0.0005                # nats: less is rounding, also of a server that says the same each time
-OTHER_ARITHMETIC = 0.04        # nats, at most: what other kernels, bits of a cache or 8-bit activations make
-MUCH_LESS = 0.25               # of what all prompts differ, short ones at least, to differ everywhere
-HARDLY = 0.1                   # of what long prompts differ, short ones at most, to be called equal: 1 % of theta moves
+LETTERS = 4                    # of a token, about: texts are cut accordingly without a tokenizer
+SURE = 5                       # standard errors that prove a difference
+MORE_SURE = 6                  # the same for only the long prompts: one of several questions
+LITTLE = 0.0005                # nats: less is rounding, even if a server repeats itself exactly
+OTHER_ARITHMETIC = 0.04        # nats, at most: the effect of other kernels, bits of a cache or 8-bit activations
+MUCH_LESS = 0.25               # of the difference of all prompts, at least, in short ones, for a difference everywhere
+HARDLY = 0.1                   # of the difference of long prompts, at most, in short ones that count as equal: 1 % of
+                               # theta moves
 #                                prompts of 60 tokens by a fifth of what it moves those of 1,000
-FEWEST = 2                     # short prompts, of which something is said
-COMMON = 0.5                   # of the tokens of both, at least, are in both
+FEWEST = 2                     # short prompts that allow a conclusion
+COMMON = 0.5                   # of the tokens of both, at least, that they must share
 TEXT_TOKENS = 24               # of an answer in words
-HALF = 0.5                     # of the texts that differ: no rounding does that
-FEW = 3                        # tokens by which a beginning may be counted otherwise before another text
+HALF = 0.5                     # of the texts that differ: more than rounding causes
+FEW = 3                        # tokens by which the count of a beginning may differ before another text
 
 Logprobs = Dict[str, float]
 
 
 class Stranger(Interview):
-    """An interview without a vocabulary: tokens by what the server calls them, and prompts as text."""
+    """An interview without a vocabulary: tokens are identified by the server's names, and prompts are text."""
 
     def __init__(self, server: Server, options: Namespace) -> None:
         super().__init__(server, None, options)
@@ -64,8 +65,9 @@ class Stranger(Interview):
 
 
 class Said:
-    """What one server says of each prompt: `rounds` of log-probabilities or words, its count, or why it is refused. A
-    server that counts only what its cache had not has counted the prompt after a beginning: `is_begun`."""
+    """One server's results for each prompt: `rounds` of log-probabilities or words, its count, or the reason for a
+    refusal. is_begun: the server only counts tokens that are not in its cache, so it has counted the prompt after a
+    beginning."""
 
     def __init__(self, rounds: List[Any], counted: Optional[int], refused: Optional[str],
                  is_begun: bool = False) -> None:
@@ -75,7 +77,7 @@ class Said:
 # ---- asking ----
 
 def texts_of(options: Namespace) -> List[str]:
-    """Beginnings of the text that end at a word's end, each some times the one before."""
+    """Beginnings of the text that end at a word's end, each longer than the one before by the same factor."""
     path = options.text or os.path.join(ROOT, 'book.txt')
     try:
         with open(path, encoding='utf-8', errors='replace') as file:
@@ -98,7 +100,7 @@ def texts_of(options: Namespace) -> List[str]:
 
 
 def ask_server(server: Server, texts: List[str], options: Namespace) -> List[Said]:
-    """Each text, twice: log-probabilities, or with --greedy words."""
+    """Asks each text twice: for log-probabilities, or with --greedy for words."""
     found = [Said([], None, None) for _ in texts]
     ask = by_words(server, options) if options.greedy else by_numbers(server, texts, options)
     for _ in range(2):
@@ -119,7 +121,7 @@ def ask_server(server: Server, texts: List[str], options: Namespace) -> List[Sai
 
 
 def count_whole(found: List[Said], texts: List[str], count: Callable[[str], Optional[int]]) -> None:
-    """Counts anew where the server counts only what its cache had not."""
+    """Counts again if the server only counts tokens that are not in its cache."""
     begun = Beginnings()
     first = next(i for i, said in enumerate(found) if not said.refused)
     if not counts_what_is_new(count, begun, texts[first]):
@@ -200,9 +202,9 @@ def load(path: str, asked: str) -> List[Said]:
 # ---- comparing ----
 
 class Row:
-    """One prompt: `products` (a1 - b1)(a2 - b2) of its tokens, and `chances`, the squares of their errors; `apart` the
-    mean |difference|, `own` that of each server's two rounds; `se` the standard error of `apart`; `about` the tokens
-    of its text where neither server counts them."""
+    """One prompt: `products` (a1 - b1)(a2 - b2) of its tokens, and `chances`, the squares of their errors; `apart` is
+    the mean |difference|, `own` that of each server's two rounds; `se` is the standard error of `apart`; `about` is
+    the number of tokens in its text if neither server counts them."""
 
     def __init__(self, a: Said, b: Said, about: int = 0) -> None:
         self.a, self.b, self.about = a, b, about
@@ -222,7 +224,7 @@ class Row:
             return
         every = set().union(*rounds)
         both = [token for token in every if all(token in top for top in rounds)]
-        if len(both) < COMMON * min(map(len, rounds)):  # other tokens altogether: the least of each counts as a token
+        if len(both) < COMMON * min(map(len, rounds)):  # other tokens: a missing one gets the lowest value
             both = list(every)
         a1, a2, b1, b2 = ([top.get(token, min(top.values())) for token in both] for top in rounds)
         first, second = level([w - y for w, y in zip(a1, b1)]), level([x - z for x, z in zip(a2, b2)])
@@ -246,7 +248,7 @@ def mean_and_error(values: List[float]) -> Tuple[float, float]:
 
 
 def square_of(rows: List[Row]) -> Tuple[float, float]:
-    """The mean square of what differs, and its standard error."""
+    """The mean square of the difference, and its standard error."""
     products = [product for row in rows for product in row.products]
     chance = sum(chance for row in rows for chance in row.chances)
     return sum(products) / len(products), math.sqrt(chance) / len(products)
@@ -265,7 +267,7 @@ class Finding:
 
 
 def compared(rows: List[Row]) -> Finding:
-    """By log-probabilities."""
+    """The finding from log-probabilities."""
     longest = with_commas(rows[-1].length())
     if all(row.is_same for row in rows):
         return Finding('identical', 'identical to the bit to %s tokens: the setting has no effect there' % longest)
@@ -291,7 +293,8 @@ def compared(rows: List[Row]) -> Finding:
 
 
 def split_at(rows: List[Row], k: int) -> bool:
-    """Whether the first k prompts are alike, and the others are not: what the first may differ at most is much less."""
+    """Whether the first k prompts are the same, and the others are not: the largest possible difference of the first is
+    much smaller."""
     short, long = rows[:k], rows[k:]
     if not differs(long, SURE) or differs(short, SURE) or any(differs([row], SURE) for row in short):
         return False
@@ -300,7 +303,7 @@ def split_at(rows: List[Row], k: int) -> bool:
 
 
 def compared_words(rows: List[Row]) -> Finding:
-    """By greedy texts: one that differs may be rounding, half of them are not."""
+    """The finding from greedy texts: one that differs may be rounding, half of them cannot be."""
     asked = [row for row in rows if not row.own]
     other = [row for row in asked if row.apart]
     if not asked:
@@ -319,8 +322,8 @@ def compared_words(rows: List[Row]) -> Finding:
 
 
 def missing(rows: List[Row]) -> Dict[Row, int]:
-    """How many tokens more A counts of a prompt than B, where both count. Where one counts a beginning, too, it is so
-    much longer in all prompts as in the shortest."""
+    """How many tokens more A counts of a prompt than B, if both count. If one server also counts a beginning, its
+    length is subtracted, which is the difference of the shortest prompt."""
     found = {row: row.a.counted - row.b.counted for row in rows if None not in (row.a.counted, row.b.counted)}
     if not any(row.a.is_begun or row.b.is_begun for row in rows):
         return found
@@ -348,10 +351,10 @@ def shortfall(rows: List[Row]) -> Optional[Finding]:
     return None
 
 
-# ---- the whole ----
+# ---- the whole job ----
 
 def does_not_turn(config: Optional[str]) -> str:
-    """What config.json says of full layers that do not turn: their long reach has no setting."""
+    """The part of config.json about full layers that do not rotate: no setting determines their long reach."""
     if not config:
         return ''
     try:
@@ -389,7 +392,7 @@ REASONS = {'identical': 'identical', 'equal': 'equal', 'different': 'different',
 
 
 def compare(server: Server, other: Optional[Server], options: Namespace, out: Report) -> int:
-    """The whole job. Returns the status."""
+    """Runs the whole job. Returns the status."""
     check_expected(options.expect)
     texts = texts_of(options)
     asked = digest(texts, options)

@@ -1,4 +1,4 @@
-"""Asks a server for texts, and for its count of a prompt's tokens, whatever it has in its cache."""
+"""Asks a server for texts, and for its count of a prompt's tokens, regardless of its cache."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from ..asking.web import BUSY, Failure, pause
 from ..common import Problem, Unreachable
 from .said import Said, read_said
 
-CHAT_ANSWER = 256   # tokens that a chat's answer may take at first: more are asked for where thoughts use them up
-TOO_MUCH = 400, 413, 422  # statuses of a server that has no room for the prompt and so long an answer
-FEW = 3             # tokens by which the count of a longer text may be less: numbers have other tokens
-FAILING = 500,      # the status of a failure that another try may change; busy servers are asked again anyway
-HALF = 0.5          # of a prompt's count: asked again, a server that counts new tokens alone counts fewer
+CHAT_ANSWER = 256   # tokens of a chat's answer at first; more are asked for if thoughts use them up
+TOO_MUCH = 400, 413, 422  # statuses of a server without room for the prompt and an answer of this length
+FEW = 3             # tokens by which the count of a longer text may be smaller: numbers have other tokens
+FAILING = 500,      # the status of a failure that may be temporary; busy servers are asked again anyway
+HALF = 0.5          # of a prompt's count: a server that only counts new tokens counts fewer the second time
 LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ'
 
 
 class Beginnings:
-    """Puts a beginning before a prompt that no other one has: of as many tokens each, in any tokenizer."""
+    """Puts a unique beginning before a prompt: all have the same number of tokens, in any tokenizer."""
 
     def __init__(self):
         self.numbers = itertools.count(random.randrange(len(LETTERS) ** 4))
@@ -34,8 +34,8 @@ class Beginnings:
 
 
 def counts_what_is_new(count, begun, prompt):
-    """Whether count(text), by a server, leaves out what its cache has: asked again, the same prompt is fewer tokens
-    than with another beginning."""
+    """Whether count(text), a server's count, leaves out tokens in its cache: the same prompt then has fewer tokens when
+    it is repeated than with another beginning."""
     counts = [count(text) for text in (begun(prompt), prompt, prompt, begun(prompt))]
     return None not in counts and counts[2] < HALF * counts[3]
 
@@ -43,14 +43,14 @@ def counts_what_is_new(count, begun, prompt):
 class Asker:
     """Asks a server for texts, in OpenAI's forms or ollama's own.
 
-    Some servers count only the tokens that their cache did not have (ollama since June 2026). To these each counted
-    prompt has a beginning of its own, so that nothing but BOS and a template comes from the cache."""
+    Some servers count only the tokens that their cache did not have (ollama since June 2026). For these, each
+    counted prompt gets its own beginning, so that only BOS and a template come from the cache."""
 
     def __init__(self, server, options):
         self.server, self.chat, self.retries = server, options.chat, options.retries
         self.longest = options.answer_tokens
-        self.has_answered = False  # then an answer that cannot be read is a failure at its prompt
-        self.babbles = False  # whether an answer did not end in as many tokens as there are, without thoughts
+        self.has_answered = False  # an unreadable answer is then a failure of its prompt
+        self.babbles = False  # whether an answer did not end within its tokens, without thoughts
         self.thinks = None  # whether the model thinks before it answers; None: not known yet
         self.counts_new, self.begun = False, Beginnings()
         self.model = model_of(server, options.served)
@@ -69,17 +69,17 @@ class Asker:
         self.counts_new = counts_what_is_new(lambda text: self.ask(text, 1).counted, self.begun, prompt)
 
     def counted_form(self, prompt):
-        """A prompt whose tokens the server counts all."""
+        """A form of the prompt all of whose tokens the server counts."""
         return self.begun(prompt) if self.counts_new else prompt
 
     def are_counts(self, counts):
-        """Whether the counts of texts, shortest first, say anything: they must grow with the texts."""
+        """Whether the counts of texts, shortest first, are useful: they must grow with the texts."""
         if say_nothing(counts, lambda text: self.ask(text, 1).counted):
             return False
         return all(later >= earlier - FEW for earlier, later in zip(counts, counts[1:]))
 
     def ask(self, prompt, most):
-        """What is said in up to `most` tokens, to one question."""
+        """The answer to one question, of up to `most` tokens."""
         path, body = self.body(prompt, most)
         for tried in range(self.retries + 1):
             began = time.time()
@@ -110,9 +110,9 @@ class Asker:
         return found
 
     def answer(self, prompt, most):
-        """What is said to a question that takes up to `most` tokens. A chat may take more of them, and thoughts as many
-        as --answer-tokens: where they use up fewer, the question is asked again. A server that refuses so many is
-        asked for fewer, so that it is the prompt which does not fit."""
+        """The answer to a question that needs up to `most` tokens. A chat may use more, and thoughts as many as
+        --answer-tokens: if they use up fewer, the question is asked again. If a server refuses so many, fewer are
+        asked for, so that a refusal means that the prompt does not fit."""
         usual = max(most, min(CHAT_ANSWER, self.longest)) if self.chat else most
         longest = max(usual, self.longest)
         said = self.ask_down(prompt, [longest, usual, most] if self.thinks else [usual, most])
@@ -139,8 +139,8 @@ class Asker:
         return said
 
     def is_unfinished(self, said):
-        """Whether an answer is missing because thoughts, shown or not, took its tokens: known by themselves, or by the
-        server's other answers."""
+        """Whether an answer is missing because thoughts, shown or hidden, used up its tokens, judging from the answer,
+        or from the server's other answers."""
         if said.is_thinking():
             return True
         if said.refused or not said.is_full or self.thinks is False:

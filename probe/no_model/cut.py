@@ -1,8 +1,9 @@
-"""From which length on a server cuts, refuses or forgets prompts, and which end it keeps. No model and no reference.
+"""Finds the length from which a server cuts, refuses or forgets prompts, and the end that it keeps, without a model or
+a reference.
 
-A text of one sentence, again and again, is counted by the server: each sentence more is as many tokens more, until it
-is not. Which end was kept shows without any knowledge of the model: a text with another beginning, and one with another
-end. What the server does not see changes nothing."""
+The server counts the tokens of a text that repeats one sentence: each sentence adds the same number of tokens, until
+the prompt is cut. The end that was kept is found without any knowledge of the model, with a text that has another
+beginning and one that has another end: parts that the server does not see do not change the answer."""
 
 from __future__ import annotations
 
@@ -15,33 +16,33 @@ from ..report import Report
 from .asker import CHAT_ANSWER, Asker
 from .said import Said
 
-USUAL = 32768     # tokens, to which it is looked: -n
-FIRST = 8, 16, 24  # sentences by which the server's count is measured
+USUAL = 32768     # tokens, default of -n
+FIRST = 8, 16, 24  # sentences in the texts that calibrate the server's count
 SENTENCE = ' The grass is green, the sky is blue, and the sun is yellow.'
 STARTS = 'The pass key of today is 48213.', 'The pass key of today is 90576.'
 ENDS = (' What was the pass key of today? The pass key of today is',
         ' Once upon a time, in a small village by the sea, there lived')
-THOUGHTS = 'thoughts'  # in place of a place
+THOUGHTS = 'thoughts'  # instead of a place
 PLACES = 'the beginning', 'the middle', 'the end'
-FEW = 3           # tokens that a count may be off the line
-ROUNDED = 6       # where the short texts are not quite on one, because the server rounds
-ROUGH = 0.1       # of a count, where the server counts about
+FEW = 3           # tokens by which a count may be off the line
+ROUNDED = 6       # the same if the short texts are not exactly on a line, because the server rounds
+ROUGH = 0.1       # of a count, if the server's counts are approximate
 WORDS = 16        # tokens of an answer that are compared
-LETTERS = 4       # of a token, about: where the server counts nothing
+LETTERS = 4       # of a token, about: if the server does not count
 
 
 class Cutting:
-    """Asks for texts of k sentences. counts: {k: the server's count}; refusals: {k: the answer}; empty: each k to which
-    nothing was said."""
+    """Asks texts of k sentences. counts: {k: the server's count}; refusals: {k: the answer}; empty: each k with an
+    empty answer."""
 
     def __init__(self, asker: Asker) -> None:
         self.asker, self.most = asker, CHAT_ANSWER if asker.chat else WORDS
         self.counts: Dict[int, Optional[int]] = {}
         self.refusals: Dict[int, Answer] = {}
         self.empty: Set[int] = set()
-        self.whole = 0  # the most sentences that arrived whole until now
+        self.whole = 0  # the most sentences so far that arrived complete
         self.each, self.begin, self.is_counted, self.is_exact = 0.0, 0.0, True, True
-        self.rough = 0.0  # of a count, by which it may be less
+        self.rough = 0.0  # of a count, by which it may be too small
 
     def text(self, k: int, start: int = 0, end: int = 0) -> str:
         return STARTS[start] + k * SENTENCE + ENDS[end]
@@ -49,7 +50,7 @@ class Cutting:
     def count(self, k: int) -> None:
         said = self.asker.ask(self.asker.counted_form(self.text(k)), 1)
         self.counts[k] = said.counted or None
-        if said.is_empty():  # one token may be of the kind that is not shown
+        if said.is_empty():  # one token may be of a kind that is not shown
             said = self.asker.ask(self.text(k), self.most)
         if said.refused:
             self.refusals[k] = said.refused
@@ -57,7 +58,7 @@ class Cutting:
             self.empty.add(k)
 
     def measure(self) -> None:
-        """How many tokens a sentence is, of short texts."""
+        """Measures the tokens of a sentence with short texts."""
         self.asker.find_counting(self.text(FIRST[0]))
         for k in FIRST:
             self.count(k)
@@ -69,11 +70,11 @@ class Cutting:
         if not self.is_counted or len(set(counts)) == 1:
             self.each, self.begin = len(SENTENCE) / LETTERS, len(self.text(0)) / LETTERS
             return
-        self.is_exact = counts[1] - counts[0] == counts[2] - counts[1]  # FIRST are as far apart
+        self.is_exact = counts[1] - counts[0] == counts[2] - counts[1]  # FIRST are equally spaced
         self.draw(FIRST[1] if counts[2] <= counts[1] else FIRST[2])
 
     def draw(self, k: int) -> None:
-        """The line of counts, from the shortest text to k sentences."""
+        """Fits the line of counts, from the shortest text to k sentences."""
         self.each = (self.counts[k] - self.counts[FIRST[0]]) / (k - FIRST[0])
         self.begin = self.counts[k] - self.each * k
 
@@ -96,8 +97,8 @@ class Cutting:
         return is_whole
 
     def borders(self, most: int) -> Tuple[int, Optional[int]]:
-        """The most sentences that arrive whole, and the fewest that do not, None where all do. Where a text of twice as
-        many is counted as if it were whole, counts are only about right."""
+        """The most sentences that arrive complete, and the fewest that do not, None if all do. If a text of twice as
+        many has the expected count, counts are only approximate."""
         whole, short = self.search(most)
         if short is None or short in self.refusals or short in self.empty:
             return whole, short
@@ -125,8 +126,8 @@ class Cutting:
         return self.asker.ask(text, self.most).whole()
 
     def tells(self, k: int, place: str) -> Optional[bool]:
-        """Whether other words at a place of k sentences change the answer. Thoughts may begin alike, and are given more
-        tokens then; None where they do not end."""
+        """Whether other words at a place of k sentences change the answer. Thoughts may have the same beginning, so
+        they get more tokens then; None if they do not end."""
         for most in (self.most, self.asker.longest):
             one, other = self.texts_said(k, place, most)
             if one.whole() != other.whole():
@@ -136,7 +137,7 @@ class Cutting:
         return None
 
     def texts_said(self, k: int, place: str, most: int) -> List[Said]:
-        """What is said to two texts that differ at the place."""
+        """The answers to two texts that differ at the place."""
         return [self.asker.ask(text, most) for text in self.texts(k, place)]
 
     def texts(self, k: int, place: str) -> List[str]:
@@ -147,9 +148,9 @@ class Cutting:
         return [(k // 2 * SENTENCE + ' ' + start + (k - k // 2) * SENTENCE + ENDS[0]).lstrip() for start in STARTS]
 
     def kept(self, k: int, whole: int) -> Optional[str]:
-        """Which end is seen of k sentences; None where that cannot be decided. Of `whole` sentences both are there."""
+        """The end of k sentences that is seen; None if that cannot be decided. `whole` sentences arrive complete."""
         if self.said(self.text(k)) != self.said(self.text(k)):
-            return None  # it does not say the same twice
+            return None  # its answers vary
         sees_start, sees_end = self.tells(k, 'the beginning'), self.tells(k, 'the end')
         if sees_start and sees_end:
             return 'both ends, and not the middle'
@@ -158,7 +159,8 @@ class Cutting:
         return 'the beginning' if self.tells(whole, 'the end') else None
 
     def unseen(self, k: int) -> List[str]:
-        """The places that tell in a short text, and not in one of k sentences; [THOUGHTS] where these tell nothing."""
+        """The places that matter in a short text, but not in a text of k sentences; [THOUGHTS] if thoughts do not
+        end."""
         told = {place: self.tells(k, place) for place in PLACES}
         if None in told.values():
             return [THOUGHTS]
@@ -166,7 +168,7 @@ class Cutting:
 
 
 def whole_in_words(cutting: Cutting, k: int) -> Tuple[str, int, str]:
-    """(last line, status, the word for machines) where nothing is short to k sentences."""
+    """(last line, status, the word for programs) if all texts to k sentences arrive complete."""
     to, unseen = cutting.told(k), cutting.unseen(k)
     if THOUGHTS in unseen:
         how = 'counted whole' if cutting.is_counted else 'taken'
@@ -188,7 +190,7 @@ def whole_in_words(cutting: Cutting, k: int) -> Tuple[str, int, str]:
 
 
 def short_in_words(cutting: Cutting, whole: int, short: int) -> Tuple[str, int, str]:
-    """The same where `short` sentences do not arrive whole, and one fewer do."""
+    """The same if `short` sentences do not arrive complete, and one fewer do."""
     to = '%s to %s tokens' % ('whole' if cutting.is_counted else 'taken', cutting.told(whole))
     if short in cutting.refusals:
         answer = cutting.refusals[short]
@@ -203,7 +205,7 @@ def short_in_words(cutting: Cutting, whole: int, short: int) -> Tuple[str, int, 
 
 
 def ask_cut(server: Server, options: Namespace, out: Report) -> int:
-    """The whole job. Returns the status."""
+    """Runs the whole job. Returns the status."""
     cutting = Cutting(Asker(server, options))
     cutting.measure()
     most = max(FIRST[-1] + 1, int(((options.n or USUAL) - cutting.begin) / cutting.each))

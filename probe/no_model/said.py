@@ -1,4 +1,4 @@
-"""What a server says to a text, in OpenAI's forms or ollama's: the answer, the thoughts before it, and the counts."""
+"""A server's response to a text, in OpenAI's forms or ollama's: the answer, the thoughts before it, and the counts."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any, Dict, Optional
 from ..asking.web import Answer
 from ..common import Problem, on_one_line
 
-# What begins and ends the thoughts of models whose server leaves them in the text, as in src/tasks/judge.c.
+# Marks around the thoughts of models whose server leaves them in the text, as in src/tasks/judge.c.
 THOUGHTS = (('<think>', '</think>'), ('<thinking>', '</thinking>'), ('<thought>', '</thought>'),
             ('<reasoning>', '</reasoning>'), ('<seed:think>', '</seed:think>'), ('[THINK]', '[/THINK]'),
             ('<|channel|>analysis', '<|channel|>final<|message|>'), ('<|START_THINKING|>', '<|END_THINKING|>'))
-FIELDS = 'reasoning_content', 'reasoning', 'thinking'  # that hold thoughts beside the text
+FIELDS = 'reasoning_content', 'reasoning', 'thinking'  # with thoughts, separate from the text
 SPECIAL = re.compile(r'<\|[^|<>\s]*\|>|</?s>|<(?:eos|bos|pad|unk|end_of_turn)>')
-ECHO = 60  # characters at the end of a question, by which a repetition of it is known
-WORDY = 32  # tokens that an answer may have more than letters: more than that were thoughts that are not shown
+ECHO = 60  # characters at the end of a question that identify a repetition of it
+WORDY = 32  # tokens of an answer beyond its number of letters: more than that were hidden thoughts
 
 
 class Said:
-    """text: the answer; thoughts: what the server gives apart from it; counted: its count of the prompt's tokens, or
+    """text: the answer; thoughts: those that the server gives separately; counted: its count of the prompt's tokens, or
     None; is_full: the answer ended because it had no more tokens; made: its count of the answer's tokens, or None;
     refused: the answer that refuses the prompt, or None. most: the tokens that the answer could have."""
 
@@ -30,46 +30,47 @@ class Said:
         self.seconds, self.most = 0.0, 0
 
     def is_blank(self) -> bool:
-        """No text but spaces and special tokens."""
+        """Whether the text consists only of spaces and special tokens."""
         return not SPECIAL.sub('', self.text).strip()
 
     def has_open_thoughts(self) -> bool:
-        """Thoughts, and no answer after them: they used up the tokens, or the server takes the answer for a thought."""
+        """Whether thoughts are not followed by an answer: they used up the tokens, or the server mistakes the answer
+        for a thought."""
         if any(self.text.rfind(begin) > self.text.rfind(end) for begin, end in THOUGHTS):
             return True
         return bool(self.thoughts.strip()) and self.is_blank()
 
     def has_ended_thoughts(self) -> bool:
-        """Thoughts, and the answer after them, or its beginning."""
+        """Whether thoughts are followed by the answer, or its beginning."""
         return bool(self.thoughts.strip()) or any(end in self.text for _, end in THOUGHTS)
 
     def has_thoughts(self) -> bool:
-        """Whether the model thought, shown or not."""
+        """Whether the model thought, shown or hidden."""
         is_shown = self.thoughts.strip() or any(mark in self.text for pair in THOUGHTS for mark in pair)
         return bool(is_shown) or not self.is_blank() and (self.made or 0) > len(self.text) + WORDY
 
     def hides_thoughts(self) -> Optional[bool]:
-        """Whether nothing is shown although all tokens are used up: the server keeps thoughts for itself. None: it does
-        not count the tokens of answers."""
+        """Whether the answer is empty although all its tokens are used up: the server hides thoughts. None: it does not
+        count the tokens of answers."""
         if self.text or self.thoughts or not self.is_full or self.most <= 1:
             return False
         return None if self.made is None else self.made >= self.most
 
     def is_thinking(self) -> bool:
-        """Thoughts, shown or not, had all the tokens."""
+        """Whether thoughts, shown or hidden, used up all tokens."""
         return not self.refused and bool(self.has_open_thoughts() or self.hides_thoughts())
 
     def is_empty(self) -> bool:
         return not self.refused and not self.is_thinking() and self.is_blank()
 
     def without_echo(self, asked: str) -> Said:
-        """The same but for a repetition of what was asked, which holds every answer."""
+        """The same without a repetition of the question, which contains every answer."""
         before, _, after = self.text.rpartition(asked[-ECHO:])
         self.text = after if before.strip() else self.text
         return self
 
     def whole(self) -> str:
-        """All that was said, thoughts too: to compare two answers."""
+        """The whole response, thoughts included, to compare two answers."""
         return self.thoughts + self.text
 
 
@@ -90,7 +91,7 @@ def thoughts_of(message: Dict[str, Any]) -> str:
 
 
 def count_in(data: Dict[str, Any], name: str) -> Optional[int]:
-    """A count, or None; a problem where it is no number."""
+    """A count, or None; a problem if it is not a number."""
     value = data.get(name)
     if not isinstance(value, (int, type(None))):
         raise TypeError(name)
@@ -98,7 +99,7 @@ def count_in(data: Dict[str, Any], name: str) -> Optional[int]:
 
 
 def read_openai(data: Dict[str, Any], is_chat: bool) -> Said:
-    """An answer without choices is an empty one."""
+    """Reads an answer in OpenAI's forms. Without choices it is empty."""
     usage = data.get('usage') or {}
     counts = dict(counted=count_in(usage, 'prompt_tokens'), made=count_in(usage, 'completion_tokens'))
     if data['choices'] == []:
@@ -118,7 +119,7 @@ def read_ollama(data: Dict[str, Any], is_chat: bool) -> Said:
 
 
 def read_said(data: Dict[str, Any], is_ollama: bool, is_chat: bool) -> Said:
-    """What the object of an answer says, or a problem."""
+    """Reads the object of an answer, or raises a problem."""
     try:
         return (read_ollama if is_ollama else read_openai)(data, is_chat)
     except (KeyError, IndexError, TypeError, AttributeError) as error:

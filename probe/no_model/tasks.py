@@ -1,4 +1,5 @@
-"""Whether a server's context holds: the texts of ./run --tasks, sent, judged as there, and their tokens counted."""
+"""Whether a server's context works: sends the texts of ./run --tasks, judges the answers as there, and counts
+tokens."""
 
 from __future__ import annotations
 
@@ -17,28 +18,29 @@ from .asker import Asker
 from .trials import judge, make_trials
 
 USUAL = 4096        # -n
-SHORT = 160, 200, 240, 280, 320  # tokens of the texts by which the server's tokenizer is measured
-LIST = 'common'     # the task whose text is words: how many tokens these are differs by tokenizer, so no cut shows
-SHORT_CHAT = 640    # tokens of a chat that tells what the turns take
-CUT = 0.9           # of the tokens expected: a server that counts fewer has cut the prompt, whatever its tokenizer
+SHORT = 160, 200, 240, 280, 320  # tokens of the texts that calibrate the server's tokenizer
+LIST = 'common'     # the task whose text consists of words: their number of tokens differs between tokenizers, so a cut
+                    # cannot be detected
+SHORT_CHAT = 640    # tokens of a chat that shows the cost of turns
+CUT = 0.9           # of the tokens expected: a server that counts fewer has cut the prompt, in any tokenizer
 FEW = 8             # tokens by which a count may differ because numbers have other tokens
 LITTLE = 0.005      # of a count, by which a line through short texts may miss a long one
-MUCH = 0.7          # of the tokens expected: a cut that leaves fewer takes one of five depths with it, at least
-DEPTHS = 5          # at which a text hides what it asks for
-ENOUGH = 0.5        # accuracy that the shortest texts must reach, and longer ones then, too
+MUCH = 0.7          # of the tokens expected: a cut that leaves fewer removes at least one of five depths
+DEPTHS = 5          # depths at which a text hides its keys
+ENOUGH = 0.5        # accuracy that the shortest texts must reach, and then also longer ones
 HALF = 0.5          # of the answers to texts of a length: where more are empty, the server says nothing there; and of
 #                     the tokens of a chat: where fewer are counted, that is of one turn
-FEWEST_LOST = 2     # first depths, of which nothing is found: one may be by chance
-PATIENCE = 10       # seconds that the questions may take without saying so beforehand
+FEWEST_LOST = 2     # first depths without any answer found: one may be chance
+PATIENCE = 10       # seconds that the questions may take without an announcement
 
 
-# ---- what a server counts, and who asks it ----
+# ---- the server's counts, and the threads that ask ----
 
 class Ruler:
-    """How many tokens the server should count: a straight line through short texts, whose slope is how its tokenizer
-    compares with ours, and whose start is the template of a chat. Other tasks have other sentences beside the same
-    filler: a line as steep, moved. How far the texts are off the line is how far it can be trusted: where the server
-    counts as we do, a few tokens short is a cut."""
+    """The expected count of the server: a straight line through short texts. Its slope compares the server's tokenizer
+    with ours, and its intercept is the template of a chat. Other tasks have other sentences besides the same filler:
+    a line of the same slope, shifted. The residuals of the line give its uncertainty: if the server counts as we do,
+    a few missing tokens prove a cut."""
 
     def __init__(self, asker, text, tasks):
         self.asker, self.is_filler, self.seconds, self.tokens, self.moved = asker, not text, 0.0, 0, {}
@@ -66,25 +68,25 @@ class Ruler:
         return said.counted
 
     def counts_turns(self, trial):
-        """Whether the count of a chat is of all its turns: some servers count the last one alone, which is less than
-        any other text has, cut or not."""
+        """Whether the count of a chat is of all its turns: some servers count only the last one, which is shorter than
+        any other text, cut or not."""
         counted = self.counted(trial)
         return counted is not None and counted >= min(HALF * self.expected(trial.tokens), self.ends[-1][1])
 
     def move(self, trial):
-        """Each other task is measured by one text, and in a chat each task is: it has more turns than the line's
-        texts."""
+        """Shifts the line for another task, with one text; in a chat for each task, since it has more turns than the
+        line's texts."""
         if (self.asker.chat or trial.task != 'passkey') and trial.task not in self.moved:
             counted = self.counted(trial)
             self.moved[trial.task] = 0 if counted is None else counted - self.expected(trial.tokens)
 
     def fit(self):
-        """The line, and what the texts are off it."""
+        """Fits the line, and finds the residuals of the texts."""
         n = len(self.ends)
         self.middle, mean = sum(x for x, _ in self.ends) / n, sum(y for _, y in self.ends) / n
         self.wide = sum((x - self.middle) ** 2 for x, _ in self.ends)
         slope = sum((x - self.middle) * (y - mean) for x, y in self.ends) / max(self.wide, 1e-9)
-        is_cut = self.ends[-1][1] <= self.ends[-2][1]  # then as our tokenizer counts
+        is_cut = self.ends[-1][1] <= self.ends[-2][1]  # then our tokenizer's counts are used
         self.slope, self.mean = (1.0, self.middle) if is_cut else (slope, mean)
         self.off = math.sqrt(sum((y - self.expected(x)) ** 2 for x, y in self.ends) / max(n - 2, 1))
         self.is_same = len({y - x for x, y in self.ends}) == 1
@@ -93,8 +95,8 @@ class Ruler:
         return self.mean + self.slope * (tokens - self.middle) + self.moved.get(task, 0)
 
     def margin(self, tokens):
-        """Tokens that the server may count less: three standard errors of the line there. Another text than the filler
-        may change its words on the way, and a tenth is allowed."""
+        """The number of tokens by which the server's count may be smaller: three standard errors of the line there. For
+        a text other than the filler, whose words may vary, a tenth is allowed."""
         if self.is_same:
             return FEW
         most = (1 - CUT) * self.expected(tokens) + FEW
@@ -108,14 +110,14 @@ class Ruler:
             trial.counted < self.expected(trial.tokens, trial.task) - self.margin(trial.tokens)
 
     def is_refuted(self, trial, trials):
-        """Whether what was counted of a prompt cannot be all that the server read: much is missing, and of the same
-        task and length the answers are right at every depth, which no cut leaves."""
+        """Whether the count of a prompt cannot be all that the server read: many tokens are missing, but the answers of
+        the same task and length are right at every depth, which is impossible after a cut."""
         same = [t for t in trials if t.is_done and t.cell()[:2] == trial.cell()[:2]]
         return trial.counted < MUCH * self.expected(trial.tokens, trial.task) and all(t.right == 1 for t in same) and \
             len({t.depth for t in same}) >= DEPTHS
 
     def counts_all(self, trials):
-        """Whether the counts of all these prompts say that they arrived whole."""
+        """Whether the counts of all these prompts show that they arrived complete."""
         return self.knows and all(t.counted and not self.is_cut(t) for t in trials if t.is_done and t.task != LIST)
 
     def time_of(self, trials, jobs):
@@ -124,7 +126,7 @@ class Ruler:
 
 
 class Workers:
-    """Threads that ask, each its next trial. Ctrl-C ends the wait, and the threads end with the program."""
+    """Threads that each ask the next trial. Ctrl-C ends the wait, and the threads end with the program."""
 
     def __init__(self, asker, trials, jobs):
         self.asker, self.waiting, self.done = asker, queue.Queue(), queue.Queue()
@@ -151,7 +153,7 @@ class Workers:
     def next(self):
         while True:
             try:
-                found = self.done.get(timeout=0.2)  # a wait with an end can be interrupted
+                found = self.done.get(timeout=0.2)  # a wait with a timeout can be interrupted
             except queue.Empty:
                 continue
             if isinstance(found, Problem):
@@ -159,10 +161,10 @@ class Workers:
             return found
 
 
-# ---- what came of it ----
+# ---- the results ----
 
 def cells_of(trials):
-    """{(task, length, depth): trials that were asked}, in their order."""
+    """{(task, length, depth): the trials that were asked}, in their order."""
     found = {}
     for trial in trials:
         if trial.is_done:
@@ -206,8 +208,8 @@ def matrix(cells):
 
 
 def lacking(trials, asker, least):
-    """[(a word for machines, words)] of accuracies that are not enough, by task and length; `unknown` where the
-    shortest texts fall short, too, or unfinished answers could be enough."""
+    """[(a word for programs, words)] of accuracies that are too low, by task and length; `unknown` if the shortest
+    texts fail too, or if unfinished answers could make the difference."""
     shortest, found = {}, []
     for (task, length), asked in by_line(trials).items():
         accuracy, unfinished = mean(t.right for t in asked), [t.said.most for t in asked if t.is_unfinished]
@@ -232,7 +234,7 @@ def lacking(trials, asker, least):
 
 
 def empty_answers(trials):
-    """The same of a server that says nothing from some length on."""
+    """[(a word for programs, words)] if answers are empty from some length on."""
     by_length = {}
     for trial in trials:
         if trial.is_done:
@@ -246,10 +248,10 @@ def empty_answers(trials):
 
 
 def lost_depths(trials):
-    """[(a word for machines, words)] of each task and length where the keys of the first depths are never found and
-    those of the others are, as they all were in the shortest texts: a beginning that was cut off, where no count shows
-    it, or forgotten. The same of the middle, where each depth was asked more than once. One depth may be lost by
-    chance, and where all others are right it is unknown."""
+    """[(a word for programs, words)] of each task and length where the keys of the first depths are never found, but
+    those of the others are, as all were in the shortest texts: the beginning was cut off, without a count that shows
+    it, or forgotten. The same for the middle, if each depth was asked more than once. A single depth may be lost by
+    chance, and if all others are right, the result is unknown."""
     shortest, found = {}, []
     for (task, length), asked in by_line(trials).items():
         by_depth = {}
@@ -276,8 +278,8 @@ def lost_depths(trials):
 
 
 def shortfalls(trials, ruler, least):
-    """[(a word for machines, words)] of prompts that were cut or refused, by length, and of accuracies that are not
-    enough; `unknown` where the shortest texts fall short, too, and nothing is known of the context."""
+    """[(a word for programs, words)] of prompts that were cut or refused, by length, and of accuracies that are too
+    low; `unknown` if the shortest texts fail too, so that the context was not tested."""
     found, told = [], set()
     for (_, length), asked in by_line(trials).items():
         cut = [t for t in asked if ruler.is_cut(t) and not ruler.is_refuted(t, trials)]
@@ -299,7 +301,7 @@ def shortfalls(trials, ruler, least):
 
 
 def settle(trials, asker, share=None):
-    """Which answers are unfinished, empty or right: known once all are there. Returns the effective length."""
+    """Decides which answers are unfinished, empty or right, once all have arrived. Returns the effective length."""
     for trial in trials:
         trial.is_unfinished = asker.is_unfinished(trial.said)
         trial.is_empty = not trial.is_unfinished and trial.said.is_empty()
@@ -325,7 +327,7 @@ def show_notes(trials, found, ruler, out):
 
 
 def verdict(trials, ruler, found, least):
-    """(last line, status, the word for machines)"""
+    """(last line, status, the word for programs)"""
     longest = with_commas(max(t.length for t in trials))
     worst = min(mean(t.right for t in asked) for asked in by_line(trials).values())
     wrong = [(reason, words) for reason, words in found if reason != 'unknown']
@@ -342,7 +344,7 @@ def verdict(trials, ruler, found, least):
 
 
 def show(trials, ruler, options, out):
-    """Prints the table and what falls short. Returns the status."""
+    """Prints the table and the shortfalls. Returns the status."""
     effective = settle(trials, ruler.asker, options.effective)
     found = shortfalls(trials, ruler, options.min_accuracy)
     show_table(trials, out)
@@ -358,7 +360,7 @@ def show(trials, ruler, options, out):
 
 
 def show_unfinished(trials, ruler, options, out):
-    """Prints what was answered: no verdict is drawn from it."""
+    """Prints the answers so far, without a verdict."""
     done = [trial for trial in trials if trial.is_done]
     if done:
         settle(done, ruler.asker)
@@ -377,7 +379,7 @@ def by_line(trials):
 
 
 def ask_tasks(server: Server, options: Namespace, out: Report) -> int:
-    """The whole job. Returns the status."""
+    """Runs the whole job. Returns the status."""
     n = options.n or USUAL
     shortest = options.from_ or max(n // 8, min(n, SHORT[-1]))
     trials = make_trials(options.tasks, n, min(shortest, n), options.trials, options.text, options.chat)

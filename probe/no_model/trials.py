@@ -1,5 +1,4 @@
-"""Questions that a text answers, as ./run --prompts prints them, and whether answers are right, as ./run --answers
-judges them."""
+"""Questions about a text, which ./run --prompts prints, and their answers, which ./run --answers judges."""
 
 from __future__ import annotations
 
@@ -13,8 +12,8 @@ from ..numbers.ours import Refused, Work, run
 
 
 class Trial:
-    """A line of ./run --prompts, and what became of it: what was said, whether that is unfinished or empty, the share
-    of its place's answers that are right, the server's count, seconds, and the answer that refuses it or fails."""
+    """A line of ./run --prompts, and its results: the response, whether it is unfinished or empty, the share of right
+    answers at its place, the server's count, seconds, and the answer that refuses it or fails."""
 
     def __init__(self, line):
         given = json.loads(line)
@@ -28,14 +27,14 @@ class Trial:
         return self.task, self.length, self.depth
 
     def line(self):
-        """A line of ./run --answers."""
+        """A line for ./run --answers."""
         said = None if self.said.refused or self.is_unfinished else self.said.text
         found = dict(task=self.task, length=self.length, depth=self.depth, answers=self.answers, said=said)
         return found if isinstance(self.prompt, str) else dict(found, messages=[])
 
 
 def task_names():
-    """The tasks that run makes prompts of, in its order; [] without run."""
+    """The tasks that run makes prompts for, in its order; [] without run."""
     try:
         out, _ = run(['--tasks', 'all', '--prompts', '-n', 320, '--train-ctx', 640, '--trials', 1,
                       '-z', os.path.join(ROOT, 'tokenizer.bin')])
@@ -45,7 +44,8 @@ def task_names():
 
 
 def make_trials(tasks, n, shortest, trials, text, chat=False):
-    """A run's lengths begin at half of --train-ctx. In a chat the text comes in messages before the one that asks."""
+    """The trials of all lengths. In run, lengths begin at half of --train-ctx. In a chat the text comes in messages
+    before the question."""
     more = (['-f', text] if text else []) + (['-m', 'chat'] if chat else [])
     try:
         out, _ = run(['--tasks', tasks, '--prompts', '-n', n, '--train-ctx', 2 * shortest, '--trials', trials,
@@ -56,8 +56,8 @@ def make_trials(tasks, n, shortest, trials, text, chat=False):
 
 
 def judge(trials, share):
-    """Sets `right` of the trials that were answered, by ./run --answers: the share of right answers among those of the
-    same task, length and depth. Returns the effective length as run says it: {'words', 'length', 'low', 'high',
+    """Sets `right` of the answered trials, with ./run --answers: the share of right answers among those of the same
+    task, length and depth. Returns the effective length in run's form: {'words', 'length', 'low', 'high',
     'longest'}. share: of the score in short texts (--effective), or None."""
     work = Work()
     try:

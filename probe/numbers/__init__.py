@@ -1,1 +1,1 @@
-"""Our numbers beside a server's: candidates, what ./run computes of them, the decision, bounds of values."""
+"""Our numbers and a server's: candidates, ./run's numbers for them, the decision, bounds of values."""

@@ -1,4 +1,4 @@
-"""Candidates: what may be in force in a server. The engines' readings of a block, and what else goes wrong with it."""
+"""Candidates for the settings of a server: the engines' readings of a block, and other mistakes."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any, Dict, List, Optional, Tuple
 from ..common import Problem
 from .ours import Model, Refused
 
-# Notes of --explain that name a setting, and compute nothing that the rows and the other notes do not show.
+# Notes of --explain that name a setting, and add no result to the rows and the other notes.
 NAMES = {'method', 'source', 'dynamic', 'factor', 'scale', 'train_ctx', 'length', 'ramp', 'beta_fast', 'beta_slow',
          'unseen_share', 'tells_apart', 'theta', 'low_freq_factor', 'high_freq_factor', 'head_dim', 'window', 'sinks'}
 FLAGS = ['--stepwise', '--stale-keys']
 
 
 class Candidate:
-    """words: what it is; arguments: with which run computes it; engine: whose reading it is, or None."""
+    """words: a description; arguments: run's arguments for it; engine: the engine whose reading it is, or None."""
 
     def __init__(self, words: str, arguments: List[Any], engine: Optional[str] = None) -> None:
         self.words, self.arguments, self.engine = words, arguments, engine
         self.notes = {}  # of --explain at the longest prompt
 
     def signature(self, model: Model, n: int) -> Tuple[Any, ...]:
-        """What it computes at length n, without weights. Raises Refused."""
+        """Its results at length n, without weights. Raises Refused."""
         flags = [a for a in self.arguments if a in FLAGS]
         notes, rows = model.explain(n, [a for a in self.arguments if a not in FLAGS])
         self.notes = notes
@@ -45,7 +45,7 @@ def number(text: Any, other: float = 0.0) -> float:
 
 
 def check_expected(model: Model, expected: Optional[str]) -> None:
-    """A problem where no engine is called so: run says which one is meant."""
+    """A problem if there is no engine of that name: run suggests the probable one."""
     try:
         if expected:
             model.explain(8, model.base + ['--reading', expected])
@@ -56,7 +56,7 @@ def check_expected(model: Model, expected: Optional[str]) -> None:
 
 
 def engine_readings(model: Model, n: int, expected: Optional[str]) -> Tuple[List[Candidate], Dict[str, str], float]:
-    """The engines that read the settings, and {engine: why} of those that refuse them or are not known."""
+    """The engines that read the settings, and {engine: why} of those that refuse them or are unverified."""
     rows, refused = [row for row in model.engines(n) if row['verdict'] != 'not looked at'], {}
     names = list(dict.fromkeys(row['engine'] for row in rows))
     for row in rows:
@@ -105,7 +105,7 @@ def other_methods(base, facts, longest):
 
 
 def other_lists(model):
-    """longrope's short or long list at all lengths."""
+    """longrope's short or long list, used at all lengths."""
     block = model.block()
     short, long = block.get('short_factor'), block.get('long_factor')
     if not (isinstance(short, list) and isinstance(long, list)) or not model.base:
@@ -119,7 +119,7 @@ def other_lists(model):
 
 
 def all_candidates(model: Model, n: int, expected: Optional[str] = None) -> Tuple[List[Candidate], Dict[str, str]]:
-    """All of them, and {engine: why it is left out}."""
+    """All candidates, and {engine: why it is left out}."""
     found, refused, longest = engine_readings(model, n, expected)
     facts = {}
     for arguments in [model.base] + [candidate.arguments for candidate in found]:
@@ -134,7 +134,7 @@ def all_candidates(model: Model, n: int, expected: Optional[str] = None) -> Tupl
 
 def distinct(model: Model, listed: List[Candidate], lengths: List[int],
              far: int) -> Tuple[List[List[Candidate]], List[List[Candidate]], List[Tuple[Candidate, str]]]:
-    """[[candidates that compute the same at these lengths]]; and pairs of words that would part at `far`. Candidates
+    """[[candidates with the same results at these lengths]]; and pairs of words that would differ at `far`. Candidates
     that run refuses are left out, and come last with the reason."""
     groups, refused, later = {}, [], []
     for candidate in listed:

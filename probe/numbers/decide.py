@@ -1,8 +1,9 @@
-"""The decision: not by the smaller distance, but by where a server lies between two readings.
+"""The decision, which depends on a server's position between two readings, not only on the smaller distance.
 
-With s the server's log-probabilities and a, b those of two readings, t = sum (s - a)(b - a) / sum (b - a)^2 over all
-top tokens is 0 at a and 1 at b. What a server rounds does not lean to b and averages out, so t separates readings that
-noise has brought equally near. Its standard error is by jackknife over prompts (Quenouille 1949, Tukey 1958).
+If s are the server's log-probabilities and a, b those of two readings, t = sum (s - a)(b - a) / sum (b - a)^2 over
+all top tokens is 0 at a and 1 at b. Rounding errors of a server have no preference for b and average out, so t
+separates readings whose distances are equal because of noise. Its standard error comes from a jackknife over prompts
+(Quenouille 1949, Tukey 1958).
 """
 
 from __future__ import annotations
@@ -12,30 +13,30 @@ from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 from .candidates import Candidate
 
-EXACT = 0.01   # nats: less needs no explanation
-SAME = 0.003   # nats: readings so near are one
-NEAR = 0.07    # nats: twice the most that rounding was seen to make (4-bit weights, int8 activations: 0.033)
-FIT = 0.12     # nats: more than bfloat16, int8 activations and an 8-bit cache do together
-LOST = 0.3     # nats: more than weights of 4 bits or a cache of 4 bits were seen to make (0.16 to 0.26)
-ERRORS = 3     # standard errors that a decision takes
+EXACT = 0.01   # nats: smaller distances need no explanation
+SAME = 0.003   # nats: readings closer than this count as one
+NEAR = 0.07    # nats: twice the largest observed rounding (4-bit weights, int8 activations: 0.033)
+FIT = 0.12     # nats: more than bfloat16, int8 activations and an 8-bit cache cause together
+LOST = 0.3     # nats: more than 4-bit weights or a 4-bit cache were observed to cause (0.16 to 0.26)
+ERRORS = 3     # standard errors for a decision
 BETWEEN = 0.2  # of the way to another reading: more than rounding causes
 LEAN = 0.4     # of the way to a value a tenth larger or smaller: an error of 4 % in that value
-ALIKE = 0.9    # of a distance, at most, is left without what the tokens of a prompt have in common, where that is the
+ALIKE = 0.9    # of a distance, at most, remains after subtracting the prompt's mean, if the mean is the
 #                server's doing: 0.88 and less was seen, and 0.93 and more of servers whose probabilities add up to 1
-FEW_BITS = 0.6  # of a distance, at most, is left by a cache of as few bits as the server's
-MOST_LEFT = 0.1  # of a distance, at most, is left by another temperature
-HOLDS = 0.03   # nats of a prompt at which a reading holds, where that of longer ones does not
-BROKEN = 0.05  # nats of a longer prompt, at least, at which it does not; twice as much where one prompt is longer
-BROKEN_TIMES = 8  # so many times as far as the prompts at which it holds: rounding grows with length, but not so
+FEW_BITS = 0.6  # of a distance, at most, remains with a cache of the server's number of bits
+MOST_LEFT = 0.1  # of a distance, at most, remains with another temperature
+HOLDS = 0.03   # nats for a prompt with which a reading agrees, if longer ones do not agree
+BROKEN = 0.05  # nats for a longer prompt, at least, that does not agree; twice as much for a single longer prompt
+BROKEN_TIMES = 8  # times the distance of the prompts that agree: rounding grows with length, but less
 BROKEN_AFTER = 2  # short prompts, at least
-FAINT = 0.001  # nats: a value that changes less cannot be told from the server's own arithmetic
+FAINT = 0.001  # nats: a value with a smaller effect cannot be distinguished from the server's own arithmetic
 
 Answers = Dict[int, Dict[int, float]]  # by length of prompt: log-probabilities of ids
-Bounds = Tuple[str, Optional[float], Optional[float]]  # a value's name, the lowest and the highest
+Bounds = Tuple[str, Optional[float], Optional[float]]  # a value's name, its lowest and highest possible numbers
 
 
 class Reading:
-    """Candidates that compute the same. ours: {length: {id: log-probability}}."""
+    """Candidates with the same results. ours: {length: {id: log-probability}}."""
 
     def __init__(self, candidates: Iterable[Candidate], ours: Answers) -> None:
         self.candidates, self.ours = list(candidates), ours
@@ -56,27 +57,27 @@ def distance(answers: Answers, ours: Answers) -> float:
 
 
 def apart(one: Dict[int, float], other: Dict[int, float]) -> Optional[float]:
-    """Mean |difference| of two answers to one prompt; None where less than half of the tokens are the same."""
+    """Mean |difference| of two answers to one prompt; None if fewer than half of the tokens are the same."""
     both = [id for id in one if id in other]
     return sum(abs(one[id] - other[id]) for id in both) / len(both) if 2 * len(both) > len(one) else None
 
 
 def loudness(noise: Answers) -> float:
-    """Mean over prompts of the mean |difference| of two askings; 0: the server says the same again."""
+    """Mean over prompts of the mean |difference| between two askings; 0: the server repeats itself exactly."""
     each = [sum(map(abs, top.values())) / len(top) for top in noise.values()]
     return sum(each) / len(each) if each else 0.0
 
 
 def noise_along(noise: Answers, a: Answers, b: Answers) -> float:
-    """The standard error of t that the server's own noise makes: of the mean of two askings, whose differences are
-    projected on the way from a to b, prompt by prompt."""
+    """The part of t's standard error that comes from the server's own noise: the noise of the mean of two askings,
+    whose differences are projected on the line from a to b, prompt by prompt."""
     over = [sum(x * (b[n][id] - a[n][id]) for id, x in top.items()) for n, top in noise.items()]
     under = sum((b[n][id] - a[n][id]) ** 2 for n, top in noise.items() for id in top)
     return math.sqrt(sum(x * x for x in over)) / 2 / max(under, 1e-12)
 
 
 def along(answers: Answers, a: Answers, b: Answers) -> Tuple[float, float]:
-    """t, and its standard error; infinite where one prompt decides alone."""
+    """t, and its standard error; infinite if only one prompt determines it."""
     parts = []
     for length, top in answers.items():
         ways = [(p - a[length][id], b[length][id] - a[length][id]) for id, p in top.items()]
@@ -90,7 +91,7 @@ def along(answers: Answers, a: Answers, b: Answers) -> Tuple[float, float]:
 
 
 def merged(readings: List[Reading], answers: Answers) -> List[Reading]:
-    """Readings that are alike at these tokens, made one."""
+    """Readings without duplicates: those that agree at these tokens become one."""
     found = []
     for reading in readings:
         for other in found:
@@ -104,8 +105,8 @@ def merged(readings: List[Reading], answers: Answers) -> List[Reading]:
 
 
 class Break:
-    """Prompts of up to `last` tokens are as the reading says, `short` nats off at most, and those from `first` on are
-    at least `long` nats off: as `other` says, if it is not None."""
+    """Prompts of up to `last` tokens agree with the reading, with a distance of at most `short` nats, and those from
+    `first` on have at least `long` nats: they agree with `other`, if it is not None."""
 
     def __init__(self, reading: Reading, last: int, first: int, short: float, long: float) -> None:
         self.reading, self.last, self.first, self.short, self.long = reading, last, first, short, long
@@ -113,8 +114,8 @@ class Break:
 
 
 class Verdict:
-    """kind: reads, solved, between, tied, nearest, none or breaks; best: the nearest Reading; others: those that it is
-    about; solution: of solved, what families.py calls so; broken: of breaks, see Break."""
+    """kind: reads, solved, between, tied, nearest, none or breaks; best: the nearest Reading; others: the other
+    readings involved; solution: for solved, see families.py; broken: for breaks, see Break."""
 
     def __init__(self, kind: str, best: Reading, others: List[Reading], margin: Optional[float],
                  solution: Any = None, broken: Optional[Break] = None) -> None:
@@ -123,9 +124,9 @@ class Verdict:
 
 
 def judge(readings: List[Reading], answers: Answers, noise: Optional[Answers] = None, rounding: float = 0.0) -> Verdict:
-    """Sets distance, t and se of each reading, sorts them by distance, and decides. noise: what a server said the first
-    time less what it said the second time; answers are the means then, and are off by half of that. rounding: nats by
-    which 8-bit activations were seen to move this model."""
+    """Sets distance, t and se of each reading, sorts them by distance, and decides. noise: the server's first answers
+    minus its second ones; answers are then the means, whose error is half of that. rounding: nats by which 8-bit
+    activations were observed to change this model."""
     own = loudness(noise or {}) / 2
     for reading in readings:
         reading.distance = distance(answers, reading.ours)
@@ -152,20 +153,20 @@ def judge(readings: List[Reading], answers: Answers, noise: Optional[Answers] = 
 
 
 def left(answers: Answers, a: Answers, b: Answers, t: float) -> float:
-    """What the mix of a and b leaves of the server: the root of the mean square."""
+    """The residual of the server from the mix of a and b: the root of the mean square."""
     squares = [(p - a[n][id] - t * (b[n][id] - a[n][id])) ** 2 for n, top in answers.items() for id, p in top.items()]
     return math.sqrt(sum(squares) / max(len(squares) - 1, 1))
 
 
 def spread(answers, a, b, t):
-    """The standard error of t if each token were rounded by itself."""
+    """The standard error of t if each token were rounded independently."""
     under = sum((b[n][id] - a[n][id]) ** 2 for n, top in answers.items() for id in top)
     return left(answers, a, b, t) / math.sqrt(max(under, 1e-12))
 
 
 def lean(answers: Answers, best: Reading, reading: Reading) -> bool:
-    """Sets t and se of a reading that has another value, the larger of its two errors. Whether the server is off the
-    best reading, toward this one."""
+    """Sets t and se of a reading with another value, se to the larger of its two errors. Returns whether the server
+    deviates from the best reading toward this one."""
     reading.t, reading.se = along(answers, best.ours, reading.ours)
     if distance({n: {id: best.ours[n][id] for id in top} for n, top in answers.items()}, reading.ours) < FAINT:
         reading.se = math.inf
@@ -174,8 +175,8 @@ def lean(answers: Answers, best: Reading, reading: Reading) -> bool:
 
 
 def break_of(reading: Reading, answers: Answers, own: float) -> Optional[Break]:
-    """Where the reading ends to hold, None where no length parts the prompts that clearly. own: nats of the server's
-    noise."""
+    """The length up to which the reading agrees; None if no length separates the prompts clearly. own: nats of the
+    server's noise."""
     lengths = sorted(answers)
     off = [distance({n: answers[n]}, reading.ours) for n in lengths]
     for k in range(BROKEN_AFTER, len(lengths)):
@@ -187,7 +188,7 @@ def break_of(reading: Reading, answers: Answers, own: float) -> Optional[Break]:
 
 
 def with_a_break(verdict: Verdict, readings: List[Reading], answers: Answers, noise: Optional[Answers]) -> Verdict:
-    """The verdict, or that the server is as a reading says to some length and not past it."""
+    """The verdict, or the verdict that the server agrees with a reading up to some length and not past it."""
     own = loudness(noise or {}) / 2
     judged = verdict.solution.reading if verdict.kind == 'solved' else verdict.best
     if verdict.kind in ('reads', 'solved') and not break_of(judged, answers, own):
@@ -203,14 +204,14 @@ def with_a_break(verdict: Verdict, readings: List[Reading], answers: Answers, no
 
 
 def level(answers: Answers, tops: Answers) -> Answers:
-    """Log-probabilities of the same tokens, less their mean over the tokens of each prompt."""
+    """Log-probabilities of the same tokens, minus their mean over the tokens of each prompt."""
     means = {n: sum(tops[n][id] for id in top) / len(top) for n, top in answers.items()}
     return {n: {id: tops[n][id] - means[n] for id in top} for n, top in answers.items()}
 
 
 def temperature_of(answers: Answers, ours: Answers) -> Optional[float]:
-    """The temperature by which the server divides its logits before it gives log-probabilities, where that explains
-    almost all that they are off ours; else None."""
+    """The temperature by which the server divides its logits before log-probabilities, if that explains almost all of
+    the deviation; else None."""
     there, here = level(answers, answers), level(answers, ours)
     pairs = [(p, here[n][id]) for n, top in there.items() for id, p in top.items()]
     share = sum(p * q for p, q in pairs) / max(sum(q * q for _, q in pairs), 1e-12)
@@ -219,16 +220,16 @@ def temperature_of(answers: Answers, ours: Answers) -> Optional[float]:
 
 
 def offset(answers: Answers, ours: Answers) -> float:
-    """By how much the log-probabilities of a prompt are off alike, on average."""
+    """The mean common deviation of the log-probabilities of a prompt."""
     means = [sum(p - ours[n][id] for id, p in top.items()) / len(top) for n, top in answers.items()]
     return sum(abs(mean) for mean in means) / len(means)
 
 
 def judge_level(readings: List[Reading], answers: Answers,
                 verdict: Verdict) -> Optional[Tuple[Verdict, List[Reading], Answers]]:
-    """Judges anew without what all tokens of a prompt have in common, for servers whose probabilities do not add up to
-    1 (ik_llama.cpp's, which adds the tail twice, August 2026). (verdict, readings, answers) if little is left then, of
-    what was too far from every reading; else None."""
+    """Judges again after subtracting each prompt's mean, for servers whose probabilities do not add up to 1
+    (ik_llama.cpp, which adds the tail twice, August 2026). Returns (verdict, readings, answers) if this leaves
+    little of a distance that was too large for every reading; else None."""
     levelled = [Reading(r.candidates, level(answers, r.ours)) for r in readings]
     flat = level(answers, answers)
     found = judge(levelled, flat)
@@ -237,9 +238,9 @@ def judge_level(readings: List[Reading], answers: Answers,
     return found, levelled, flat
 
 
-# ---- by the chosen token alone ----
+# ---- with only the chosen token ----
 
-AGREE = 0.75  # of the chosen tokens, at least, are the likeliest of a reading that fits
+AGREE = 0.75  # of the chosen tokens, at least, must be the likeliest of a reading that agrees
 
 
 def agreement(answers, likeliest):
@@ -248,8 +249,8 @@ def agreement(answers, likeliest):
 
 
 def judge_greedy(readings: List[Reading], answers: Dict[int, Any]) -> Verdict:
-    """The same by greedy tokens: a sign test over prompts where two readings choose otherwise. distance is the share of
-    prompts that disagree, t the share of these prompts that went to the other reading."""
+    """The same with greedy tokens: a sign test over prompts for which two readings choose differently. distance is the
+    share of prompts that disagree, t the share of these prompts that agree with the other reading."""
     hits = {id(r): {n: bool(tokens & r.ours[n]) for n, tokens in answers.items()} for r in readings}
     for reading in readings:
         reading.distance = 1 - agreement(answers, reading.ours)

@@ -1,4 +1,4 @@
-"""--keep FILE: what our side computed, for the next run with the same model, program and text."""
+"""--keep FILE: our side's results, for the next run with the same model, program and text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Sequence
 from ..common import RUN, Problem
 
 WHAT = 'rope.c server_probe numbers'
-MOST = 20000  # keys: the oldest go. A run has a hundred, of about a thousand bytes
+MOST = 20000  # keys: the oldest are removed. A run has a hundred, of about a thousand bytes
 
 
 def digest_of(path):
@@ -37,8 +37,8 @@ def are_numbers(found):
 
 
 class Kept:
-    """A JSON file {key: {...}}. A key is made from all that a number depends on: the program, the model, its tokenizer,
-    options, files by what they hold, and the tokens. Numbers of another model or program have other keys."""
+    """A JSON file {key: {...}}. A key is made from everything that a number depends on: the program, the model, its
+    tokenizer, options, the contents of files, and the tokens. Numbers of another model or program have other keys."""
 
     def __init__(self, path: str, files: List[str]) -> None:
         self.path, self.changed, self.digests = path, False, {}
@@ -69,14 +69,14 @@ class Kept:
         return hashlib.sha256(json.dumps([self.whose, named, list(ids)]).encode()).hexdigest()
 
     def of(self, key: str) -> Dict[str, Any]:
-        """What is kept under this key, {} where there is nothing."""
+        """The value under this key, {} if there is none."""
         return self.numbers.get(key, {})
 
     def put(self, key: str, value: Dict[Any, Any]) -> None:
         self.numbers[key], self.changed = value, True
 
     def save(self) -> None:
-        """Writes the file anew, whole or not at all."""
+        """Rewrites the file, completely or not at all."""
         if not self.changed:
             return
         kept = dict(list(self.numbers.items())[-MOST:])

@@ -1,4 +1,4 @@
-"""Our side: what ./run computes, lists and explains, read from its tables."""
+"""Our side: the results, lists and explanations of ./run, read from its tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Ranked = Dict[int, Dict[int, Any]]  # by length: rank and log-probability of ids
 
 
 class Refused(Exception):
-    """run refuses these settings: one line of why."""
+    """run refuses these settings: the reason, in one line."""
 
 
 def run(arguments: List[Any], statuses: Sequence[int] = (0,)) -> Tuple[str, str]:
@@ -41,7 +41,7 @@ def table(text: str) -> Tuple[Dict[str, str], List[Dict[str, str]]]:
 
 
 class Work:
-    """A folder for what ./run reads, which goes away."""
+    """A temporary folder for ./run's inputs."""
 
     def __init__(self) -> None:
         self.folder = tempfile.TemporaryDirectory(prefix='server_probe.')
@@ -57,18 +57,18 @@ class Work:
 
 
 class Model:
-    """A model of ours, its text, and the settings that --rope-config puts in place of its own. kept: what earlier runs
-    computed (kept.py), or None."""
+    """A model of ours, its text, and the settings of --rope-config that replace its own. kept: results of earlier runs
+    (kept.py), or None."""
 
     def __init__(self, path: str, config: Optional[str], work: Work, vocabulary: Vocabulary,
                  kept: Optional[Kept] = None) -> None:
         self.path, self.work, self.vocabulary, self.kept = path, work, vocabulary, kept
         self.base = ['--rope-config', config] if config else []
         self.explained: Dict[Any, Any] = {}  # by length and arguments
-        self.cache = []  # options of the key-value cache, which a server may have of fewer bits
+        self.cache = []  # options of the key-value cache; a server's may have fewer bits
 
     def text_ids(self, text_path: str, n: int) -> List[int]:
-        """The first n ids of the text, BOS among them where there is one."""
+        """The first n ids of the text, including BOS if there is one."""
         arguments = ['--ppl', text_path, '-n', n + 1, '--rope', 'none', '--per-token', '--tsv']
         key = self.kept.key(arguments) if self.kept else ''
         if self.kept and self.kept.of(key):
@@ -85,7 +85,7 @@ class Model:
         return found
 
     def first_id(self, text_path: str, ids: List[int]) -> int:
-        """A text without BOS: nothing predicts its first token, and the table begins with the second."""
+        """The first id of a text without BOS: it is not predicted, so the table begins with the second."""
         with open(text_path, 'rb') as file:
             text = file.read(1 << 16)
         rest = b''.join(self.vocabulary.spelled[id] for id in ids[:8])
@@ -98,7 +98,8 @@ class Model:
                       text_path, 'file')
 
     def next_tokens(self, ids: List[int], asked: Dict[int, Any], arguments: List[Any]) -> Ranked:
-        """{length: {id: (rank, log-probability)}} of the ids that `asked` lists by length, under these settings."""
+        """{length: {id: (rank, log-probability)}} of the ids that `asked` lists for each length, with these
+        settings."""
         if not self.kept:
             return self.computed(ids, asked, arguments)
         keys = {n: self.kept.key(['--next'] + self.cache + arguments, ids[:n]) for n in asked}
@@ -111,7 +112,7 @@ class Model:
         return known
 
     def likeliest(self, ids: List[int], count: int, arguments: List[Any]) -> List[int]:
-        """The likeliest tokens after these, under these settings."""
+        """The likeliest tokens after these, with these settings."""
         key = self.kept.key(['--next', count] + self.cache + arguments, ids) if self.kept else ''
         if self.kept and self.kept.of(key):
             return [int(id) for id in self.kept.of(key)['ids']]
@@ -142,19 +143,19 @@ class Model:
             raise Problem(self.with_a_way_out(refused), 'settings')
 
     def with_a_way_out(self, refused: Refused) -> str:
-        """A model's file does not say all that a config.json does."""
+        """A refusal with advice: a model's file has fewer settings than a config.json."""
         return str(refused) if self.base else '%s (--rope-config FILE: the config.json that the server was given)' % \
             refused
 
     def explain(self, n: int, arguments: List[Any]) -> Tuple[Dict[str, str], List[Dict[str, str]]]:
-        """Notes and rows of --explain at a length: all that these settings compute there."""
+        """Notes and rows of --explain at a length: all results of these settings there."""
         called = n, tuple(map(str, arguments))
         if called not in self.explained:
             self.explained[called] = table(run([self.path, '--explain', '-n', n, '--tsv'] + arguments)[0])
         return self.explained[called]
 
     def block(self) -> Dict[str, Any]:
-        """The rope_scaling block in force as a dictionary, {} without a block."""
+        """The rope_scaling block in use as a dictionary, {} without a block."""
         if self.base:
             with open(self.base[1], encoding='utf-8') as file:
                 config = json.load(file)
@@ -163,6 +164,6 @@ class Model:
             return found if isinstance(found, dict) else {}
         try:
             out, _ = run([self.path, '--rope-json'])
-        except Refused:  # settings that no block can say: there are no lists in them
+        except Refused:  # settings that a block cannot express have no lists
             return {}
         return json.loads(''.join(line for line in out.splitlines() if not line.startswith('#')))

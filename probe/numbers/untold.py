@@ -1,5 +1,5 @@
-"""Values that the prompts do not determine, and what length would: what such a value moves is computed at longer
-lengths, and held against what the server is off our numbers."""
+"""Values that the prompts do not determine, and the length that would: the effect of such a value is computed at longer
+lengths, and compared with the server's deviation from our numbers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .ours import Model, Refused
 from .values import Untold
 
 LENGTHS = 2, 4, 8, 16  # times the longest prompt
-SHARE = 3              # one prompt of so many is about as long as the longest, and decides most
+SHARE = 3              # one prompt in so many is about as long as the longest, and has the largest influence
 TOP = 20               # tokens of each
 PATIENCE = 10          # seconds that this may take, about
 
 
 class Further:
-    """Our numbers at longer lengths than the prompts'. ids_to: the first tokens of the text, as many as there are."""
+    """Our numbers at lengths longer than the prompts. ids_to: the first tokens of the text, as many as there are."""
 
     def __init__(self, model: Model, ids_to: Callable[[int], List[int]], lengths: Sequence[int],
                  patience: float = PATIENCE) -> None:
@@ -27,7 +27,7 @@ class Further:
         self.patience, self.end = patience, time.time() + patience
 
     def moved(self, value: Untold, n: int) -> Optional[float]:
-        """Mean square of what the other value changes after n tokens; None where the text is shorter."""
+        """Mean square of the other value's effect after n tokens; None if the text is shorter."""
         ids = self.ids_to(n)
         if len(ids) < n:
             return None
@@ -37,8 +37,8 @@ class Further:
         return sum((a[id][1] - b[id][1]) ** 2 for id in asked[n]) / len(asked[n])
 
     def told_from(self, value: Untold, off: float) -> Tuple[Optional[int], int]:
-        """The least of these lengths whose prompts would determine the value, None if no length does; and the longest
-        tried. off: the root of the mean square that the server's numbers are off ours."""
+        """The smallest of these lengths whose prompts would determine the value, None if no length does; and the
+        longest one tried. off: the root of the mean square of the server's deviation from our numbers."""
         prompts, tried = max(1, len(self.lengths) // SHARE), self.lengths[-1]
         for step in LENGTHS:
             n = step * self.lengths[-1]

@@ -1,5 +1,5 @@
-"""Values that no list has: whether a server has another theta, s, L, attention factor or beta than the reading that is
-nearest, and within which bounds each is known."""
+"""Values in no list: whether a server has another theta, s, L, attention factor or beta than the nearest reading, and
+the bounds of each."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from .candidates import Candidate, number
 from .decide import Answers, Bounds, Reading, Verdict
 from .ours import Model, Refused
 
-# What a setting's value is called in the notes of --explain, as an option, and in words.
+# The name of a setting's value in the notes of --explain, as an option, and in words.
 VALUES = [('theta', '--theta', 'theta'), ('factor', '--factor', 's'), ('train_ctx', '--train-ctx', 'L'),
           ('attention_factor', '--attention-factor', 'attention factor'), ('beta_fast', '--beta-fast', 'beta_fast'),
           ('beta_slow', '--beta-slow', 'beta_slow'), ('low_freq_factor', '--low-freq-factor', 'low_freq_factor'),
           ('high_freq_factor', '--high-freq-factor', 'high_freq_factor')]
-# Of sliding layers that turn by settings of their own: the key of --rope-sliding's settings in place of an option.
+# The same for sliding layers with their own RoPE: a key of --rope-sliding's settings in place of an option.
 SLIDING = [('theta_sliding', 'theta', 'theta of the sliding layers'),
            ('factor_sliding', 'factor', 's of the sliding layers')]
-# Whole numbers, which change nothing until they change all: solved for one by one (whole.py).
+# Integers, whose effect is a jump: they are solved for one by one (whole.py).
 WHOLE = [('window', '--window', 'window'), ('turning', '--turning', 'pairs that turn')]
-STEPPED = 'train_ctx', 'beta_fast', 'beta_slow'  # ramps begin and end at whole pairs: many values compute the same
-# From a value to its neighbors: near enough that the way is almost straight, and the second where nothing changes
-# before (ramps begin and end at whole pairs). Where the server leans toward one, all of them are tried.
+STEPPED = 'train_ctx', 'beta_fast', 'beta_slow'  # ramps end at whole pairs: many values have the same results
+# From a value to its neighbors: close enough for an almost straight line, and the later ones if the first has no effect
+# (ramps begin and end at whole pairs). If the server deviates toward one, all of them are tried.
 STEPS = 1.1, 1.5, 2.25
-CROOKED = 1.5   # the way is not quite straight: bounds allow for so many times what was measured
-LEAST = 0.01    # of a value: no bounds are nearer
-GRAIN = 0.02    # of a value, by which bounds grow where run computes the same
-EXPLAINS = 0.7  # of what the listed readings leave, at most, is left by a value of its own
+CROOKED = 1.5   # the line is not quite straight: bounds are wider than measured by this factor
+LEAST = 0.01    # of a value: bounds are never closer
+GRAIN = 0.02    # of a value, by which bounds grow while run has the same results
+EXPLAINS = 0.7  # of the residual of the listed readings, at most, must remain with another value
 
 
-Untold = Tuple[str, Candidate, Candidate]  # a value's name, what is nearest to the server, and that with another value
+Untold = Tuple[str, Candidate, Candidate]  # a value's name, the nearest candidate, and the candidate with another value
 
 
 class Numbers:
-    """What values are judged by: the model of ours, the text, and the server's answers, level or as they came."""
+    """The data for judging values: our model, the text, and the server's answers, level or unchanged."""
 
     def __init__(self, compute: Callable[..., Reading], model: Model, answers: Answers, is_level: bool, n: int) -> None:
         self.compute, self.model, self.answers, self.is_level, self.n = compute, model, answers, is_level, n
-        self.untold: List[Untold] = []  # of what was found
+        self.untold: List[Untold] = []  # of the final result
 
     def reading(self, candidate: Candidate, some: Optional[Answers] = None) -> Reading:
-        """Of all answers, or of some of them."""
+        """The reading of a candidate for all answers, or for some of them."""
         answers = self.answers if some is None else some
         found = self.compute([candidate], answers)
         return decide.Reading([candidate], decide.level(answers, found.ours)) if self.is_level else found
@@ -61,7 +61,7 @@ class Neighbor:
 
 
 def name_of(setting, notes):
-    """theta of ntk is the model's, from which the method makes another."""
+    """The name of a setting. The theta of ntk is the model's, from which the method computes another."""
     name, method = setting[2], notes.get('method', '')
     return '%s with %s' % (name, method) if name == 'theta' and method.endswith('ntk') else name
 
@@ -75,7 +75,7 @@ def with_value(candidate, setting, step):
 
 
 def computes(model, candidate, n):
-    """Its signature, None where run refuses it."""
+    """Its signature, None if run refuses it."""
     try:
         return candidate.signature(model, n)
     except Refused:
@@ -83,7 +83,7 @@ def computes(model, candidate, n):
 
 
 def takes(model, group, setting, n):
-    """The candidate of the group whose value the option changes: an engine may make another value of it."""
+    """The candidate of the group whose value the option changes; an engine may interpret the value differently."""
     for candidate in sorted(group, key=lambda c: c.engine is not None):
         candidate.signature(model, n)
         value = number(candidate.notes.get(setting[0])) * STEPS[0]
@@ -95,7 +95,7 @@ def takes(model, group, setting, n):
 
 
 def neighbors(model, best, n):
-    """For each value that changes what the best reading computes at length n, the nearest above and below."""
+    """For each value that changes the best reading's results at length n, the nearest neighbors above and below."""
     found, own = [], best.candidates[0].signature(model, n)
     for setting in VALUES:
         candidate = takes(model, best.candidates, setting, n)
@@ -128,11 +128,11 @@ def further(neighbor, numbers):
 
 
 def that_leaves_least(tried, numbers):
-    """The neighbor that explains the server best, None where it leans to none."""
+    """The neighbor that explains the server best, None if the server deviates toward none."""
     if not any(neighbor.leans for neighbor in tried):
         return None
     toward = [n for n in tried if n.reading.t > min(decide.LEAN, decide.ERRORS * n.reading.se)]
-    for neighbor in toward:  # which grows on the way
+    for neighbor in toward:  # the effect grows with the distance
         beyond = further(neighbor, numbers)
         toward += [beyond] if beyond else []
     return min(toward, key=lambda n: n.left(numbers.answers))
@@ -146,11 +146,11 @@ def measured_neighbors(best, numbers):
 
 
 def of_its_own(verdict: Verdict, readings: List[Reading], numbers: Numbers) -> Tuple[Verdict, List[Bounds]]:
-    """The verdict, or between the reading and a neighbor of it: the server has a value that no candidate has. And
-    [(name, lowest, highest)] of each value, where none is found and the reading is decided; None is no bound."""
+    """The verdict, or a verdict between the reading and a neighbor of it: the server has a value that no candidate has.
+    And [(name, lowest, highest)] of each value, if none is found and the reading is decided; None means no bound."""
     tried = measured_neighbors(verdict.best, numbers)
     if not verdict.best.engines() and (verdict.kind != 'reads' or any(neighbor.leans for neighbor in tried)):
-        # what is nearest may have another value by chance: the settings as engines read them, with one value changed
+        # the nearest reading may have another value by chance: tries the engines' readings with one value changed
         usual = min((r for r in readings if r.engines()), key=lambda r: r.distance, default=None)
         tried += measured_neighbors(usual, numbers) if usual else []
     least = that_leaves_least(tried, numbers)
@@ -165,7 +165,7 @@ def of_its_own(verdict: Verdict, readings: List[Reading], numbers: Numbers) -> T
 
 
 def left_by_list(verdict, numbers):
-    """What the nearest reading leaves, or a mix of it and another listed one."""
+    """The residual of the nearest reading, or of a mix of it and another listed one."""
     mixes = [decide.left(numbers.answers, verdict.best.ours, r.ours, min(max(r.t, 0), 1)) for r in verdict.others]
     return min(mixes + [decide.left(numbers.answers, verdict.best.ours, verdict.best.ours, 0)])
 
@@ -189,7 +189,7 @@ def all_bounds(tried, numbers):
 
 def reach_of(neighbor, numbers):
     """The factor within which the value is known on the neighbor's side: as far as the error allows, and further while
-    run computes the same. None where the error allows the whole way."""
+    run has the same results. None if the error allows the whole distance."""
     error = decide.ERRORS * neighbor.reading.se
     if error > 1:
         return None
@@ -204,8 +204,9 @@ def reach_of(neighbor, numbers):
 
 
 def as_far_as(reach: float, most: float, holds: Callable[[float], bool], in_steps: bool) -> float:
-    """The last of reach, reach + GRAIN and so on, to `most` about, that holds, where all before it do: found by steps
-    that double, and then by halves. in_steps: the first that does not, since what holds ends between the two."""
+    """The last of reach, reach + GRAIN and so on, to about `most`, for which `holds` is true and stays true from the
+    start: found with doubling steps, and then by bisection. in_steps: the first for which it is false, since the
+    boundary is between the two."""
     count, low = max(0, math.ceil((most - reach) / GRAIN)), 0
     high = count + 1
     while high - low > 1:
@@ -229,7 +230,7 @@ def untold(tried: List[Neighbor], bounds: List[Bounds]) -> List[Untold]:
 
 
 def said(bounds: Bounds) -> str:
-    """Words of bounds: `theta 9,600 to 10,500`, with as many digits as separate the two, rounded outward."""
+    """Bounds in words: `theta 9,600 to 10,500`, with as many digits as separate the two, rounded outward."""
     name, low, high = bounds
     if low is None and high is None:
         return '%s not at all' % name

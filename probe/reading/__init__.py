@@ -1,1 +1,1 @@
-"""Which reading of settings a server has in force: all questions and the decision, and the words for it."""
+"""A server's reading of its settings: all questions, the decision, and its words."""

@@ -1,4 +1,4 @@
-"""What was found of a server's reading, in words: the table of readings, the values that differ, the last line."""
+"""The findings about a server's reading, in words: the table of readings, the values that differ, the last line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..solving.families import Solution
 
 
 def settings_of(reading):
-    """What a reading comes to: its method, scale, L and attention factor."""
+    """The results of a reading: its method, scale, L and attention factor."""
     notes = reading.candidates[0].notes
     words = notes.get('method', '')
     if float(notes.get('scale', 1)) != 1:
@@ -24,7 +24,8 @@ def settings_of(reading):
 
 
 def name_of(reading):
-    """As a sentence goes on: `vllm, sglang do: yarn 16 x 512, attention factor 1.277`, or what no engine does."""
+    """The end of a sentence: `vllm, sglang do: yarn 16 x 512, attention factor 1.277`, or a reading that no engine
+    has."""
     if reading.engines():
         return '%s do%s: %s' % (reading.words(), 'es' if len(reading.engines()) == 1 else '', settings_of(reading))
     return reading.words()
@@ -45,7 +46,8 @@ def settings_in_words(notes: Dict[str, str]) -> str:
 
 
 def method_in_words(notes: Dict[str, str], kind: str) -> str:
-    """Of the full layers, or of the sliding ones (kind `_sliding`), which are as the full ones but for own notes."""
+    """The method of the full layers, or of the sliding ones (kind `_sliding`), which are the same except for their own
+    notes."""
     method, scale, length = (notes.get(key + kind, notes.get(key)) for key in ('method', 'scale', 'train_ctx'))
     if method == 'none' or method == 'linear' and number(scale, 1) == 1:
         return 'plain RoPE'
@@ -63,7 +65,7 @@ def described(solution: Solution) -> str:
 
 
 def solved_sentence(solution: Solution) -> str:
-    """The end of the last line: what it is, and that the settings say otherwise."""
+    """The end of the last line: the solution, and the difference from the settings."""
     either = [solution] + solution.others
     words = ' or '.join(map(described, either))
     return 'the server has values of its own: %s; %.4f nats from that; the settings say %s' % (
@@ -76,7 +78,7 @@ def margins(verdict):
 
 
 def advice(verdict, later):
-    """What would separate readings that are tied."""
+    """Questions that would separate tied readings."""
     tied = {c.words for reading in [verdict.best] + verdict.others for c in reading.candidates}
     longer = any(c.words in tied for parts in later for c in parts)
     more = ['a longer -n, past the trained length'] if longer else ['more --prompts', 'a longer -n']
@@ -134,8 +136,8 @@ def greedy_sentence(verdict, expected, n):
 
 
 class Findings:
-    """What there is to say of a server's reading: what it answered, the readings, the verdict, remarks, bounds of
-    values, and what only longer prompts would part."""
+    """The results for a server's reading: its answers, the readings, the verdict, remarks, bounds of values, and the
+    candidates that only longer prompts would separate."""
 
     def __init__(self, heard: Any, found: List[Reading], verdict: Verdict, remarks: List[str], bounds: List[Bounds],
                  later: List[Any]) -> None:

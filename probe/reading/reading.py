@@ -1,4 +1,4 @@
-"""Which reading of RoPE's settings a server has in force: the questions, our numbers, the decision."""
+"""Finds a server's reading of RoPE's settings: the questions, our numbers, the decision."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ from ..report import Report
 from ..solving import search
 from . import findings
 
-SHORTEST = 32      # tokens of the first prompt, where the text has room
+SHORTEST = 32      # tokens of the first prompt, if the text is long enough
 LONG_PROMPTS = 512  # tokens of the longest prompt, unless -n says otherwise
-GREEDY = 64        # prompts, where one token of each is all that there is
-REPEATS = 0.01     # nats by which the first prompt may differ when it is asked again: else all are, to measure it
-NOISY = 0.12       # nats by which prompts may differ when they are asked again: more is no rounding (decide.FIT)
-WARM = 0.05        # from 1: a temperature that cannot be the server's arithmetic
-PATIENCE = 10      # seconds that our side may take without saying so beforehand
-SLOWER = 1.5       # times: float32 activations, and prompts one after another, beside the run that is timed
+GREEDY = 64        # prompts, if only one token of each is available
+REPEATS = 0.01     # nats by which the first prompt may differ when it is repeated; otherwise all are repeated, to
+                   # measure the noise
+NOISY = 0.12       # nats by which repeated prompts may differ: more is not rounding (decide.FIT)
+WARM = 0.05        # from 1: a temperature that the server's arithmetic cannot explain
+PATIENCE = 10      # seconds that our side may take without an announcement
+SLOWER = 1.5       # times: float32 activations, and single prompts, compared with the run that is timed
 
 
 def lengths_of(options):
-    """Lengths of prompts: each some times the one before; evenly apart with --greedy, which takes many."""
+    """Lengths of prompts: growing by a constant factor; evenly spaced with --greedy, which has many."""
     n, count = options.n or LONG_PROMPTS, options.prompts or (GREEDY if options.greedy else 8)
     low = min(SHORTEST, max(2, n // 2))
     steps = [i / max(count - 1, 1) for i in range(count)]
@@ -41,7 +42,8 @@ def lengths_of(options):
 
 
 def ends_a_word(spelled, ids, length):
-    """Whether the token after `length` ids begins a word: a text cut there has the same tokens as the whole."""
+    """Whether the token after `length` ids begins a word, so that a text cut there has the same tokens as the whole
+    text."""
     if length >= len(ids):
         return False
     behind, last = spelled[ids[length]], spelled[ids[length - 1]]
@@ -68,17 +70,17 @@ def make_prompts(vocabulary, ids, text, lengths):
 # ---- the server ----
 
 class Heard:
-    """answers: {length: {id: log-probability}}, or sets of ids with --greedy, of prompts that arrived whole;
-    counted: {length: what the server counted} of all others; refusal: the first Refusal. noise: of a server that does
-    not say the same twice {length: {id: what it said first less what it said then}}, and the answers are the means.
-    alike: lengths of prompts that got the same answer to the bit. is_counted: whether its counts say anything."""
+    """answers: {length: {id: log-probability}}, or sets of ids with --greedy, of prompts that arrived whole; counted:
+    {length: the server's count} of all others; refusal: the first Refusal. noise: for a server whose answers vary,
+    {length: {id: its first log-probability minus its second}}, and the answers are the means. alike: lengths of
+    prompts with the same answer to the bit. is_counted: whether its counts are useful."""
 
     def __init__(self):
         self.answers, self.counted, self.refusal, self.noise = {}, {}, None, {}
         self.alike, self.is_counted = [], True
 
     def shortfall(self):
-        """(a word for machines, words) when not every prompt arrived whole, else None."""
+        """(a word for programs, words) if not every prompt arrived complete, else None."""
         if self.alike:
             return 'cut', 'it reads prompts of %s tokens as if they were one: the answers are the same' % ' and '.join(
                 map(with_commas, self.alike))
@@ -127,7 +129,7 @@ def ask_all(interview, prompts):
 
 
 def why_nothing(heard):
-    """Words, and the word for machines."""
+    """(words, the word for programs)"""
     if heard.alike:
         return 'every prompt gets the same answer, whatever its length: from a cache, or without being read', 'cut'
     if heard.refusal and not heard.counted:
@@ -153,8 +155,8 @@ def why_nothing(heard):
 
 
 def check_repeats(interview, prompts, heard):
-    """The first prompt once more. If the server says something else now, all prompts are asked again, and what it says
-    otherwise counts as an error; a server that says something else altogether cannot be judged."""
+    """Repeats the first prompt. If the answer differs, all prompts are repeated, and the differences count as errors; a
+    server whose answers are entirely different cannot be judged."""
     first = min(heard.answers)
     again = asked_again(interview, [p for p in prompts if p.length == first][0])
     before = heard.answers[first]
@@ -196,7 +198,7 @@ def asked_again(interview, prompt):
 # ---- our side ----
 
 def compute(model, groups, ids, answers, greedy):
-    """A Reading for each group of candidates; those that ./run refuses after all are reported and left out."""
+    """A Reading for each group of candidates; candidates that ./run refuses now are reported and left out."""
     readings = []
     for group in groups:
         try:
@@ -220,8 +222,8 @@ def one_reading(model, group, ids, answers):
 
 
 def what_remains_of(cut, length, ids, model, best):
-    """Of a prompt that was cut: which of its tokens the server read, as (words, nats). cut: the server's count, its
-    tokens, and whether they are compared without what they have in common."""
+    """For a prompt that was cut: the tokens that the server read, as (words, nats). cut: the server's count, its
+    tokens, and whether the prompt's mean is subtracted."""
     counted, top, is_level = cut
     own = 1 if model.vocabulary.bos >= 0 else 0
     kept = counted - own
@@ -241,8 +243,8 @@ def what_remains_of(cut, length, ids, model, best):
 
 
 def tell_cuts(heard, ids, model, best, how):
-    """Lines about prompts that did not arrive whole; which tokens were read, of the first two that were cut. how:
-    greedy, level or plain."""
+    """Lines about prompts that did not arrive complete, with the tokens that were read for the first two that were cut.
+    how: greedy, level or plain."""
     lines = []
     for length, (counted, top) in sorted(heard.counted.items()):
         line = 'of a prompt of %s tokens the server counted %s: ' % (with_commas(length), with_commas(counted))
@@ -260,8 +262,8 @@ def tell_cuts(heard, ids, model, best, how):
 
 
 class Ours:
-    """What our side begins with: the model, and after read_text() ids of the text, prompts, a short text to begin with,
-    and the seconds that the longest prompt takes, 0 where it is not known because the text was kept."""
+    """The inputs of our side: the model, and after read_text() the ids of the text, prompts, a short text to begin
+    with, and the seconds for the longest prompt, 0 if unknown because the text was kept."""
 
     def __init__(self, options, work):
         for path in [options.model, options.rope_config, options.text]:
@@ -290,7 +292,7 @@ class Ours:
                               [prompt.length for prompt in self.prompts])
 
     def short_text(self):
-        """Where no prompt ends at a word's end: one of the book."""
+        """A short text from the book, if no prompt ends at a word's end."""
         path = os.path.join(ROOT, 'book.txt')
         ids = self.model.text_ids(path, SHORTEST + 32)
         with open(path, 'rb') as file:
@@ -302,7 +304,8 @@ class Ours:
 
 
 def say_beforehand(groups, later, refused, options, seconds):
-    """What is left out, what only longer prompts would part, and how long our side takes."""
+    """Prints the candidates that are left out, those that only longer prompts would separate, and the time that our
+    side needs."""
     for engine, why in refused.items():
         tell('left out: %s refuses these settings: %s' % (engine, why))
     if options.expect in refused:
@@ -320,8 +323,8 @@ def say_beforehand(groups, later, refused, options, seconds):
 
 
 def with_few_bits(model, readings, verdict, ids, answers):
-    """Whether a key-value cache of fewer bits explains what is left. Then our side has it from now on: (readings, a
-    remark), else (readings, None)."""
+    """Tries a key-value cache of fewer bits as an explanation of the residual. If it is one, our side uses it from now
+    on: (readings, a remark), else (readings, None)."""
     nearest = [verdict.best] + [r for r in readings if r.engines() and r is not verdict.best][:1]
     for kind, words in ('q8', '8 bits'), ('q4', '4 bits'):
         model.cache = ['--kv', kind]
@@ -339,8 +342,8 @@ def with_few_bits(model, readings, verdict, ids, answers):
 
 
 def as_rounded(model, verdict, ids, answers):
-    """How far activations of 8 bits alone move our own numbers, of this model at these tokens: servers round to them,
-    and small models of 4-bit weights feel it most (0.07 nats of SmolLM2-135M)."""
+    """The change of our own numbers with 8-bit activations, for this model at these tokens: servers round to them, and
+    small models with 4-bit weights are most sensitive (0.07 nats for SmolLM2-135M)."""
     plain = verdict.best.ours
     model.cache = model.cache + ['--activations', 'int8']
     try:
@@ -353,7 +356,8 @@ def as_rounded(model, verdict, ids, answers):
 
 
 def check_temperature(readings, answers):
-    """Refuses log-probabilities of other logits than the model's: of those divided by a temperature."""
+    """Refuses log-probabilities that come from other logits than the model's, namely from logits divided by a
+    temperature."""
     for reading in readings:
         found = decide.temperature_of(answers, reading.ours)
         if found and abs(found - 1) > WARM:
@@ -362,8 +366,8 @@ def check_temperature(readings, answers):
 
 
 def levelled_if_so(readings, answers, verdict):
-    """Where the probabilities of a prompt do not add up to 1: what is judged without what they have in common, as
-    (verdict, readings, answers), and a remark. Else None twice."""
+    """If the probabilities of a prompt do not add up to 1: the result after subtracting each prompt's mean, as
+    (verdict, readings, answers), and a remark. Otherwise None twice."""
     found = verdict.best.distance > decide.EXACT and decide.judge_level(readings, answers, verdict)
     if not found:
         return None, None
@@ -373,11 +377,11 @@ def levelled_if_so(readings, answers, verdict):
 
 
 def decided(model, readings, ids, answers, further, budget, noise):
-    """The verdict by log-probabilities, the readings that it is about, remarks on the numbers, bounds of values, and
-    how prompts that were cut are to be compared: level or plain."""
+    """The verdict from log-probabilities, the readings involved, remarks on the numbers, bounds of values, and the way
+    to compare prompts that were cut: level or plain."""
     readings, remarks, heard = decide.merged(readings, answers), [], answers
     verdict = decide.judge(readings, answers, noise)
-    if verdict.best.distance > decide.EXACT:  # else rounding can pass for a value of the server's own
+    if verdict.best.distance > decide.EXACT:  # otherwise rounding could pass for a server's own value
         readings, remark = with_few_bits(model, readings, verdict, ids, answers)
         if remark:
             readings, remarks = decide.merged(readings, answers), [remark]
@@ -405,7 +409,7 @@ def decided(model, readings, ids, answers, further, budget, noise):
         remarks += [remark] if remark else []
         if solution:
             whole = one_reading(model, solution.reading.candidates, ids, heard)
-            if decide.distance(heard, whole.ours) <= decide.EXACT:  # nothing is off alike from the right values
+            if decide.distance(heard, whole.ours) <= decide.EXACT:  # the right values have none
                 off_alike = None
             readings.append(solution.reading)
             verdict = decide.Verdict('solved', verdict.best, [solution.reading], verdict.margin, solution)
@@ -419,7 +423,7 @@ def decided(model, readings, ids, answers, further, budget, noise):
 
 
 def probe(server: Server, options: Namespace, out: Report) -> int:
-    """The whole job. Returns the status."""
+    """Runs the whole job. Returns the status."""
     work = Work()
     ours = None
     try:
@@ -467,8 +471,8 @@ def ask_and_decide(interview, ours, options, out):
 
 
 def status_of(verdict, expected, heard):
-    """The status, and the word for machines. Without --expect whether it is decided, with it whether it is as expected;
-    and whether every prompt arrived whole."""
+    """The status, and the word for programs: without --expect whether it is decided, with --expect whether it is as
+    expected; and whether every prompt arrived complete."""
     if verdict.kind == 'reads':
         if expected and expected not in verdict.best.engines():
             return NO, 'another-reading'

@@ -1,1 +1,1 @@
-"""Values that no list has: the search for settings by which our model gives the server's numbers."""
+"""Values in no list: the search for settings with which our model gives the server's numbers."""

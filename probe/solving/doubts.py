@@ -1,6 +1,6 @@
-"""Whether what was found is the end of the search: the fewest values that explain as much, and nothing that was
-measured on the way toward which the server still lies. A fit may end in a valley beside the right one, and its errors,
-which come from derivatives there, then exclude the truth."""
+"""Whether the result is the end of the search: the fewest values that explain as much, with no deviation of the server
+toward a point that was measured on the way. A fit may end in a valley next to the right one; its errors, which come
+from derivatives there, then exclude the truth."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .families import Family, Given, Solution
 from .least_squares import dot, errors
 from .solve import MINDS, Solver
 
-LEANS = 5      # standard errors, of hundreds of points that were measured
-NEAR = 4       # times the squares by the shorter prompts, with which fewer values are tried by all prompts
+LEANS = 5      # standard errors, for the most deviating of hundreds of measured points
+NEAR = 4       # times the squares with the shorter prompts, for fewer values to be tried with all prompts
 
 
 def toward(solver: Solver, solution: Solution) -> Optional[Tuple[Family, Given]]:
-    """What was measured, toward which the server is off the solution most surely; None where it is not off toward any,
-    or by less than any bounds give. The direction is as in decide.along, the error the larger one: by token, or by
-    prompt."""
+    """The measured point toward which the server deviates from the solution most surely; None if it deviates toward
+    none, or by less than the bounds. The direction is as in decide.along, the error the larger of the errors over
+    tokens and over prompts."""
     left, sizes = solution.fit.left, [len(solver.answers[n]) for n in sorted(solver.answers)]
     faint, most, found = decide.FAINT ** 2 * len(left), float(LEANS), None
     for family, given, there in solver.points:
@@ -37,7 +37,7 @@ def toward(solver: Solver, solution: Solution) -> Optional[Tuple[Family, Given]]
 
 
 def apart(solver: Solver, solution: Solution, family: Family, given: Given) -> float:
-    """The largest logarithm of what a value is times another's; 1 for another method."""
+    """The largest logarithm of a ratio of two values; 1 for another method."""
     if family is not solution.family:
         return 1.0
     own = [(solution.given.get(note) or solver.usual(solution, note),
@@ -46,8 +46,8 @@ def apart(solver: Solver, solution: Solution, family: Family, given: Given) -> f
 
 
 def with_fewer(solver: Solver, solution: Solution) -> List[Solution]:
-    """Each of its values alone, and each two of them, where they leave as little of the shorter prompts: derivatives
-    cannot say how much that would be, so far off."""
+    """Each of its values by itself, and each pair of them, if they leave as small a residual of the shorter prompts:
+    derivatives are not valid so far away."""
     own, found = solver.squares(solution.family, solution.given, solver.short), []
     enough = NEAR * own + MINDS * solver.mean_square(solution.fit)
     for count in range(1, min(3, len(solution.given))):

@@ -1,4 +1,4 @@
-"""What is solved for: a family is a method of which values may move, and a solution has what they came to."""
+"""The unknowns: a family is a method with values that may vary, and a solution has their results."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from ..numbers.decide import Bounds, Reading
 from ..numbers.values import SLIDING, VALUES, WHOLE, Numbers
 from .least_squares import Fit
 
-WIDE = 1.5          # times a value: what computes the same there does not depend on it
+WIDE = 1.5          # times a value: results that stay the same do not depend on it
 LOW = {'factor': 1.0, 'train_ctx': 8, 'theta': 2.0, 'attention_factor': 0.05, 'factor_sliding': 1.0,
        'theta_sliding': 2.0, 'window': 1, 'turning': 1}
 HIGH = {'train_ctx': 1 << 27, 'attention_factor': 20}
 SETTING = {setting[0]: setting for setting in VALUES + SLIDING + WHOLE}
-COUNTS = 'train_ctx', 'window', 'turning'  # whole numbers
-Given = Dict[str, float]  # values by the names of --explain's notes
+COUNTS = 'train_ctx', 'window', 'turning'  # integers
+Given = Dict[str, float]  # values by the names in --explain's notes
 
 
 class Family:
-    """A method with its values as the settings say them. settings: those whose value changes what is computed."""
+    """A method with the values of the settings. settings: those whose value affects the results."""
 
     def __init__(self, words: str, arguments: List[Any]) -> None:
         self.words, self.arguments, self.settings, self.notes = words, arguments, [], {}
 
     def look(self, numbers: Numbers) -> bool:
-        """Fills in the rest; False where run refuses it."""
+        """Fills in the rest; False if run refuses it."""
         own = Candidate(self.words, self.arguments)
         if values.computes(numbers.model, own, numbers.n) is None:
             return False
@@ -42,7 +42,7 @@ class Family:
         return True
 
     def has_kinds(self, numbers: Numbers) -> bool:
-        """Whether sliding layers turn by settings of their own."""
+        """Whether sliding layers have their own RoPE."""
         return values.computes(numbers.model, Candidate('', self.arguments + ['--rope-sliding', 'none']),
                                numbers.n) is not None
 
@@ -66,11 +66,11 @@ class Family:
         return Candidate(self.words, arguments + (self.of_sliding(sliding) if sliding else []))
 
     def told(self, notes: Dict[str, str]) -> Dict[str, str]:
-        """The notes of a candidate as they are to be told."""
+        """The notes of a candidate in the form for printing."""
         return notes
 
     def of_sliding(self, given: Dict[str, str]) -> List[str]:
-        """The sliding layers' settings with some values given. Without a scale, linear becomes none."""
+        """The settings of sliding layers with some values given. Without a scale, linear becomes none."""
         method = self.notes.get('method_sliding', self.notes.get('method', 'none'))
         usual = {'theta': '%.6g' % self.usual('theta_sliding'), 'factor': '%.6g' % self.usual('factor_sliding')}
         words = ':'.join('%s=%s' % setting for setting in dict(usual, **given).items())
@@ -78,7 +78,7 @@ class Family:
 
 
 class Fixed(Family):
-    """A family of which a value is given and moves no more."""
+    """A family with one value fixed."""
 
     def __init__(self, family: Family, note: str, value: float) -> None:
         self.__dict__.update(vars(family))
@@ -87,7 +87,7 @@ class Fixed(Family):
 
 
 class Solution:
-    """What was found: the family, the values that differ from its own, and how well it fits."""
+    """A result: the family, the values that differ from its own, and the quality of the fit."""
 
     def __init__(self, family: Family, given: Given, fit: Fit) -> None:
         self.family, self.given, self.fit = family, given, fit
@@ -95,10 +95,10 @@ class Solution:
         self.bounds: List[Bounds] = []
         self.notes: Dict[str, str] = {}
         self.usual: Dict[str, str] = {}
-        self.others: List['Solution'] = []  # that explain the server as well
+        self.others: List['Solution'] = []  # solutions that explain the server as well
 
     def look(self, numbers: Numbers) -> None:
-        """Fills in what the values come to, and what the settings say."""
+        """Fills in the results of the values, and the values in the settings."""
         own, candidate = Candidate('', numbers.model.base), self.family.candidate(self.given)
         values.computes(numbers.model, own, numbers.n)
         values.computes(numbers.model, candidate, numbers.n)

@@ -1,7 +1,7 @@
-"""The fewest values of its own that explain a server, most often one. A value is fitted alone, from a reading that is
-near, and believed if the derivatives by all other values say that none of them would explain more (Rao's score test,
-1948). Else the one that would explain most is let go, too. So a quarter of the readings is enough that it takes to
-move all values at once."""
+"""The fewest differing values that explain a server, most often one. A value is fitted by itself, from a near reading,
+and accepted if the derivatives with respect to all other values show that none of them would explain more (Rao's
+score test, 1948). Otherwise the value that would explain most is also fitted. This needs a quarter of the readings
+that fitting all values at once needs."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from .families import Family, Given, Solution
 from .least_squares import Fit, Vector, columns_at, dot, solved
 from .solve import CONTEXTS, FIRST, MINDS, SCALES, STEPS, THETAS, Solver, mean_of
 
-ENOUGH = 0.025       # nats, at most, that are left where no others need be looked at: rounding makes about as much
-SURE = 'theta', 'factor'  # are fitted whatever their derivatives say, which hold near by only
-STILL = 0.1          # of the step of a derivative: what moves less does not move
-MOST = 3             # values that are let go, one after another
-NEARBY = 4           # times the squares that the nearest reading leaves: what leaves more is no start
-ALIKE = 0.4          # of what the best explains that way, at least
-JUMPS = 0.3, 0.55, 1.8, 3.2  # times a value that comes in steps, to begin with
-# Far values, where nothing near is all: times the usual one, of a scale itself.
+ENOUGH = 0.025       # nats, at most, that may remain without a look at other values: rounding causes about as much
+SURE = 'theta', 'factor'  # are fitted regardless of their derivatives, which only hold nearby
+STILL = 0.1          # of the step of a derivative: a value that moves less counts as unchanged
+MOST = 3             # values that are fitted, one after another
+NEARBY = 4           # times the squares that the nearest reading leaves, at most, for a start
+ALIKE = 0.4          # of the best improvement by derivatives, at least
+JUMPS = 0.3, 0.55, 1.8, 3.2  # times a value that has steps, as starts
+# Far values, if no near one explains everything: times the default, or values of a scale.
 FAR = {'theta': THETAS, 'factor': SCALES, 'train_ctx': CONTEXTS, 'theta_sliding': THETAS, 'factor_sliding': SCALES}
-MAYBE = 10.0         # times the squares of the best of them, that are fitted by the shorter prompts
-ALSO = 2.0           # times the squares of the best of them by the shorter prompts, that all prompts are asked of
+MAYBE = 10.0         # times the squares of the best of them, for a fit with the shorter prompts
+ALSO = 2.0           # times the squares of the best of these fits, for a fit with all prompts
 
 
 def moved(solver: Solver, solution: Solution, note: str) -> Optional[Vector]:
-    """What the server is off by, changed by a unit of the logarithm of one more value."""
+    """The server's deviation, changed by a unit of the logarithm of one more value."""
     family, given = solution.family, solution.given
     value = given.get(note) or solver.usual(solution, note)
 
@@ -39,7 +39,7 @@ def moved(solver: Solver, solution: Solution, note: str) -> Optional[Vector]:
 
 
 def mix_of(columns: List[Vector], left: Vector) -> Vector:
-    """How far along each of these columns the squares of `left` would be least."""
+    """The multiples of these columns that minimize the squares of `left`."""
     square = [[dot(a, b) for b in columns] for a in columns]
     largest = max((square[i][i] for i in range(len(columns))), default=0)
     for i in range(len(columns)):
@@ -48,13 +48,13 @@ def mix_of(columns: List[Vector], left: Vector) -> Vector:
 
 
 def gain(columns: List[Vector], left: Vector) -> float:
-    """By how much the squares of `left` would shrink, if these columns could be mixed at will."""
+    """The decrease of the squares of `left` with the best mix of these columns."""
     return dot(mix_of(columns, left), [dot(column, left) for column in columns])
 
 
 def is_all(solver: Solver, solution: Solution) -> bool:
-    """Whether no other value, nor all others together, would explain more, or any of them by a move that bounds would
-    show."""
+    """Whether no other value, nor all others together, would explain more, and none of them has moved by more than
+    bounds would show."""
     moves = [(note, moved(solver, solution, note)) for note in solution.family.settings]
     notes, columns = [note for note, c in moves if c], [c for _, c in moves if c]
     return gain(columns, solution.fit.left) <= MINDS * solver.mean_square(solution.fit) or all(
@@ -62,7 +62,7 @@ def is_all(solver: Solver, solution: Solution) -> bool:
 
 
 def values_to_try(solver: Solver, start: Solution, notes: List[str]) -> List[str]:
-    """Of these values those that explain most by their derivatives."""
+    """The values, among these, that explain most according to their derivatives."""
     columns = [(note, moved(solver, start, note)) for note in notes]
     gains = {note: gain([column], start.fit.left) for note, column in columns if column}
     most = max(gains.values(), default=0.0)
@@ -78,7 +78,8 @@ def fitted(solver: Solver, family: Family, note: str, given: Given) -> Optional[
 
 
 def from_afar(solver: Solver, families: List[Family]) -> List[Optional[Solution]]:
-    """One value from the best of a wide grid, by the shorter prompts first: the longer the prompt, the more valleys."""
+    """One value from the best points of a wide grid, with the shorter prompts first: longer prompts have more
+    valleys."""
     starts = []
     for family in families:
         for note, steps in FAR.items():
@@ -94,8 +95,8 @@ def from_afar(solver: Solver, families: List[Family]) -> List[Optional[Solution]
 
 
 def of_one(solver: Solver, starts: List[Tuple[Family, Given]]) -> Optional[Solution]:
-    """The settings with one value of its own, or with none. starts: of readings that are near. Far values are tried
-    where none is all, and then betas, which seldom are what differs."""
+    """The settings with one differing value, or none. starts: from near readings. Far values are tried if no near one
+    explains everything, and then betas, which seldom differ."""
     found: List[Any] = []
     squares = [solver.squares(family, given, solver.answers) for family, given in starts]
     for is_first in (True, False):
@@ -128,7 +129,7 @@ def is_enough(solver: Solver, solution: Solution) -> bool:
 
 
 def with_one_more(solver: Solver, solution: Solution) -> Optional[Solution]:
-    """The value that explains most of what is left goes free, too, by its derivatives beside those of the others."""
+    """Also fits the value that explains most of the residual, according to its derivatives and those of the others."""
     own = [moved(solver, solution, note) for note in solution.given]
     gains = []
     for note in solution.family.settings:
@@ -143,7 +144,8 @@ def with_one_more(solver: Solver, solution: Solution) -> Optional[Solution]:
 
 
 def of_few(solver: Solver, starts: List[Tuple[Family, Given]]) -> Optional[Solution]:
-    """As few values as no other value would explain more of; None where so many leave more than rounding does."""
+    """The fewest values such that no other value would explain more; None if so many values leave more than rounding
+    does."""
     found = of_one(solver, starts)
     while found is not None and not is_all(solver, found):
         is_near = mean_of(found.fit.left) <= decide.LOST

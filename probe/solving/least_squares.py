@@ -1,4 +1,4 @@
-"""Nonlinear least squares for few parameters, where each evaluation is dear: Levenberg's damped steps (1944), with
+"""Nonlinear least squares for few parameters with expensive evaluations: Levenberg's damped steps (1944), with
 Broyden's updates of the derivatives (1965) between measured ones."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def dot(a: Vector, b: Vector) -> float:
 
 
 def solved(rows: List[Vector], right: Vector) -> Optional[Vector]:
-    """x of rows x = right, by elimination with pivots; None without a solution."""
+    """x with rows x = right, by elimination with pivots; None if there is no solution."""
     n, m = len(right), [row + [value] for row, value in zip(rows, right)]
     for i in range(n):
         pivot = max(range(i, n), key=lambda r: abs(m[r][i]))
@@ -32,7 +32,7 @@ def solved(rows: List[Vector], right: Vector) -> Optional[Vector]:
 
 
 def damped_step(columns: List[Vector], left: Vector, damping: float) -> Optional[Vector]:
-    """The step that brings `left` nearest to 0, where a column is what a unit of one parameter changes."""
+    """The step that brings `left` nearest to 0; a column is the change with a unit of one parameter."""
     square = [[dot(a, b) for b in columns] for a in columns]
     largest = max(square[i][i] for i in range(len(columns)))
     for i in range(len(columns)):
@@ -41,7 +41,7 @@ def damped_step(columns: List[Vector], left: Vector, damping: float) -> Optional
 
 
 class Fit:
-    """A point x, what it leaves of the server, and the columns of derivatives there."""
+    """A point x, its residual from the server, and the columns of derivatives there."""
 
     def __init__(self, x: Vector, left: Vector, columns: List[Vector]) -> None:
         self.x, self.left, self.columns = x, left, columns
@@ -49,7 +49,7 @@ class Fit:
 
 
 def columns_at(measure: Callable[[Vector], Optional[Vector]], x: Vector, left: Vector, steps: Vector) -> List[Vector]:
-    """Derivatives by one-sided differences; by the other side, where one changes nothing or cannot be computed."""
+    """Derivatives from one-sided differences; from the other side if the first has no effect or cannot be computed."""
     found = []
     for i, step in enumerate(steps):
         for side in step, -step:
@@ -63,7 +63,7 @@ def columns_at(measure: Callable[[Vector], Optional[Vector]], x: Vector, left: V
 
 
 def updated(columns: List[Vector], step: Vector, change: Vector) -> List[Vector]:
-    """Broyden's: the columns explain the change that the step made."""
+    """Broyden's update: the columns explain the change that the step made."""
     length = dot(step, step)
     missed = [c - sum(s * column[i] for s, column in zip(step, columns)) for i, c in enumerate(change)]
     return [[value + miss * s / length for value, miss in zip(column, missed)] for s, column in zip(step, columns)]
@@ -71,8 +71,8 @@ def updated(columns: List[Vector], step: Vector, change: Vector) -> List[Vector]
 
 def least_squares(measure: Callable[[Vector], Optional[Vector]], x: Vector, steps: Vector, reach: float,
                   most: int = 12) -> Optional[Fit]:
-    """From x to where the squares of measure(x) are least; None where x cannot be measured. steps: for derivatives;
-    reach: the longest step of a parameter."""
+    """Minimizes the squares of measure(x), from x on; None if x cannot be measured. steps: for derivatives; reach: the
+    longest step of a parameter."""
     left = measure(x)
     if left is None:
         return None
@@ -109,8 +109,8 @@ def least_squares(measure: Callable[[Vector], Optional[Vector]], x: Vector, step
 
 
 def errors(columns: List[Vector], left: Vector, sizes: List[int]) -> Vector:
-    """Standard errors of the parameters: of two the larger, by token, and by prompt (sizes: tokens of each), which
-    allows for what the tokens of a prompt have in common. Infinite where a parameter is undetermined."""
+    """Standard errors of the parameters: the larger of two, over tokens and over prompts (sizes: tokens of each), which
+    allows for a common deviation of a prompt's tokens. Infinite if a parameter is undetermined."""
     told = [i for i, column in enumerate(columns) if any(column)]
     if len(told) < len(columns):
         rest = dict(zip(told, errors([columns[i] for i in told], left, sizes))) if told else {}

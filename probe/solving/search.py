@@ -1,4 +1,4 @@
-"""The search for values that no reading has: which families and numbers are tried, and what of it is believed."""
+"""The search for values that no reading has: the families and numbers to try, and the tests of the result."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from . import doubts, fewest, whole
 from .families import COUNTS, WIDE, Family, Given, Solution
 from .solve import FIRST, OutOfTime, Solver, mean_of
 
-CLEAR = 4           # standard errors by which what is solved for explains more than a listed reading
-MANY = 3            # values that differ: so many may be a valley beside the right one, and the grid is tried
-WELL = 0.04         # nats, at most, that are left by values that are named: rounding makes as much
-MOST_OF = 0.1       # of the squares, at most, is left by a window that needs no other values
-SHORTEST = 2        # prompts that determine the reading beside a window
-EXPLAINS = 0.7      # of what the listed readings leave, at most
-FURTHER = 2         # times that a search goes on toward what is doubted
+CLEAR = 4           # standard errors by which a solution explains more than a listed reading
+MANY = 3            # values that differ: so many may be a valley next to the right one, so the grid is tried
+WELL = 0.04         # nats, at most, that may remain with named values: rounding causes as much
+MOST_OF = 0.1       # of the squares, at most, may remain with a window that needs no other values
+SHORTEST = 2        # prompts that determine the reading besides a window
+EXPLAINS = 0.7      # of the residual of the listed readings, at most
+FURTHER = 2         # times that a search continues toward a doubtful point
 
 
 def families_of(numbers: Numbers) -> List[Family]:
-    """The settings' own method, and the methods that servers put in its place."""
+    """The method of the settings, and the methods that servers use instead."""
     base = numbers.model.base
     own = Family('the settings', base)
     found = [own] if own.look(numbers) else []
@@ -36,8 +36,8 @@ def families_of(numbers: Numbers) -> List[Family]:
 
 
 def is_clear(solution: Solution, listed: List[Reading], answers: Answers) -> bool:
-    """Whether the server is off each of these readings, toward what was found: by less than half of the way it would be
-    either."""
+    """Whether the server deviates from each of these readings toward the solution, by more than half of the distance
+    with either error."""
     for reading in listed:
         t, error = decide.along(answers, reading.ours, solution.reading.ours)
         error = max(error, decide.spread(answers, reading.ours, solution.reading.ours, t))
@@ -48,8 +48,7 @@ def is_clear(solution: Solution, listed: List[Reading], answers: Answers) -> boo
 
 def own_values(verdict: Verdict, readings: List[Reading], numbers: Numbers, budget: float) -> Tuple[
         Optional[Solution], Optional[str]]:
-    """What was solved for, None where nothing is found that explains the server and no listed reading does; and a
-    remark on the budget."""
+    """The solution, None if none explains the server better than the listed readings; and a remark on the budget."""
     solver = Solver(numbers, budget)
     try:
         found = search(solver, verdict, readings)
@@ -77,7 +76,7 @@ def search(solver: Solver, verdict: Verdict, readings: List[Reading]) -> Optiona
         return named(solver, few, verdict, readings)
     if not few and is_well(window):
         return finished(solver, window, verdict, readings)
-    if not few and nearest[0].notes.get('method') in ('none', 'linear'):  # what a share of the head is nearest to
+    if not few and nearest[0].notes.get('method') in ('none', 'linear'):  # the nearest methods to a share of the head
         by_number = whole.turning_of(solver)
         if by_number and fewest.is_enough(solver, by_number):
             return finished(solver, by_number, verdict, readings)
@@ -103,7 +102,7 @@ def search(solver: Solver, verdict: Verdict, readings: List[Reading]) -> Optiona
 
 
 def from_afar(solver: Solver, families: List[Family]) -> List[Solution]:
-    """The best of wide grids, until one leaves no doubt."""
+    """The best points of wide grids, until one leaves no doubt."""
     found = []
     for begins in solver.far_begins, solver.far_ramps:
         far = solver.best_fit(begins(families), far=True)
@@ -115,7 +114,7 @@ def from_afar(solver: Solver, families: List[Family]) -> List[Solution]:
 
 
 def is_mimic(found: Optional[Solution]) -> bool:
-    """An attention factor makes up for much beside another value."""
+    """Whether an attention factor may compensate for errors of another value."""
     return found is not None and 'attention_factor' in found.given and len(found.given) > 1
 
 
@@ -124,7 +123,7 @@ def is_doubtful(solver: Solver, found: Solution) -> bool:
 
 
 def onward(solver: Solver, best: Solution, families: List[Family]) -> Solution:
-    """The search once more, from what the server still lies toward."""
+    """Repeats the search, from points toward which the server still deviates."""
     for _ in range(FURTHER):
         beyond = doubts.toward(solver, best)
         again = beyond and not set(beyond[1]) & set(COUNTS) and solver.solution(*beyond)
@@ -145,8 +144,8 @@ def is_well(solution: Optional[Solution]) -> bool:
 
 
 def on_short_prompts(solver: Solver, readings: List[Reading]) -> List[Tuple[Family, Given]]:
-    """The reading that fits the shortest prompts, which a window does not touch; [] where none does, or all others,
-    too."""
+    """The reading that agrees with the shortest prompts, which a window does not affect; [] if none does, or if all
+    others do too."""
     answers = {n: solver.answers[n] for n in sorted(solver.answers)[:SHORTEST]}
     best = min(readings, key=lambda r: decide.distance(answers, r.ours))
     if decide.distance(answers, best.ours) > WELL or decide.distance(solver.answers, best.ours) <= WELL:
@@ -155,8 +154,8 @@ def on_short_prompts(solver: Solver, readings: List[Reading]) -> List[Tuple[Fami
 
 
 def finished(solver: Solver, best: Solution, verdict: Verdict, readings: List[Reading]) -> Optional[Solution]:
-    """The solution with its reading and bounds, if it explains the server, and no listed reading does nor anything
-    else that was tried."""
+    """The solution with its reading and bounds, if it explains the server, and no listed reading and no other tried
+    point does."""
     numbers, answers = solver.numbers, solver.answers
     best.look(numbers)
     best.reading = numbers.reading(best.family.candidate(best.given))

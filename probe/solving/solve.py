@@ -1,7 +1,8 @@
-"""Values that no list has, solved for: the settings of each method are moved until our model gives the server's
-numbers. Coarse steps by the short prompts find where to begin, then least squares (least_squares.py) over all of them.
+"""Solves for values in no list: the settings of each method are varied until our model gives the server's numbers.
+Coarse steps with the short prompts find the starts, then least squares (least_squares.py) uses all of them.
 
-At last each value goes back to what the settings say, if the server does not mind: so what is named is what differs."""
+At last each value is reset to the settings' value if that does not affect the fit, so only values that differ are
+named."""
 
 from __future__ import annotations
 
@@ -19,28 +20,28 @@ from ..numbers.values import STEPPED, Numbers
 from .families import SETTING, Family, Fixed, Given, Solution
 from .least_squares import Fit, columns_at, dot, errors, least_squares, solved
 
-# How far a value is moved for its derivative: further where ramps begin and end at whole pairs.
+# The change of a value for its derivative: larger for ramps, which begin and end at whole pairs.
 STEPS = {'theta': 0.03, 'factor': 0.1, 'attention_factor': 0.05, 'train_ctx': 0.3, 'beta_fast': 0.5, 'beta_slow': 0.5,
          'low_freq_factor': 0.2, 'high_freq_factor': 0.2, 'theta_sliding': 0.03, 'factor_sliding': 0.1}
-# The betas come in where they explain more.
+# The betas are added if they explain more.
 FIRST = 'theta', 'factor', 'train_ctx', 'attention_factor', 'theta_sliding', 'factor_sliding'
-REACH = 1.0         # of the logarithm of a value: the longest step
+REACH = 1.0         # the longest step, in the logarithm of a value
 SCALES = 1.5, 2.25, 3.5, 5, 7, 10, 14, 20, 28, 40, 60, 90
 THETAS = 0.03, 0.1, 0.25, 0.5, 0.7, 1.5, 2.2, 3.5, 6, 12, 40, 120
 CONTEXTS = 0.25, 0.5, 1, 2, 4, 12
 FEW_SCALES = 2, 5, 12, 30
 FEW_THETAS = 0.25, 0.5, 1, 2.2, 5
 ENDS = 0.3, 0.55, 1, 1.8, 3.2
-SLOW = 0.5            # seconds of a reading, from which on the budget is announced
+SLOW = 0.5            # seconds for a reading, from which the budget is announced
 RESTARTS = 0.45, 2.2  # times theta
-STARTS = 3          # points that least squares begins at
-NEARLY = 0.04, 0.2  # nats, between which a fit goes on
-MINDS = 12          # of the mean square: what a value explains at least, that is named
-FAR = 30            # times more: what the derivatives say of values so far off is not tried
-NO_SCALE = 1.2      # a scale below it may be none
-HALF = 0.6          # of what a value explains, that another must explain on a coarse grid to be tried in its place
-FARTHEST = 3        # of the logarithm of a value: where bounds end that nothing told ends
-Point = Tuple[Any, Given, List[float]]  # a family, values, and what they leave of the server
+STARTS = 3          # points from which least squares starts
+NEARLY = 0.04, 0.2  # nats, between which a fit continues
+MINDS = 12          # times the mean square: the least that a named value explains
+FAR = 30            # times more: derivatives are not used so far away
+NO_SCALE = 1.2      # a smaller scale may be none
+HALF = 0.6          # of a value's improvement, that another must have on a coarse grid to be tried in its place
+FARTHEST = 3        # in the logarithm of a value: the end of bounds without a measured end
+Point = Tuple[Any, Given, List[float]]  # a family, values, and the residual of the server
 
 
 class OutOfTime(Exception):
@@ -48,7 +49,7 @@ class OutOfTime(Exception):
 
 
 class Solver:
-    """Measures points of families, each once, until the budget in seconds is used up."""
+    """Measures each point of the families once, until the budget in seconds is used up."""
 
     def __init__(self, numbers: Numbers, budget: float) -> None:
         self.numbers, self.kept, self.end, self.count = numbers, {}, time.time() + budget, 0
@@ -56,16 +57,17 @@ class Solver:
         self.answers = numbers.answers
         lengths = sorted(self.answers)
         self.short = {n: self.answers[n] for n in lengths[:max(2, (len(lengths) + 1) // 2)]}
-        self.points: List[Point] = []  # all that was measured by all prompts
+        self.points: List[Point] = []  # all points measured with all prompts
 
     def on(self, lengths: List[int]) -> 'Solver':
-        """Of some of the prompts, within the same time."""
+        """A solver for some of the prompts, with the same deadline."""
         numbers = copy.copy(self.numbers)
         numbers.answers, numbers.n = {n: self.answers[n] for n in lengths}, lengths[-1]
         return Solver(numbers, self.end - time.time())
 
     def left(self, family: Family, given: Given, answers: Answers) -> Optional[List[float]]:
-        """What the server's log-probabilities are off ours, prompt by prompt; None where run refuses the values."""
+        """The deviation of the server's log-probabilities from ours, prompt by prompt; None if run refuses the
+        values."""
         candidate = family.candidate(given)
         called = tuple(map(str, candidate.arguments))
         if called not in self.signatures and not any(note in STEPPED for note in given):
@@ -91,7 +93,7 @@ class Solver:
         return self.kept[key]
 
     def keep(self, signature: Any, family: Family, given: Given, answers: Answers, ours: Answers) -> None:
-        """What all prompts say, the short ones say, too."""
+        """Stores a result. The results of the short prompts are part of those of all prompts."""
         each = {n: [p - ours[n][id] for id, p in answers[n].items()] for n in sorted(answers)}
         for some in [answers] + ([self.short] if len(answers) == len(self.answers) else []):
             self.kept[signature, len(some)] = [x for n in sorted(some) for x in each[n]]
@@ -103,7 +105,7 @@ class Solver:
         return math.inf if left is None else sum(x * x for x in left)
 
     def fit(self, family: Family, given: Given, answers: Optional[Answers] = None) -> Optional[Fit]:
-        """Least squares over the values given, by all prompts unless said."""
+        """Least squares over the given values, with all prompts unless `answers` is given."""
         notes, some = list(given), answers or self.answers
 
         def measure(x):
@@ -119,15 +121,15 @@ class Solver:
             return None
         return Solution(family, {note: math.exp(v) for note, v in zip(given, fit.x)}, fit)
 
-    # ---- where to begin ----
+    # ---- starts ----
 
     def best_of(self, family: Family, given: Given, note: str, tried: List[float]) -> Given:
-        """The same with the one of these values that leaves least of the short prompts."""
+        """The values with the number for one of them that leaves the smallest residual of the short prompts."""
         found = [dict(given, **{note: value}) for value in tried] + [given]
         return min(found, key=lambda g: self.squares(family, g, self.short))
 
     def coarse(self, family: Family) -> Given:
-        """The scale and L together, which depend on each other, then theta, then the scale again."""
+        """Coarse values: the scale and L together, which depend on each other, then theta, then the scale again."""
         given: Given = self.coarse_sliding(family)
         if 'train_ctx' in family.settings and 'factor' in family.settings:
             usual = family.usual('train_ctx')
@@ -140,7 +142,7 @@ class Solver:
         return self.best_of(family, given, 'factor', list(SCALES)) if 'factor' in family.settings else given
 
     def coarse_sliding(self, family: Family) -> Given:
-        """Of sliding layers, which are most."""
+        """Coarse values of sliding layers, which are the majority."""
         given: Given = {}
         for note, tried in (('factor_sliding', list(SCALES)),
                             ('theta_sliding', [family.usual('theta_sliding') * step for step in THETAS])):
@@ -157,7 +159,7 @@ class Solver:
         return given
 
     def begins(self, families: List[Family], nearest: List[Candidate]) -> List[Tuple[Family, Given]]:
-        """The nearest candidates."""
+        """Starts from the nearest candidates."""
         found = []
         for candidate in nearest:
             for family in families:
@@ -167,7 +169,8 @@ class Solver:
         return [start for i, start in enumerate(found) if start not in found[:i]]
 
     def own_values(self, family: Family, candidate: Candidate) -> Given:
-        """What a candidate has otherwise than the family, but for an attention factor that its scale makes."""
+        """The values of a candidate that differ from the family's, except an attention factor that follows from its
+        scale."""
         given = {note: number(candidate.notes.get(note)) for note in family.settings}
         given = {note: value for note, value in given.items()
                  if value > 0 and abs(value - family.usual(note)) > 1e-6 * value}
@@ -176,13 +179,13 @@ class Solver:
                 abs(value - made) > 1e-6 * value}
 
     def far_begins(self, families: List[Family]) -> List[Tuple[Family, Given]]:
-        """The best of a grid for each method, the methods that fit best."""
+        """The best points of a grid for each method, for the methods that fit best."""
         found = [(family, self.coarse(family)) for family in families]
         found += [(family, self.theta_first(family)) for family in families if 'train_ctx' in family.settings]
         return sorted(found, key=lambda start: self.squares(start[0], start[1], self.short))[:STARTS]
 
     def far_ramps(self, families: List[Family]) -> List[Tuple[Family, Given]]:
-        """The best of a grid of thetas and of both betas, which make a ramp's ends."""
+        """The best points of a grid of thetas and of both betas, which determine the ends of a ramp."""
         grid = [(family, {'theta': family.usual('theta') * theta, 'factor': family.usual('factor'),
                           'beta_fast': family.usual('beta_fast') * fast, 'beta_slow': family.usual('beta_slow') * slow})
                 for family in families if {'beta_fast', 'beta_slow', 'theta', 'factor'} <= set(family.settings)
@@ -190,7 +193,7 @@ class Solver:
         return sorted(grid, key=lambda start: self.squares(start[0], start[1], self.short))[:STARTS]
 
     def patiently(self, family: Family, given: Given) -> Optional[Solution]:
-        """Once more from where it ended, if that is near: along a valley steps are short."""
+        """A fit that is repeated from its end, if it is near: along a valley steps are short."""
         found = self.solution(family, given)
         if found is None or not NEARLY[0] < mean_of(found.fit.left) < NEARLY[1]:
             return found
@@ -198,7 +201,7 @@ class Solver:
         return again if again and again.fit.squares < found.fit.squares else found
 
     def best_fit(self, starts: List[Tuple[Family, Given]], far: bool = False) -> Optional[Solution]:
-        """far: the shorter prompts lead the way, whose valleys are wider."""
+        """The best fit from these starts. far: the shorter prompts, whose valleys are wider, come first."""
         fits = []
         for family, given in starts:
             free = {note: family.usual(note) for note in FIRST if note in family.settings and
@@ -207,25 +210,25 @@ class Solver:
             fits.append(self.patiently(family, free))
             nearer = self.solution(family, free, self.short) if far else None
             fits += [self.patiently(family, nearer.given)] if nearer else []
-            if any(note.endswith('_sliding') for note in given):  # so many values may hinder each other
+            if any(note.endswith('_sliding') for note in given):  # so many values may hinder one another
                 fits.append(self.patiently(family, given))
         return min(filter(None, fits), key=lambda s: s.fit.squares, default=None)
 
-    # ---- what differs ----
+    # ---- the values that differ ----
 
     def is_usual(self, solution: Solution, note: str) -> bool:
-        """Whether a value is so near the usual one that its bounds, however exact a server, would hold that."""
+        """Whether a value is so close to the default that its bounds would include it, however exact the server is."""
         return abs(math.log(solution.given[note] / max(self.usual(solution, note), 1e-9))) < values.LEAST
 
     def mean_square(self, fit: Fit) -> float:
         return max(fit.squares / max(len(fit.left) - len(fit.x), 1), decide.FAINT ** 2)
 
     def minds(self, more: Fit, fewer: Fit) -> bool:
-        """Whether the server minds that a value is not free."""
+        """Whether fixing a value makes the fit significantly worse."""
         return fewer.squares - more.squares > MINDS * self.mean_square(more)
 
     def usual(self, solution: Solution, note: str) -> float:
-        """The family's own value where none is given: for the attention factor, the one that follows from the scale."""
+        """The family's own value if none is given: for the attention factor, the one that follows from the scale."""
         return self.made(solution.family, solution.given, note)
 
     def made(self, family: Family, given: Given, note: str) -> float:
@@ -234,7 +237,7 @@ class Solver:
         return number(rest.notes.get(note), 1)
 
     def weights(self, solution: Solution) -> Dict[str, float]:
-        """By how much the squares would grow if a value were the usual one, as the derivatives say."""
+        """The increase of the squares if a value were reset to the default, according to the derivatives."""
         columns = solution.fit.columns
         square = [[dot(a, b) for b in columns] for a in columns]
         found = {}
@@ -248,7 +251,8 @@ class Solver:
         return self.solution(solution.family, {n: v for n, v in solution.given.items() if n not in out})
 
     def simpler(self, solution: Solution) -> Solution:
-        """With as few values of its own as explain as much; `others` are as few, and explain as much."""
+        """The solution with the fewest differing values that explain as much; `others` have as few, and explain as
+        much."""
         while solution.given:
             mean, weights = MINDS * self.mean_square(solution.fit), self.weights(solution)
             light = [note for note, weight in weights.items() if weight < mean]
@@ -266,7 +270,7 @@ class Solver:
         return solution
 
     def exchanges(self, solution: Solution) -> Iterator[Solution]:
-        """One of its values the usual one, and one that was not free yet in its place."""
+        """Solutions with one of its values reset to the default, and one other value fitted in its place."""
         own, family = sum(x * x for x in self.short_left(solution.family, solution.given)), solution.family
         for note in family.settings:
             for out in solution.given if note not in FIRST and note not in solution.given else ():
@@ -283,8 +287,8 @@ class Solver:
         return self.left(family, given, self.short) or [math.inf]
 
     def alike(self, solution: Solution) -> List[Solution]:
-        """Two of L and the betas say where a ramp begins and ends, and each two can say the same. [] where fewer have
-        values of their own."""
+        """Two of L and the betas determine the ends of a ramp, and each pair can give the same ends. [] if fewer of
+        them differ."""
         def value(note):
             return solution.given.get(note) or solution.family.usual(note)
         own = [note for note in STEPPED if note in solution.given]
@@ -299,7 +303,7 @@ class Solver:
         return found
 
     def restarted(self, solution: Solution) -> Optional[Solution]:
-        """The best fit that begins at another theta than this solution's: the others depend on it."""
+        """The best fit that starts at another theta than this solution's, since the other values depend on it."""
         family, found = solution.family, []
         for step in RESTARTS if 'theta' in family.settings else ():
             free = {note: self.usual(solution, note) for note in FIRST if note in family.settings}
@@ -310,7 +314,7 @@ class Solver:
         return min(found, key=lambda s: s.fit.squares, default=None)
 
     def next_step(self, solution: Solution, note: str, side: int) -> Optional[Given]:
-        """The middle of the next values, up or down, that are computed alike and not as these are."""
+        """The middle of the next interval of values, up or down, with other results than the present one."""
         def at(way):
             return dict(solution.given, **{note: solution.given[note] * math.exp(side * way)})
 
@@ -323,7 +327,8 @@ class Solver:
         return at((first + last) / 2) if last else None
 
     def stepped(self, solution: Solution) -> Solution:
-        """With its values in steps further, as long as it explains more so: no derivative sees past a step."""
+        """The solution with its values in steps moved further, as long as that explains more: derivatives do not see
+        past a step."""
         for note in solution.given if mean_of(solution.fit.left) < NEARLY[1] else ():
             for side in -1, 1:
                 while note in STEPPED:
@@ -339,7 +344,8 @@ class Solver:
         return solution
 
     def settled(self, solution: Solution, families: List[Family]) -> Solution:
-        """The simplest, or another that differs in one value and explains more; others that explain as much."""
+        """The simplest solution, or another that differs in one value and explains more; others that explain as
+        much."""
         solution = self.stepped(solution)
         if set(STEPPED) <= set(solution.given):
             fewer = [self.solution(s.family, s.given) for s in self.alike(solution)]
@@ -353,7 +359,7 @@ class Solver:
         return self.best_of_both(found)
 
     def best_of_both(self, found: List[Solution]) -> Solution:
-        """Of those that explain as much as the best the one of fewest values. `others` have as few."""
+        """Of the solutions that explain as much as the best, the one with the fewest values. `others` have as few."""
         best = min(found, key=lambda s: s.fit.squares)
         as_good = [s for s in found + [o for s in found for o in s.others] if not self.minds(best.fit, s.fit)]
         fewest = min(len(s.given) for s in as_good)
@@ -361,12 +367,12 @@ class Solver:
         as_good[0].others = [s for i, s in enumerate(as_good) if s.kind() not in [o.kind() for o in as_good[:i]]][1:]
         return as_good[0]
 
-    # ---- what is known of it ----
+    # ---- bounds ----
 
     def bounds(self, solution: Solution) -> List[Bounds]:
-        """Of each value that is named: three standard errors and half as much again, because the way is not quite
-        straight, and further while run computes the same. Where values come in steps, as far as the server does not
-        mind."""
+        """Bounds of each named value: three standard errors and half as much again, because the line is not quite
+        straight, and further while run has the same results. If values have steps, as far as the fit is not
+        significantly worse."""
         family, given, notes = solution.family, solution.given, list(solution.given)
 
         def measure(x):
@@ -386,7 +392,7 @@ class Solver:
         return self.with_contexts(solution, found)
 
     def with_contexts(self, solution: Solution, bounds: List[Bounds]) -> List[Bounds]:
-        """A beta's bounds were those beside one L: further with those of L."""
+        """The bounds of a beta are for one L; extends them with the bounds of L."""
         if 'train_ctx' not in solution.given:
             return bounds
         context, found = solution.given['train_ctx'], []
@@ -398,7 +404,8 @@ class Solver:
         return found
 
     def same_until(self, solution: Solution, note: str, side: int, reach: float) -> float:
-        """side x reach, further while it is computed alike, and over steps that the server does not mind."""
+        """side x reach, extended while results stay the same, and over steps that do not make the fit significantly
+        worse."""
         together = [n for n in STEPPED if n in solution.given] if note == 'train_ctx' else [note]
 
         def at(way):
@@ -417,5 +424,5 @@ class Solver:
 
 
 def mean_of(left: List[float]) -> float:
-    """In nats, as decide.distance counts where all prompts have as many tokens."""
+    """In nats, the same as decide.distance if all prompts have the same number of tokens."""
     return sum(abs(x) for x in left) / len(left)

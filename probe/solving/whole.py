@@ -1,6 +1,6 @@
-"""Whole numbers that no list has, solved for: a window, and how many pairs turn. Neither has a derivative: what a
-window hides is all or nothing. So a grid is tried, and then the numbers around its best. Whatever else a server with a
-window does is determined by the shorter prompts."""
+"""Solves for integers in no list: a window, and the number of pairs that rotate. Neither has a derivative, because a
+window hides a key completely or not at all. So a grid is tried, and then the numbers around its best point. The
+other values of a server with a window are determined by the shorter prompts."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from .families import SETTING, Family, Given, Solution
 from .least_squares import Fit
 from .solve import MINDS, Solver
 
-STEP = 1.4         # from a window of the grid to the next
+STEP = 1.4         # ratio of neighboring windows in the grid
 LEAST = 4          # positions of the smallest window
-TELLING = 3        # prompts that determine values, at least
-SIXTEENTHS = 16    # shares of the head that are tried at first
+TELLING = 3        # prompts that determine the values, at least
+SIXTEENTHS = 16    # shares of the head for the first tries
 
 
 class OfAPart(Family):
-    """The first pairs turn, by the formula of a head that has no others: theta^(-2i/r). So llama.cpp counts. As run
-    computes it, by the whole head's formula, that is another theta."""
+    """The first pairs rotate, with the formula of a head that has no others, theta^(-2i/r), as in llama.cpp. In run,
+    which uses the whole head's formula, that is another theta."""
 
     def look(self, numbers: Numbers) -> bool:
         own = Candidate(self.words, self.arguments)
@@ -46,7 +46,7 @@ class OfAPart(Family):
 
 
 class OfTheWhole(OfAPart):
-    """The first pairs turn, by the formula of the whole head."""
+    """The first pairs rotate, with the formula of the whole head."""
 
     def told(self, notes: Dict[str, str]) -> Dict[str, str]:
         return notes
@@ -56,7 +56,7 @@ class OfTheWhole(OfAPart):
 
 
 def of_parts(solver: Solver) -> List[OfAPart]:
-    """Plain RoPE of the first pairs alone, and linear of the settings' scale."""
+    """Plain RoPE for only the first pairs, and linear with the settings' scale."""
     own, found = Candidate('', solver.numbers.model.base), []
     values.computes(solver.numbers.model, own, solver.numbers.n)
     for scale in sorted({1.0, max(1.0, number(own.notes.get('scale'), 1))}):
@@ -66,8 +66,8 @@ def of_parts(solver: Solver) -> List[OfAPart]:
 
 
 def around(solver: Solver, start: Tuple[Family, Given], note: str, tried: List[int], most: int) -> Optional[Solution]:
-    """The number that leaves least beside the values given: the best of those that are tried, and then those beside it,
-    ever nearer."""
+    """The number with the smallest residual, with the given values: the best of those that are tried, and then its
+    neighbors, closer and closer."""
     tried, (family, given) = sorted(set(n for n in tried if 1 <= n <= most)), start
 
     def squares(n):
@@ -86,7 +86,7 @@ def around(solver: Solver, start: Tuple[Family, Given], note: str, tried: List[i
 
 
 def window_of(solver: Solver, starts: List[Tuple[Family, Given]]) -> Optional[Solution]:
-    """A window beside one of these settings, of the longest prompt at most; None where it explains nothing."""
+    """A window with one of these settings, at most as long as the longest prompt; None if it explains nothing."""
     longest, grid, width = max(solver.answers), [], float(LEAST)
     while width < longest:
         grid.append(round(width))
@@ -100,7 +100,7 @@ def window_of(solver: Solver, starts: List[Tuple[Family, Given]]) -> Optional[So
 
 
 def by_shorter_prompts(solver: Solver, families: List[Family], readings: List[Reading]) -> List[Tuple[Family, Given]]:
-    """Values determined by the shorter prompts alone, which a window does not touch."""
+    """Values determined only with the shorter prompts, which a window does not affect."""
     lengths = sorted(solver.answers)
     for count in sorted({(len(lengths) + 1) // 2, TELLING}, reverse=True):
         if not TELLING <= count < len(lengths):
@@ -114,7 +114,7 @@ def by_shorter_prompts(solver: Solver, families: List[Family], readings: List[Re
 
 
 def window_and_values(solver: Solver, behind: List[Tuple[Family, Given]]) -> Optional[Solution]:
-    """A window beside these values; then the values once more, by all prompts."""
+    """A window with these values; then the values are fitted again, with all prompts."""
     found = window_of(solver, behind)
     if found is None:
         return None
@@ -126,7 +126,7 @@ def window_and_values(solver: Solver, behind: List[Tuple[Family, Given]]) -> Opt
 
 
 def fixed(solution: Solution, note: str) -> Family:
-    """The same settings, of which the number is no value that moves."""
+    """The same settings, with the number fixed."""
     family = copy.copy(solution.family)
     family.arguments = family.arguments + [SETTING[note][1], '%d' % solution.given[note]]
     return family
@@ -141,7 +141,7 @@ def turning_of(solver: Solver) -> Optional[Solution]:
 
 
 def bounds_of(solver: Solver, solution: Solution, note: str) -> Bounds:
-    """From the number down and up, as far as the server does not mind."""
+    """Bounds of the number, down and up, as far as the fit is not significantly worse."""
     value = solution.given[note]
     most, ends = solution.fit.squares + MINDS * solver.mean_square(solution.fit), []
     for side in -1, 1:
