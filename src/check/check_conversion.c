@@ -35,10 +35,11 @@ typedef enum { ROWS_IN_HALVES, ROWS_IN_PAIRS, PAIRS_OVER_HALF, PAIRS_OVER_ALL } 
 
 enum { N_MISTAKES = 12 };
 _Static_assert((int)N_MISTAKES <= (int)MOST_OTHERS, "a row has room for them");
-static const struct {
+typedef struct {
     unsigned changes;
     RowOrder from, to;
-} mistakes[N_MISTAKES] = {
+} Mistake;
+static const Mistake mistakes[N_MISTAKES] = {
     {BOTH, ROWS_IN_HALVES, ROWS_IN_PAIRS},
     {BOTH, ROWS_IN_PAIRS, ROWS_IN_HALVES},
     {QUERIES, ROWS_IN_HALVES, ROWS_IN_PAIRS},
@@ -98,10 +99,10 @@ static bool has_gates(const Model *model) {
 }
 
 // Whether a model that turns by this plan can have it.
-static bool mistake_applies(int mistake, const Model *model, const RopePlan *plan) {
+static bool mistake_applies(const Mistake *mistake, const Model *model, const RopePlan *plan) {
     const ModelConfig *m = &model->config;
-    const unsigned what = mistakes[mistake].changes;
-    const RowOrder to = mistakes[mistake].to;
+    const unsigned what = mistake->changes;
+    const RowOrder to = mistake->to;
     if (what & (ONE_MORE | ONE_LESS)) return true;
     if (what == GATES) return has_gates(model);
     if (what == THETAS)
@@ -171,54 +172,12 @@ static void move_matrix(const Move *move, Matrix *m) {
     if (scale_bytes > 0) m->scales = scales;
 }
 
-static void move_layer(unsigned what, const ModelConfig *c, const Move *move, Layer *layer) {
-    const bool is_whole = c->extra->attention.qk_norm == QK_NORM_WHOLE;
-    if (what & QUERIES) {
-        move_matrix(move, &layer->wq);
-        move_floats(move, layer->wq.rows, &layer->extra->attention.bq);
-        move_floats(move, is_whole ? layer->wq.rows : move->head_dim,
-                    &layer->extra->attention.q_norm);
-    }
-    if (what & KEYS) {
-        move_matrix(move, &layer->wk);
-        move_floats(move, layer->wk.rows, &layer->extra->attention.bk);
-        move_floats(move, is_whole ? layer->wk.rows : move->head_dim,
-                    &layer->extra->attention.k_norm);
-    }
-}
-
 static void change_norm(float change, Arena *arena, int64_t n, const float **norm) {
     if (!*norm) return;
     float *more = arena_take(arena, (uint64_t)n, sizeof *more);
     if (!more) return;
     for (int64_t i = 0; i < n; i++) more[i] = (*norm)[i] + change;
     *norm = more;
-}
-
-static void change_norms(float change, Arena *arena, const ModelConfig *c, Layer *layer) {
-    const bool is_whole = c->extra->attention.qk_norm == QK_NORM_WHOLE;
-    const int64_t head_dim = layer->extra->shape.head_dim;
-    const float **of_stream[] = {&layer->attention_norm, &layer->extra->residual.attention_after,
-                                 &layer->ffn_norm, &layer->extra->residual.ffn_after};
-    for (int i = 0; i < 4; i++) change_norm(change, arena, c->dim, of_stream[i]);
-    change_norm(change, arena, is_whole ? layer->wq.rows : head_dim,
-                &layer->extra->attention.q_norm);
-    change_norm(change, arena, is_whole ? layer->wk.rows : head_dim,
-                &layer->extra->attention.k_norm);
-}
-
-static void exchange_gates(Layer *layer) {
-    GatePair pairs[MOST_GATE_PAIRS];
-    int n = gate_pairs(layer, pairs);
-    for (const GatePair *p = pairs; p < pairs + n; p++) {
-        const Matrix gate = *p->w1;
-        const float *biases = *p->b1;
-        if (!p->w3->data) continue;
-        *p->w1 = *p->w3;
-        *p->w3 = gate;
-        *p->b1 = *p->b3;
-        *p->b3 = biases;
-    }
 }
 
 // A copy of a model with a mistake. It shares all weights that the mistake leaves alone.
@@ -228,47 +187,77 @@ typedef struct {
     Arena room;  // for the weights that change
 } MistakenModel;
 
-// Makes the mistake in all layers, with memory from the arena.
-static void change_layers(int mistake, Arena *arena, MistakenModel *to) {
+// Makes the mistake in all layers, with memory from the arena, which counts bytes in a first pass.
+static void change_layers(const Mistake *mistake, Arena *arena, MistakenModel *to) {
     Model *model = &to->model;
-    const unsigned what = mistakes[mistake].changes;
+    const ModelConfig *c = &model->config;
+    const unsigned what = mistake->changes;
     const float change = what & ONE_MORE ? 1 : what & ONE_LESS ? -1 : 0;
-    for (int l = 0; l < model->config.n_layers; l++) {
+    const bool is_whole = c->extra->attention.qk_norm == QK_NORM_WHOLE;
+    for (int l = 0; l < c->n_layers; l++) {
         Layer *layer = &model->layers[l];
         const RopeConfig *rope = layer_rope(layer, &to->plan.rope, &to->plan.sliding);
-        const Move move = {arena, mistakes[mistake].from, mistakes[mistake].to, rope->rotary_dim,
-                           layer->extra->shape.head_dim};
-        const bool turns = !(layer->extra->flags & LAYER_NOPE);
-        if (what & BOTH && turns) move_layer(what, &model->config, &move, layer);
-        if (change != 0) change_norms(change, arena, &model->config, layer);
-        // A first pass only counts bytes.
-        if (what & GATES && arena->memory) exchange_gates(layer);
-    }
-    if (change != 0) change_norm(change, arena, model->config.dim, &model->final_norm);
-}
+        const int64_t head_dim = layer->extra->shape.head_dim;
+        AttentionTensors *attention = &layer->extra->attention;
+        const int64_t q_norm = is_whole ? layer->wq.rows : head_dim;
+        const int64_t k_norm = is_whole ? layer->wk.rows : head_dim;
 
-static void change_plan(int mistake, int head_dim, RopePlan *plan) {
-    const double theta = plan->rope.theta;
-    const RowOrder to = mistakes[mistake].to;
-    if (to == PAIRS_OVER_HALF || to == PAIRS_OVER_ALL)
-        plan->rope.rotary_dim = (int)rows_in_pairs(to, 0, head_dim);
-    if (!(mistakes[mistake].changes & THETAS)) return;
-    plan->rope.theta = plan->sliding.theta;
-    plan->sliding.theta = theta;
+        const Move move = {arena, mistake->from, mistake->to, rope->rotary_dim, head_dim};
+        const bool turns = !(layer->extra->flags & LAYER_NOPE);
+        if (what & QUERIES && turns) {
+            move_matrix(&move, &layer->wq);
+            move_floats(&move, layer->wq.rows, &attention->bq);
+            move_floats(&move, q_norm, &attention->q_norm);
+        }
+        if (what & KEYS && turns) {
+            move_matrix(&move, &layer->wk);
+            move_floats(&move, layer->wk.rows, &attention->bk);
+            move_floats(&move, k_norm, &attention->k_norm);
+        }
+
+        if (change != 0) {
+            change_norm(change, arena, c->dim, &layer->attention_norm);
+            change_norm(change, arena, c->dim, &layer->extra->residual.attention_after);
+            change_norm(change, arena, c->dim, &layer->ffn_norm);
+            change_norm(change, arena, c->dim, &layer->extra->residual.ffn_after);
+            change_norm(change, arena, q_norm, &attention->q_norm);
+            change_norm(change, arena, k_norm, &attention->k_norm);
+        }
+
+        // Gates change places once, in the second pass.
+        GatePair pairs[MOST_GATE_PAIRS];
+        const int n_pairs = what & GATES && arena->memory ? gate_pairs(layer, pairs) : 0;
+        for (const GatePair *p = pairs; p < pairs + n_pairs; p++) {
+            const Matrix gate = *p->w1;
+            const float *biases = *p->b1;
+            if (!p->w3->data) continue;
+            *p->w1 = *p->w3;
+            *p->w3 = gate;
+            *p->b1 = *p->b3;
+            *p->b3 = biases;
+        }
+    }
+    if (change != 0) change_norm(change, arena, c->dim, &model->final_norm);
 }
 
 // Makes the copy, which the model must outlive. Its room and its layers are freed in any case.
 // False with the reason when there is no memory.
-static bool mistake_make(int mistake, const Model *model, const RopePlan *plan,
+static bool mistake_make(const Mistake *mistake, const Model *model, const RopePlan *plan,
                          MistakenModel *mistaken, Error *err) {
     Arena *arena = &mistaken->room;
+    RopePlan *changed = &mistaken->plan;
     *mistaken = (MistakenModel){.model = *model, .plan = *plan};
     mistaken->model.layers = layers_copied(model, err);
     if (!mistaken->model.layers) return false;
     change_layers(mistake, arena, mistaken);
     if (!arena_open(arena, "weights with a mistake", err)) return false;
     change_layers(mistake, arena, mistaken);
-    change_plan(mistake, (int)model->config.head_dim, &mistaken->plan);
+    if (mistake->to == PAIRS_OVER_HALF || mistake->to == PAIRS_OVER_ALL)
+        changed->rope.rotary_dim = (int)rows_in_pairs(mistake->to, 0, model->config.head_dim);
+    if (mistake->changes & THETAS) {
+        changed->rope.theta = plan->sliding.theta;
+        changed->sliding.theta = plan->rope.theta;
+    }
     return true;
 }
 
@@ -278,34 +267,16 @@ static int mistake_tokens(const Check *c) {
     return c->window < MISTAKE_TOKENS ? c->window : MISTAKE_TOKENS;
 }
 
-static bool is_open_mistake(const Check *c, const Row *row, int mistake) {
-    Row one = {.samples = row->others[mistake], .verdict = OPEN};
-    if (!mistake_applies(mistake, c->job->model, &c->references[c->reference_is])) return false;
-    if (one.samples.n > 0) judge_ratio(&one, mistake_limits);
-    return one.verdict == OPEN;
-}
-
 static int mistakes_tokens(const Check *c, int length) {
     (void)length;
     return N_MISTAKES * mistake_tokens(c);
 }
 
-// -ln p of the second half of a text by the model with a mistake.
-static bool score_mistake(Check *c, int mistake, Span span, double *nll, Error *err) {
-    MistakenModel other;
-    const RopePlan *plan = &c->references[c->reference_is];
-    bool ok = mistake_make(mistake, c->job->model, plan, &other, err);
-    SessionConfig config = timed_config(c, &other.plan, span.to);
-    Session *s = ok ? session_new(&other.model, &config, err) : NULL;
-    ok = s && score_anew(c, s, span, nll, err);
-    session_free(s);
-    arena_close(&other.room);
-    layers_free(other.model.layers);
-    return ok;
-}
-
-// A text that is shorter than a stretch, by the reference and with each mistake that is open.
+// A text that is shorter than a stretch, by the reference and with each mistake that is open: -ln p
+// of its second half.
 static bool read_mistakes(Check *c, Row *row, Error *err) {
+    const RopePlan *plan = &c->references[c->reference_is];
+    const Model *model = c->job->model;
     const int n = mistake_tokens(c);
     double right[MISTAKE_TOKENS];
     double wrong[N_MISTAKES][MISTAKE_TOKENS];
@@ -315,8 +286,19 @@ static bool read_mistakes(Check *c, Row *row, Error *err) {
     take_text(c, start_of(c, row->units), n, text);
     bool ok = score_anew(c, c->reference, read, right, err);
     for (int m = 0; ok && m < N_MISTAKES; m++) {
-        is_read[m] = is_open_mistake(c, row, m);
-        ok = !is_read[m] || score_mistake(c, m, read, wrong[m], err);
+        Row one = {.samples = row->others[m], .verdict = OPEN};
+        is_read[m] = mistake_applies(&mistakes[m], model, plan);
+        if (is_read[m] && one.samples.n > 0) judge_ratio(&one, mistake_limits);
+        is_read[m] = is_read[m] && one.verdict == OPEN;
+        if (!is_read[m]) continue;
+        MistakenModel other;
+        ok = mistake_make(&mistakes[m], model, plan, &other, err);
+        const SessionConfig config = timed_config(c, &other.plan, n);
+        Session *s = ok ? session_new(&other.model, &config, err) : NULL;
+        ok = s && score_anew(c, s, read, wrong[m], err);
+        session_free(s);
+        arena_close(&other.room);
+        layers_free(other.model.layers);
     }
     for (int m = 0; ok && m < N_MISTAKES; m++)
         if (is_read[m])

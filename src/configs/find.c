@@ -284,41 +284,33 @@ static double taken_number(const Config *c, KeyPlace at, KeyId key, int kind, do
     return is_list && x <= config_key_rows[key].low ? missing : x;
 }
 
-// The theta of the full layers for an engine that has one block, which is theirs.
-static double full_theta(const Config *c) {
-    const KeyPlace block = config_full_block(c);
-    const double beside = taken_number(c, AT_BESIDE, full_theta_key(c), KIND_FULL, c->theta);
-    if (config_sees_scaling_only(c) || !has_theta(c, KIND_FULL, block)) return beside;
-    return theta_of_list(c, taken_number(c, block, KEY_ROPE_THETA, KIND_FULL, beside));
-}
-
-// The theta of sliding layers whose block has none: under their own key, or for an engine with one
-// block, the theta of the full layers.
-static double sliding_base(Config *c) {
+void config_find_base(Config *c) {
+    if (!c->family && c->layout == BY_TYPE) return;
+    const KeyId full_key = full_theta_key(c);
+    if (c->kind == KIND_FULL || c->layout == ONE_BLOCK) {
+        // One place must have it.
+        const bool may_lack = c->theta > 0 || config_ask_block(c, KEY_ROPE_THETA)->member;
+        const bool is_nowhere = !may_lack && !config_beside(c, full_key);
+        if (is_nowhere && config_fills(c, FILLED_THETA)) c->theta = c->strict->file->instead.theta;
+        else c->theta = config_number_of_kind(c, full_key, may_lack ? c->theta : REQUIRED);
+        return;
+    }
+    // Sliding layers whose block has none: under a key of their own, or where an engine has one
+    // block, that of the full ones.
+    const KeyPlace sliding = AT_PARAMETERS_SLIDING, full = config_full_block(c);
     const KeyId key = c->family->theta_keys[KIND_SLIDING];
     const bool is_one = c->layout == FULL_ONLY;
     const bool is_read = is_one && c->flags & PARAMETERS_FIRST;
     double theta = c->family->local_theta;
     if (key) theta = config_number_of_kind(c, key, theta);
-    if (is_read && config_slot(c, AT_PARAMETERS_SLIDING, KEY_ROPE_THETA)->member)
-        return config_number(c, AT_PARAMETERS_SLIDING, KEY_ROPE_THETA, theta);
-    return is_one && !key ? full_theta(c) : theta;
-}
-
-void config_find_base(Config *c) {
-    if (!c->family && c->layout == BY_TYPE) return;
-    if (c->kind == KIND_SLIDING && c->layout != ONE_BLOCK) {
-        c->theta = sliding_base(c);
-        return;
+    if (is_read && config_slot(c, sliding, KEY_ROPE_THETA)->member) {
+        theta = config_number(c, sliding, KEY_ROPE_THETA, theta);
+    } else if (is_one && !key) {
+        theta = taken_number(c, AT_BESIDE, full_key, KIND_FULL, c->theta);
+        if (!config_sees_scaling_only(c) && has_theta(c, KIND_FULL, full))
+            theta = theta_of_list(c, taken_number(c, full, KEY_ROPE_THETA, KIND_FULL, theta));
     }
-    const KeyId own = full_theta_key(c);
-    bool may_lack = c->theta > 0 || config_ask_block(c, KEY_ROPE_THETA)->member;
-    // One of the places must have it.
-    if (!may_lack && !config_beside(c, own) && config_fills(c, FILLED_THETA)) {
-        c->theta = c->strict->file->instead.theta;
-        return;
-    }
-    c->theta = config_number_of_kind(c, own, may_lack ? c->theta : REQUIRED);
+    c->theta = theta;
 }
 
 void config_find_theta(Config *c) {

@@ -176,8 +176,8 @@ static bool has_part(const char *name, const char *const *parts, size_t n) {
     return found;
 }
 
-// Whether a name is about the rotation of queries and keys, or its absence.
-static bool speaks_of_turning(const char *name) {
+// Whether a name says how queries and keys turn, or that they do not.
+static bool speaks_of_rotation(const char *name) {
     static const char *const parts[] = {"rotary", "position", "theta", "nope",
                                         "yarn",   "ntk",      "logn",  "alibi",
                                         "xpos",   "pos_emb",  "_rope", "attn_temperature"};
@@ -185,56 +185,48 @@ static bool speaks_of_turning(const char *name) {
            strncmp(name, "mrope", 5) == 0;
 }
 
-// Whether a name is about the positions that layers see.
-static bool speaks_of_layers(const char *name) {
-    static const char *const parts[] = {"window", "layer_types", "temperature", "swa", "sliding"};
-    return has_part(name, parts, sizeof parts / sizeof *parts);
-}
-
-// Whether a value only confirms the default: all layers rotate, with the whole head.
-static bool is_usual(const Json *v, const ConfigKey *row) {
-    double x;
-    const bool is_switch = strncmp(v->key, "use_rope", 8) == 0 || strstr(v->key, "use_rotary");
-    if (row->turns)
-        return has_word(row->turns, config_word(v).text) ||
-               strncmp(config_word(v).text, "rope", 4) == 0;
-    return (v->kind == 't' && is_switch) || (json_number(v, &x) && x == 1);
-}
-
-// Whether the family's class reads a key that no function here asks for.
-static bool is_own_key(const RopeFamily *f, const char *key) {
-    const char *const own[] = {f->only_key, f->thetas_key, f->period_key, f->zeros_key,
-                               f->indexes_key};
-    const KeyId id = config_key(key);
-    const bool is_of_direction = strcmp(key, "use_bidirectional_attention") == 0;
-    bool is_own = family_reads(f, key) || (is_of_direction && f->flags & FAMILY_BOTH_WAYS);
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        is_own = is_own || (own[i] && strcmp(own[i], key) == 0);
-    for (int i = 0; i < 3; i++) is_own = is_own || (id && f->unturned[i] == id);
-    return is_own;
-}
-
-// Whether a member is another library's name of max_position_embeddings, with a different number.
-static bool is_other_length(const Config *c, const Json *v) {
-    static const KeyId key = KEY_MAX_POSITION_EMBEDDINGS;
-    double x, own;
-    const bool is_length = has_word(config_key_rows[key].also, v->key) && json_number(v, &x);
-    return is_length && (!json_number(config_beside(c, key), &own) || own != x);
-}
-
-// Whether a member of the config is about positions and has a value, but the family does not read
-// it. For an unverified family, no row of the table may read it.
+// Whether a member of the config speaks of positions and says something, and its family does not
+// read it. Of an unverified family, no row may read it.
 static bool is_unread(const Config *c, const Json *v) {
-    const KeyId key = config_key(v->key);
-    const ConfigKey *row = &config_key_rows[key];
-    // A switch has a meaning even if it is off.
+    static const char *const of_layers[] = {"window", "layer_types", "temperature", "swa",
+                                            "sliding"};
+    const RopeFamily *f = c->family;
+    const KeyId id = config_key(v->key), length = KEY_MAX_POSITION_EMBEDDINGS;
+    const ConfigKey *row = &config_key_rows[id];
+    double x, own;
+    // A switch says something where it is off, too.
     const bool is_switch = row->turns && !c->strict->is_any && !strchr("n[{", v->kind);
     const bool is_silent = !is_switch && !config_is_by_layer(v);
-    if (was_asked(c, AT_BESIDE, v) || is_silent || key_meant(v->key, key)) return false;
-    const bool speaks = key ? row->of_some : speaks_of_turning(v->key) || is_other_length(c, v);
-    if (!c->strict->is_any) return speaks && !is_usual(v, row) && !is_own_key(c->family, v->key);
-    const bool has_row = row->types || row->turns || row->saved || row->type == KEY_IS_OBJECT;
-    return (speaks_of_turning(v->key) || speaks_of_layers(v->key)) && !has_row;
+    if (was_asked(c, AT_BESIDE, v) || is_silent || key_meant(v->key, id)) return false;
+    const bool is_of_rotation = speaks_of_rotation(v->key);
+    if (c->strict->is_any) {
+        const bool has_row = row->types || row->turns || row->saved || row->type == KEY_IS_OBJECT;
+        return (is_of_rotation || has_part(v->key, of_layers, 5)) && !has_row;
+    }
+
+    // Another library's name of max_position_embeddings, with another number than it, speaks as
+    // well.
+    const bool is_number = json_number(v, &x);
+    const bool is_length = has_word(config_key_rows[length].also, v->key) && is_number;
+    const bool is_other = !json_number(config_beside(c, length), &own) || own != x;
+    if (!(id ? row->of_some : is_of_rotation || (is_length && is_other))) return false;
+
+    // A value may say only what is so without it: that layers turn, and all of a head.
+    const Word word = config_word(v);
+    const bool is_use = strncmp(v->key, "use_rope", 8) == 0 || strstr(v->key, "use_rotary");
+    const bool is_usual =
+        row->turns ? has_word(row->turns, word.text) || strncmp(word.text, "rope", 4) == 0
+                   : (v->kind == 't' && is_use) || (is_number && x == 1);
+
+    // The class of the family may read the key, though nothing here asks for it.
+    const char *const keys[] = {f->only_key, f->thetas_key, f->period_key, f->zeros_key,
+                                f->indexes_key};
+    const bool is_of_direction = strcmp(v->key, "use_bidirectional_attention") == 0;
+    bool is_own = family_reads(f, v->key) || (is_of_direction && f->flags & FAMILY_BOTH_WAYS);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        is_own = is_own || (keys[i] && strcmp(keys[i], v->key) == 0);
+    for (int i = 0; i < 3; i++) is_own = is_own || (id && f->unturned[i] == id);
+    return !is_usual && !is_own;
 }
 
 // Adds a name to a list of names. False if there is only room left for the number of further names.
@@ -245,17 +237,17 @@ static bool add_if_room(char *names, size_t size, const char *name) {
     return true;
 }
 
-// Warns of keys about positions that are not in the table; for an unverified family also within an
-// object of settings.
-static void remark_unread(Config *c) {
+void config_remark_unread(Config *c) {
     static const char *const of_rope[] = {"rope", "rotary"};
     char found[500] = "", one[90];
     int n = 0, n_more = 0;
+    if (!c->family) return;
     for (const Json *v = json_members(c->config); v; v = v->next) {
         const Word key = config_key_word(v);
         const bool is_one = is_unread(c, v), may_hold = c->strict->is_any && !config_key(v->key);
         if (is_one) n_more += !add_if_room(found, sizeof found, key.text);
         n += is_one;
+        // In an unverified family also in an object of settings.
         for (const Json *in = may_hold ? json_members(v) : NULL; in; in = in->next) {
             const Word name = config_key_word(in);
             snprintf(one, sizeof one, "%s.%s", key.text, name.text);
@@ -271,10 +263,6 @@ static void remark_unread(Config *c) {
     else if (found[0])
         config_unread(c, "%s mean%s nothing to model_type %s, and %s not used", found,
                       n > 1 ? "" : "s", c->family->model_type, n > 1 ? "are" : "is");
-}
-
-void config_remark_unread(Config *c) {
-    if (c->family) remark_unread(c);
 }
 
 // ---- unverified families ----

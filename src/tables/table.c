@@ -105,16 +105,6 @@ static void add_column(Table *t, const char *name) {
     snprintf(lines[1], sizeof lines[1], "%s", name + (is_broken ? first + 1 : 0));
 }
 
-static int column_width(const Table *t, int column) {
-    const bool has_verdicts = strcmp(t->names[column][1], "verdict") == 0;
-    int width = has_verdicts ? (int)strlen("too long") : CELL_WIDTH;
-    for (int line = 0; line < 2; line++) {
-        int length = (int)strlen(t->names[column][line]);
-        if (length > width) width = length;
-    }
-    return width;
-}
-
 Cell words_cell(const char *words) {
     Cell cell = {.is_number = false};
     snprintf(cell.text, sizeof cell.text, "%s", words);
@@ -133,61 +123,67 @@ static void add_cell(Cells *row, const Cell *cell) {
 
 // ---- drawing ----
 
-// A cell of a list. A number that is not an integer is rounded to three or four digits, and NaN is
-// a dash.
-static void show_cell(const Table *t, const Cell *cell, char *shown, size_t size) {
-    double x = cell->number;
-    bool is_whole = cell->text[strcspn(cell->text, ".en")] == '\0';
-    if (cell->is_number && x != x) snprintf(shown, size, "-");
-    else if (cell->is_number && !is_whole && !t->exact)
-        snprintf(shown, size, fabs(x) < 1 ? "%.3g" : "%.4g", x);
-    else snprintf(shown, size, "%s", cell->text);
-}
-
-// Perplexities past the trained length are highlighted according to their ratio to the last one
-// within it, accuracies according to their value.
-static Style style_of(const Table *t, const char *label, double value, double *within) {
-    int position = atoi(label);
-    if (t->shape.kind == ACCURACIES)
-        return value < 0.25 ? ON_RED : value < 0.75 ? ON_YELLOW : ON_GREEN;
-    if (position > 0 && position <= t->train_ctx) *within = value;
-    double times = position > t->train_ctx && *within > 0 ? value / *within : 1;
-    return times < 1.25 ? PLAIN : times < 1.5 ? YELLOW : RED;
-}
-
-// Draws one line: line 0 or 1 of the names of the columns, or (2) the cells of a row. The names are
-// aligned like the cells of `row`.
-static void put_line(Table *t, const Cells *row, int line) {
-    bool is_list = t->shape.kind == LIST;
-    double within = 0;
-    for (int i = 0; i < row->n && i < t->n_names; i++) {
-        const Cell *cell = &row->cells[i];
-        int width = column_width(t, i) + (t->shape.kind == PERPLEXITIES);
-        char shown[MAX_CELL];
-        Style style = is_list && strcmp(cell->text, "fail") == 0 ? RED : PLAIN;
-        if (!cell->is_number) width = i == 0 && width < NAME_WIDTH ? -NAME_WIDTH : -width;
-        if (is_list || !cell->is_number) {
-            show_cell(t, cell, shown, sizeof shown);
-        } else {
-            style = style_of(t, t->names[i][1], cell->number, &within);
-            // followed by the sign of its style if the table has no color
-            const char *format = t->shape.kind == ACCURACIES ? "%.2f%s" : "%#.4g%s";
-            snprintf(shown, sizeof shown, format, cell->number, t->color ? "" : style.sign);
-        }
-        put_cell(t, line < 2 ? t->names[i][line] : shown, width, line < 2 ? BOLD : style);
-        const bool is_in_line = is_list && !t->name_above;
-        if (is_in_line || i > 0 || line < 2 || strlen(cell->text) <= NAME_WIDTH) continue;
-        end_line(t);  // the cells are on the line below a name that is too long for its column
-        put_cell(t, "", -NAME_WIDTH, PLAIN);
-    }
-    end_line(t);
-}
-
-// Draws a row, after the names of its columns if they have not been drawn yet.
+// Draws a row, below the names of its columns when they are not there yet.
 static void draw_row(Table *t, const Cells *row) {
+    struct {
+        char text[MAX_CELL];
+        int width;  // below 0: the text begins at the left
+        Style style;
+    } drawn[MAX_CELLS];
+    const TableKind kind = t->shape.kind;
+    const int n = row->n < t->n_names ? row->n : t->n_names;
+    double within = 0;  // the last perplexity up to the trained length
+    for (int i = 0; i < n; i++) {
+        const Cell *cell = &row->cells[i];
+        const char(*name)[MAX_COLUMN_NAME] = t->names[i];
+        int width = strcmp(name[1], "verdict") == 0 ? (int)strlen("too long") : CELL_WIDTH;
+        if ((int)strlen(name[0]) > width) width = (int)strlen(name[0]);
+        if ((int)strlen(name[1]) > width) width = (int)strlen(name[1]);
+        width += kind == PERPLEXITIES;
+        if (!cell->is_number) width = i == 0 && width < NAME_WIDTH ? -NAME_WIDTH : -width;
+
+        const double x = cell->number;
+        const bool is_whole = cell->text[strcspn(cell->text, ".en")] == '\0';
+        const char *format = t->exact || is_whole ? NULL : fabs(x) < 1 ? "%.3g" : "%.4g";
+        Style style = PLAIN;
+        if (cell->is_number && kind == ACCURACIES) {
+            style = x < 0.25 ? ON_RED : x < 0.75 ? ON_YELLOW : ON_GREEN;
+            format = "%.2f";
+        } else if (cell->is_number && kind == PERPLEXITIES) {
+            // Past the trained length they stand out by their ratio to the last one within it.
+            const int position = atoi(name[1]);
+            if (position > 0 && position <= t->train_ctx) within = x;
+            const double times = position > t->train_ctx && within > 0 ? x / within : 1;
+            style = times < 1.25 ? PLAIN : times < 1.5 ? YELLOW : RED;
+            format = "%#.4g";
+        } else if (kind == LIST && strcmp(cell->text, "fail") == 0) {
+            style = RED;
+        }
+        const size_t size = sizeof drawn[i].text;
+        char *text = drawn[i].text;
+        if (cell->is_number && kind == LIST && x != x) snprintf(text, size, "-");
+        else if (cell->is_number && format) snprintf(text, size, format, x);
+        else snprintf(text, size, "%s", cell->text);
+        if (kind != LIST && !t->color) strncat(text, style.sign, size - strlen(text) - 1);
+        drawn[i].width = width;
+        drawn[i].style = style;
+    }
+
+    // Names, in one line or two, and (2) cells.
     bool in_two = false;
     for (int i = 0; i < t->n_names; i++) in_two = in_two || t->names[i][0][0];
-    for (int line = t->headed ? 2 : in_two ? 0 : 1; line < 3; line++) put_line(t, row, line);
+    for (int line = t->headed ? 2 : in_two ? 0 : 1; line <= 2; line++) {
+        for (int i = 0; i < n; i++) {
+            if (line < 2) put_cell(t, t->names[i][line], drawn[i].width, BOLD);
+            else put_cell(t, drawn[i].text, drawn[i].width, drawn[i].style);
+            const bool is_long = strlen(row->cells[i].text) > NAME_WIDTH;
+            const bool is_above = is_long && (kind != LIST || t->name_above);
+            if (line < 2 || i > 0 || !is_above) continue;
+            end_line(t);  // below a long name, its cells are in their columns
+            put_cell(t, "", -NAME_WIDTH, PLAIN);
+        }
+        end_line(t);
+    }
     t->headed = true;
 }
 

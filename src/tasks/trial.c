@@ -130,26 +130,6 @@ static char *fill_in(char *end, const char *form, const Trial *t, int k) {
     return end;
 }
 
-static const char *sentence_of(const Task *task, int k) {
-    const bool is_first = task->names == LINKS ? k % 2 == 0 : k == 0;
-    return is_first || !task->others ? task->first : task->others;
-}
-
-// The place of the k-th sentence, in shares of the haystack. Those of a chain keep their order up
-// to the end of the text. Updates come before the last one, which is sentence number 0. Ordinals
-// are side by side. Others wrap around.
-static double share_before(const Trial *t, int k) {
-    const double depth = trial_depth(t);
-    const double step = (double)k / t->task->n_hidden;
-    if (k == 0) return depth;
-    switch (t->task->names) {
-    case CHAIN: return depth + (1 - depth) * step;
-    case UPDATES: return depth * step;
-    case ORDINALS: return depth;
-    default: return fmod(depth + step, 1);
-    }
-}
-
 // The sentence that is number j of those at one place: the first one comes after all that
 // have to be before it.
 static int sentence_at(const Trial *t, int j) {
@@ -158,52 +138,69 @@ static int sentence_at(const Trial *t, int j) {
     return j < t->ordinal ? j + 1 : 0;
 }
 
-// Number i of a list of words, of which every other one, on average, is the same. The others are
-// the same in all trials of a length.
-static char *write_word(char *end, const Trial *t, int i) {
-    const uint64_t bits = mix((t->seed + (uint64_t)t->length) * 0x9e3779b97f4a7c15u + (uint64_t)i);
-    end = stpcpy(end, i > 0 ? ", " : " ");
-    return stpcpy(end, bits % 2 == 0 ? t->names[0] : list_word(bits >> 8));
-}
-
 enum { LIST_WORD_BYTES = 16 };  // of a word of a list, at most
 
-static size_t piece_bytes(const Trial *t) {
-    const size_t n = (size_t)t->pieces;
-    return t->task->names == WORDS ? n * LIST_WORD_BYTES : t->haystack.starts[n];
+// Writes a list of words, of which every other one, on average, is the same. The others are the
+// same in all trials of a length. Returns the new end.
+static char *write_list(char *end, const Trial *t) {
+    const uint64_t seed = (t->seed + (uint64_t)t->length) * 0x9e3779b97f4a7c15u;
+    end = stpcpy(end, list_opening);
+    for (int i = 0; i < t->pieces; i++) {
+        const uint64_t bits = mix(seed + (uint64_t)i);
+        end = stpcpy(end, i > 0 ? ", " : " ");
+        end = stpcpy(end, bits % 2 == 0 ? t->names[0] : list_word(bits >> 8));
+    }
+    return stpcpy(end, ".");
 }
 
-// Writes the sentences that are hidden before piece i of the haystack, and that piece, if there is
-// one.
-static char *write_piece(char *end, const Trial *t, int i) {
+// Writes the haystack with its sentences hidden in it. Returns the new end.
+static char *write_haystack(char *end, const Trial *t) {
     const Task *task = t->task;
     const size_t *starts = t->haystack.starts;
-    if (task->names == WORDS) return i < t->pieces ? write_word(end, t, i) : end;
+    const double depth = trial_depth(t);
     // Right before the question a key would be continued, and not asked for.
     const int last = t->pieces > LEAST_BEHIND ? t->pieces - LEAST_BEHIND : t->pieces;
+    // The order of the sentences, of which number 0 is asked for first, and the piece that each is
+    // before. Sentences at one place are written in this order.
+    int order[MAX_HIDDEN], places[MAX_HIDDEN];
     for (int j = 0; j < task->n_hidden; j++) {
-        const int k = sentence_at(t, j);
-        const int place = (int)(t->pieces * share_before(t, k) + 0.5);
-        if ((place < last ? place : last) == i) end = fill_in(end, sentence_of(task, k), t, k);
+        const int k = order[j] = sentence_at(t, j);
+        const double step = (double)k / task->n_hidden;
+        double share = fmod(depth + step, 1);  // of the haystack; it wraps around
+        if (task->names == CHAIN) share = depth + (1 - depth) * step;  // in order, up to the end
+        if (task->names == UPDATES) share = depth * step;              // before the last one
+        if (task->names == ORDINALS || k == 0) share = depth;          // side by side
+        const int place = (int)(t->pieces * share + 0.5);
+        places[j] = place < last ? place : last;
     }
-    const size_t bytes = i < t->pieces ? starts[i + 1] - starts[i] : 0;
-    memcpy(end, t->haystack.text + starts[i], bytes);
-    return end + bytes;
+    for (int i = 0; i <= t->pieces; i++) {
+        for (int j = 0; j < task->n_hidden; j++) {
+            const int k = order[j];
+            const bool is_first = task->names == LINKS ? k % 2 == 0 : k == 0;
+            const char *form = is_first || !task->others ? task->first : task->others;
+            if (places[j] == i) end = fill_in(end, form, t, k);
+        }
+        const size_t bytes = i < t->pieces ? starts[i + 1] - starts[i] : 0;
+        memcpy(end, t->haystack.text + starts[i], bytes);
+        end += bytes;
+    }
+    return end;
 }
 
 bool trial_prompt(const Trial *t, Prompt *p, Error *err) {
     const Task *task = t->task;
+    const bool is_list = task->names == WORDS;
     *p = (Prompt){.n = 0};
     if (t->pieces < 0)
         return fail(err, "no prompt of the task %s fits in %d positions", task->name, t->length);
-    char *end = p->text = alloc_array(piece_bytes(t) + PROMPT_BYTES, 1, "a haystack", err);
+    const size_t n = (size_t)t->pieces;
+    const size_t bytes = is_list ? n * LIST_WORD_BYTES : t->haystack.starts[n];
+    char *end = p->text = alloc_array(bytes + PROMPT_BYTES, 1, "a haystack", err);
     if (!p->text) return false;
-    if (task->names == WORDS) end = stpcpy(end, list_opening);
-    else
+    if (!is_list)
         end += snprintf(end, PROMPT_BYTES, opening, task->what,
                         task->names == LANDMARKS ? "them" : task->them, task->them, task->asked);
-    for (int i = 0; i <= t->pieces; i++) end = write_piece(end, t, i);
-    if (task->names == WORDS) end = stpcpy(end, ".");
+    end = is_list ? write_list(end, t) : write_haystack(end, t);
     p->question = (size_t)(end - p->text);
     end = fill_in(end, task->question, t, 0);
     p->n = (size_t)(end - p->text);
