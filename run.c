@@ -31,7 +31,7 @@ typedef struct {
     char like_file[4096];     // likewise of --like
     char gguf_file[4096];     // the GGUF file that the model was brought in from, if it was
     Model model;              // without layers when the options replace it
-    RopeFile said;            // of its RoPE; plans point to the lists in it
+    RopeFile rope_file;            // of its RoPE; plans point to the lists in it
     JsonOut json;             // of --json
     Job job;  // points to all of these; finish frees its tokenizer, plans, readings and ids
 } Program;
@@ -64,7 +64,7 @@ static Answer finish(Program *p, bool ok, Error *err) {
     free(p->job.readings);
     free((void *)p->job.short_heads.is_short);
     free(p->options.asked);
-    free(p->said.whole);
+    free(p->rope_file.whole);
     model_close(&p->model);
     return answer_of(p, ok);
 }
@@ -134,7 +134,7 @@ static bool load_model(Program *p, Error *err) {
     const bool is_read = o->reading || o->job == JOB_ENGINES;
     p->job.options = o;
     p->job.model = &p->model;
-    p->job.said = &p->said;
+    p->job.rope_file = &p->rope_file;
     p->job.form = (TableForm){.tsv = o->tsv, .json = o->json ? &p->json : NULL};
     find_installed(p);
     if (!find_model(o, o->model_path, p->model_file, sizeof p->model_file, err)) return false;
@@ -146,21 +146,21 @@ static bool load_model(Program *p, Error *err) {
         if (!find_model(o, *like, p->like_file, sizeof p->like_file, err)) return false;
         *like = p->like_file;
     }
-    said_by_numbers(o->head_dim, numbers->theta, numbers->train_ctx, &p->said);
+    rope_file_of_numbers(o->head_dim, numbers->theta, numbers->train_ctx, &p->rope_file);
     if (!o->model_path && !model_unknown(&p->model, err)) return false;
     if (o->model_path) {
         if (!open_model(p->model_file, &p->model, err)) return false;
-        said_by_model(&p->model, &p->said);
-        if (is_gguf) said_by_gguf(p->gguf_file, &p->said);
+        rope_file_of_model(&p->model, &p->rope_file);
+        if (is_gguf) rope_file_add_gguf(p->gguf_file, &p->rope_file);
     }
     const int encoding = model_encoding(&p->model);
     if (o->about_rope && encoding != ENCODING_ROPE)
         return fail(err, "%s is for models with RoPE, and the position encoding of %s is '%s'",
                     o->about_rope, o->model_path, encoding_names[encoding]);
-    if (o->rope_config && !said_by_config(o->rope_config, &p->model, is_read, &p->said, err))
+    if (o->rope_config && !rope_file_read(o->rope_config, &p->model, is_read, &p->rope_file, err))
         return false;
-    if (o->rope_config && o->job == JOB_ENGINES) warn_of_unread(o->rope_config, &p->said);
-    p->job.kinds = kinds_of_layers(&p->model, &p->said);
+    if (o->rope_config && o->job == JOB_ENGINES) warn_of_unread(o->rope_config, &p->rope_file);
+    p->job.kinds = kinds_of_layers(&p->model, &p->rope_file);
     if (!o->sliding || p->job.kinds.own_sliding) return true;
     const char *what = o->rope_config ? o->rope_config : "this one";
     return fail(err,

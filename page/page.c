@@ -19,7 +19,7 @@ FOR_PAGE Page *page_new(void) {
         free(page);
         return NULL;
     }
-    if (page) page->options = options_unsaid;
+    if (page) page->options = options_default;
     return page;
 }
 
@@ -27,7 +27,7 @@ FOR_PAGE void page_free(Page *page) {
     tokenizer_free(page->tokenizer);
     model_close(&page->model);
     free(page->methods);
-    free(page->said.whole);
+    free(page->rope_file.whole);
     free(page->ids);
     free(page);
 }
@@ -45,42 +45,42 @@ FOR_PAGE bool page_open(Page *page, const char *model_path, const char *tokenize
     if (encoding != ENCODING_ROPE)
         return fail(&page->err, "this model knows positions by %s, not by RoPE",
                     encoding_names[encoding]);
-    said_by_model(&page->model, &page->said);
+    rope_file_of_model(&page->model, &page->rope_file);
     page->tokenizer = tokenizer_open(tokenizer_path, page->model.config.vocab_size, &page->err);
     return page->tokenizer != NULL;
 }
 
 // Numbers in a model's place: those of --explain without one.
 FOR_PAGE bool page_describe(Page *page, int head_dim, double theta, int train_ctx) {
-    said_by_numbers(head_dim, theta, train_ctx, &page->said);
-    return settings_check(&page->said.rope, train_ctx, &page->err);
+    rope_file_of_numbers(head_dim, theta, train_ctx, &page->rope_file);
+    return settings_check(&page->rope_file.rope, train_ctx, &page->err);
 }
 
 // A config.json or its rope block in a model's place. The numbers fill what it leaves out and
-// cannot do without, as few of them as will do: page->said.filled tells which. A whole config leaves
-// nothing out.
+// cannot do without, as few of them as will do: page->rope_file.filled tells which. A whole config
+// leaves nothing out.
 FOR_PAGE bool page_config(Page *page, char *text, int length, int head_dim, double theta,
                           int train_ctx) {
-    RopeFile *said = &page->said;
-    free(said->whole);
-    said_by_numbers(0, 0, 0, said);
-    said->instead = (StandIns){head_dim, theta, train_ctx};
-    if (!rope_config_parse(said, text, (size_t)length, &page->err)) return false;
-    if (said->no_rope)
+    RopeFile *file = &page->rope_file;
+    free(file->whole);
+    rope_file_of_numbers(0, 0, 0, file);
+    file->instead = (StandIns){head_dim, theta, train_ctx};
+    if (!rope_config_parse(file, text, (size_t)length, &page->err)) return false;
+    if (file->no_rope)
         return fail(&page->err, "model_type: this family has no RoPE, so there is nothing to show");
-    return settings_check(&said->rope, said->rope.train_ctx, &page->err);
+    return settings_check(&file->rope, file->rope.train_ctx, &page->err);
 }
 
 // What page_config read: the method's name, the whole head's size, the context that the model is
 // meant for (0: not known), the factor (0: what the length needs), whether that context counts the
-// factor (1), the numbers that filled gaps (1: head_dim, 2: theta, 4: trained length), keys that mean
-// nothing to the method, and what is worth a warning, a line each. Between tabs.
+// factor (1), the numbers that filled gaps (1: head_dim, 2: theta, 4: trained length), keys that
+// mean nothing to the method, and what is worth a warning, a line each. Between tabs.
 FOR_PAGE const char *page_told(Page *page) {
-    const RopeFile *said = &page->said;
-    const MethodName method = settings_method_name(&said->rope);
+    const RopeFile *file = &page->rope_file;
+    const MethodName method = settings_method_name(&file->rope);
     snprintf(page->text, sizeof page->text, "%s\t%d\t%d\t%.12g\t%d\t%d\t%s\t%s", method.text,
-             said->head_dim, said->max_positions, said->rope.factor, said->counts_factor,
-             said->filled, said->unused, said->remarks);
+             file->head_dim, file->max_positions, file->rope.factor, file->counts_factor,
+             file->filled, file->unused, file->remarks);
     return page->text;
 }
 
@@ -89,9 +89,9 @@ FOR_PAGE const double *page_facts(Page *page) {
     const ModelConfig *m = &page->model.config;
     const double facts[N_FACTS] = {m->n_layers,
                                    m->n_heads,
-                                   page->said.rope.rotary_dim,
-                                   page->said.rope.theta,
-                                   page->said.rope.train_ctx,
+                                   page->rope_file.rope.rotary_dim,
+                                   page->rope_file.rope.theta,
+                                   page->rope_file.rope.train_ctx,
                                    m->vocab_size,
                                    tokenizer_bos(page->tokenizer),
                                    (double)page->model.file.size};
@@ -119,8 +119,8 @@ Job job_of_page(Page *page, int length) {
     return (Job){
         .options = &page->options,
         .model = &page->model,
-        .said = &page->said,
-        .kinds = kinds_of_layers(&page->model, &page->said),
+        .rope_file = &page->rope_file,
+        .kinds = kinds_of_layers(&page->model, &page->rope_file),
         .length = length,
         .plans = &page->plan,
         .n_plans = 1,
@@ -128,7 +128,8 @@ Job job_of_page(Page *page, int length) {
     };
 }
 
-// Plans settings beside `start`, which says what they leave out, and what page->options.asked_sliding says.
+// Plans settings beside `start`, which says what they leave out, and what
+// page->options.asked_sliding says.
 static bool plan_of(Page *page, const RopeSettings *s, const RopeConfig *start, int context) {
     const Job job = job_of_page(page, context);
     return plan_for_job(&job, s, start, &page->plan, &page->err);
@@ -138,8 +139,8 @@ static bool plan_of(Page *page, const RopeSettings *s, const RopeConfig *start, 
 static bool read_sliding(Page *page, const char *method) {
     const char *given = method[0] ? method : NULL;
     if (!sliding_method_parse(given, &page->options.asked_sliding, &page->err)) return false;
-    if (!given || kinds_of_layers(&page->model, &page->said).own_sliding) return true;
-    page->options.asked_sliding = (RopeSettings){.said = 0};
+    if (!given || kinds_of_layers(&page->model, &page->rope_file).own_sliding) return true;
+    page->options.asked_sliding = (RopeSettings){.given = 0};
     return fail(&page->err, "'%.100s' is a method of sliding layers, and this model has none",
                 given);
 }
@@ -150,24 +151,24 @@ FOR_PAGE bool page_plan(Page *page, const char *method, const char *sliding, int
     int n;
     if (!read_sliding(page, sliding)) return false;
     RopeSettings *methods =
-        methods_parse(method[0] ? method : NULL, &(RopeSettings){.said = 0}, &n, &page->err);
+        methods_parse(method[0] ? method : NULL, &(RopeSettings){.given = 0}, &n, &page->err);
     if (!methods) return false;
     free(page->methods);
     page->methods = methods;
     page->options.methods = methods->name[0] ? methods->name : NULL;
     if (n != 1) return fail(&page->err, "one method expected, '%.100s' are %d", method, n);
-    return plan_of(page, methods, &page->said.rope, context);
+    return plan_of(page, methods, &page->rope_file.rope, context);
 }
 
 // Plans a method that is no row of the table: pair i turns divisors[i] times slower, which
 // longrope's lists can say.
 FOR_PAGE bool page_plan_divisors(Page *page, const double *divisors, double attention_factor,
                                  int context) {
-    page->options.asked_sliding = (RopeSettings){.said = 0};
-    for (int i = 0; i < page->said.rope.rotary_dim / 2; i++) page->divisors[i] = divisors[i];
-    RopeConfig start = page->said.rope;
+    page->options.asked_sliding = (RopeSettings){.given = 0};
+    for (int i = 0; i < page->rope_file.rope.rotary_dim / 2; i++) page->divisors[i] = divisors[i];
+    RopeConfig start = page->rope_file.rope;
     start.short_factors = start.long_factors = page->divisors;
-    RopeSettings s = {.said = 0};
+    RopeSettings s = {.given = 0};
     settings_read_method(&s, "longrope");
     if (attention_factor != 0) settings_say(&s, SET_ATTN_FACTOR, attention_factor);
     return plan_of(page, &s, &start, context);
@@ -244,8 +245,8 @@ FOR_PAGE int page_encode(Page *page, const char *text, int length, bool with_bos
     return page->ids ? page->n_ids : -1;
 }
 
-// The text of --passkey's trial `number` at a length and one of N_DEPTHS: as page_encode does. The key
-// is at page_text.
+// The text of --passkey's trial `number` at a length and one of N_DEPTHS: as page_encode does. The
+// key is at page_text.
 FOR_PAGE int page_passkey(Page *page, int length, int depth, int number, double seed) {
     Trial t = {.tokenizer = page->tokenizer,
                .seed = (uint64_t)seed,

@@ -12,7 +12,7 @@ enum { N_FACTS = 8, HEAD = 3, MOST_PAIRS = ROPE_MAX_PAIRS };
 
 typedef struct {
     Model model;            // closed: a config or a few numbers are in its place
-    RopeFile said;          // of its RoPE: by its file, by page_config or by page_describe
+    RopeFile rope_file;          // of its RoPE: by its file, by page_config or by page_describe
     Tokenizer *tokenizer;   // NULL: none
     RopeSettings *methods;  // the one that is planned
     Options options;        // of its jobs, with the method of the sliding layers

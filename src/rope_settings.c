@@ -103,7 +103,7 @@ const Setting rope_settings[N_ROPE_SETTINGS] = {
          "multiply the query at position p by 1 + B ln((p + 1) / F) instead, past F [B 0.1]", WHOLE,
          IN(temperature_floor), 1, MOST},
 };
-_Static_assert(N_ROPE_SETTINGS <= 32, "settings that were said are bits");
+_Static_assert(N_ROPE_SETTINGS <= 32, "settings that are given are bits");
 
 double setting_value(const void *base, const Setting *f) {
     const void *place = (const char *)base + f->place;
@@ -180,7 +180,7 @@ bool setting_read(const Setting *setting, void *base, const char *name, const ch
     return good || fail(err, "%s: '%.60s' is not %s", name, value, err->text);
 }
 
-static bool is_said(const RopeSettings *s, int row) { return s->said >> row & 1; }
+static bool is_given(const RopeSettings *s, int row) { return s->given >> row & 1; }
 
 // "dynamic" alone is dynamic-ntk, as in Hugging Face. A map alone has the method none.
 bool settings_read_method(RopeSettings *s, const char *text) {
@@ -229,7 +229,7 @@ bool settings_read_setting(RopeSettings *s, const char *key, const char *value, 
         between = ", ";
         nearest = nearer_name(key, name, nearest);
         if (strcmp(key, name) != 0 && !(older && strcmp(key, older + 2) == 0)) continue;
-        s->said |= 1u << i;
+        s->given |= 1u << i;
         return setting_read(&rope_settings[i], &s->rope, name, value, err);
     }
     return fail_unknown(err, "there is no setting", key, nearest, names);
@@ -385,7 +385,7 @@ static void take_fields(const RopeSettings *s, RopeConfig *c) {
     // harm.
     if (!rope_methods[c->method].attention) c->attention_factor = 0;
     for (int i = 0; i < N_ROPE_SETTINGS; i++)
-        if (s->said >> i & 1)
+        if (s->given >> i & 1)
             setting_put(c, &rope_settings[i], setting_value(&s->rope, &rope_settings[i]));
 }
 
@@ -400,7 +400,7 @@ bool settings_resolve(const RopeSettings *s, const RopeConfig *start, int window
     }
     take_fields(s, r);
     // The usual one, where only the floor is given.
-    bool has_beta = r->temperature_beta != 0 || is_said(s, SET_TEMPERATURE_BETA);
+    bool has_beta = r->temperature_beta != 0 || is_given(s, SET_TEMPERATURE_BETA);
     if (r->temperature_floor > 0 && !has_beta) r->temperature_beta = 0.1;
     settings_fill_defaults(r, context);
     // streaming and lm-infinite have a default window and sinks. But a model trained with a window
@@ -408,12 +408,12 @@ bool settings_resolve(const RopeSettings *s, const RopeConfig *start, int window
     const unsigned map = r->map ? r->map->flags : 0;
     if (s->is_window) window = r->train_ctx;
     if (map & ROPE_MAP_WINDOW) {
-        if (!is_said(s, SET_SINKS)) r->sinks = r->map->sinks;
+        if (!is_given(s, SET_SINKS)) r->sinks = r->map->sinks;
         const int most = r->train_ctx - (map & ROPE_MAP_SINKS_INSIDE ? r->sinks : 0);
         if (window == 0 || window > most) window = most;
     }
-    if (!is_said(s, SET_WINDOW)) r->window = window;
-    r->all_slide = s->is_window || is_said(s, SET_WINDOW) || map & ROPE_MAP_WINDOW;
+    if (!is_given(s, SET_WINDOW)) r->window = window;
+    r->all_slide = s->is_window || is_given(s, SET_WINDOW) || map & ROPE_MAP_WINDOW;
     snprintf(plan->name, sizeof plan->name, "%s",
              s->name[0] ? s->name : settings_method_name(r).text);
     return settings_check(r, context, err) || fail(err, "rope %s: %s", plan->name, err->text);
@@ -427,9 +427,9 @@ bool settings_resolve_sliding(const RopeSettings *s, const RopeSettings *of_slid
     if (of_sliding->name[0]) r->method = of_sliding->rope.method;
     take_fields(of_sliding, r);
     settings_fill_defaults(r, context);
-    r->all_slide = is_said(s, SET_WINDOW);
+    r->all_slide = is_given(s, SET_WINDOW);
     r->window = r->all_slide ? s->rope.window : window;
-    r->sinks = is_said(s, SET_SINKS) && r->window > 0 ? s->rope.sinks : 0;
+    r->sinks = is_given(s, SET_SINKS) && r->window > 0 ? s->rope.sinks : 0;
     return settings_check(r, context, err) ||
            fail(err, "sliding layers, rope %s: %s", settings_method_name(r).text, err->text);
 }

@@ -24,7 +24,7 @@ typedef struct {
     const char *older;       // a former name of the option, which is still accepted; NULL: none
 } Setting;
 
-// The rows of rope_settings: of methods, of windows and maps, of scores. RopeSettings.said has a
+// The rows of rope_settings: of methods, of windows and maps, of scores. RopeSettings.given has a
 // bit for each.
 enum {
     SET_THETA,
@@ -55,7 +55,7 @@ enum {
     SET_TEMPERATURE_FLOOR,
     N_ROPE_SETTINGS
 };
-enum { SAID_WITHOUT_ROPE = 1 << SET_WINDOW | 1 << SET_SINKS };  // these work without RoPE
+enum { GIVEN_WITHOUT_ROPE = 1 << SET_WINDOW | 1 << SET_SINKS };  // these work without RoPE
 extern const Setting rope_settings[N_ROPE_SETTINGS];
 
 // Gets and sets a value in `base`: a number, the number of a word, or a flag (0 or 1).
@@ -69,10 +69,10 @@ bool setting_read(const Setting *setting, void *base, const char *name, const ch
 typedef struct {
     // as given: "yarn:factor=8:ramp=turns"; empty: the model's own method
     char name[MAX_METHOD_NAME];
-    RopeConfig rope;  // method, dynamic and map, unless they are the model's, and fields in `said`
+    RopeConfig rope;  // method, dynamic and map, unless they are the model's, and fields in `given`
     bool is_window;   // the pseudo-method `window`: none, with a window of the trained length
     bool of_all;      // from the list `all`: left out if the model lacks the method's factors
-    unsigned said;    // bits (1 << row of rope_settings)
+    unsigned given;    // bits (1 << row of rope_settings)
 } RopeSettings;
 
 // Settings with which sessions run; a session points to its plan.
@@ -88,10 +88,11 @@ typedef struct {
 // Reads a method's name: "yarn", "dynamic-ntk", "window", "yarn+dca", "dca". False when the name is
 // unknown.
 bool settings_read_method(RopeSettings *settings, const char *name);
-// Whether the option of this name without dashes has no value: where it is given, it is on ("logn").
+// Whether the option of this name without dashes has no value: where it is given, it is on
+// ("logn").
 bool settings_is_flag(const char *key);
-// Reads a setting by its option's name without dashes ("factor"), as if it was given. A flag's value
-// is 0 or 1.
+// Reads a setting by its option's name without dashes ("factor"), as if it was given. A flag's
+// value is 0 or 1.
 bool settings_read_setting(RopeSettings *settings, const char *name, const char *value, Error *err);
 // Reads a method with its settings: "yarn+dca:factor=8:ramp=turns". False with the reason.
 bool settings_read(RopeSettings *settings, const char *text, Error *err);

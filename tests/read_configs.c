@@ -32,37 +32,37 @@ static void put_rope(const RopeConfig *c) {
 }
 
 // A door's answer: its letter, the reason, remarks, keys without use, and the settings.
-static void put_answer(char door, bool good, const Error *err, const RopeFile *said) {
+static void put_answer(char door, bool good, const Error *err, const RopeFile *file) {
     putchar(door);
     put(good ? "" : err->text);
-    put(good ? said->remarks : "");
-    put(good ? said->unused : "");
-    if (good && said->no_rope) fputs("\tno RoPE", stdout);
-    else if (good) put_rope(&said->rope);
-    if (good && said->by_layer && !said->no_rope) put_rope(&said->sliding);
+    put(good ? file->remarks : "");
+    put(good ? file->unused : "");
+    if (good && file->no_rope) fputs("\tno RoPE", stdout);
+    else if (good) put_rope(&file->rope);
+    if (good && file->by_layer && !file->no_rope) put_rope(&file->sliding);
     putchar('\n');
 }
 
-static bool parse(RopeFile *said, const char *text, Error *err) {
-    bool good = rope_config_parse(said, text, strlen(text), err);
+static bool parse(RopeFile *file, const char *text, Error *err) {
+    bool good = rope_config_parse(file, text, strlen(text), err);
     Error unused;
-    if (good && !said->no_rope) good = settings_check(&said->rope, said->rope.train_ctx, err);
-    if (!good) snprintf(said->refused, sizeof said->refused, "%s", err->text);
+    if (good && !file->no_rope) good = settings_check(&file->rope, file->rope.train_ctx, err);
+    if (!good) snprintf(file->refused, sizeof file->refused, "%s", err->text);
     return good || fail(&unused, "%s", "");
 }
 
 // As run asks the engines, with this program's own reading among them.
-static void put_engines(const RopeFile *said) {
+static void put_engines(const RopeFile *file) {
     static const Model none = {.layers = NULL};
     static const char list[] =
         "hf5,hf4,vllm,sglang,llama.cpp,ik_llama.cpp,mlx-lm,exllamav3,exllamav2,rope.c";
-    const Job job = {.said = said, .model = &none};
+    const Job job = {.rope_file = file, .model = &none};
     const ReadByEngines what = {.job = &job, .as_it_stands = true};
     Error err = {.text = "no config"};
-    Readings *readings = said->whole ? readings_of(&what, list, 2048, &err) : NULL;
+    Readings *readings = file->whole ? readings_of(&what, list, 2048, &err) : NULL;
     putchar('e');
     put(readings ? "" : err.text);
-    put(said->unread);
+    put(file->unread);
     for (int i = 0; readings && i < readings->n; i++) {
         const Reading *r = &readings->of[i];
         printf("\t%s|%d|%s|%s", r->engine, r->kind, verdict_names[r->verdict], r->note);
@@ -77,19 +77,19 @@ static void put_engines(const RopeFile *said) {
 
 static void read_one(char *text, const RopeFile *model) {
     Error err;
-    RopeFile *said = calloc(1, sizeof *said), *beside = calloc(1, sizeof *beside);
+    RopeFile *file = calloc(1, sizeof *file), *beside = calloc(1, sizeof *beside);
     Page *page = page_new();
-    if (!said || !beside || !page) exit(2);
-    said_by_numbers(0, 0, 0, said);
-    put_answer('x', parse(said, text, &err), &err, said);
+    if (!file || !beside || !page) exit(2);
+    rope_file_of_numbers(0, 0, 0, file);
+    put_answer('x', parse(file, text, &err), &err, file);
     *beside = *model;
     put_answer('m', parse(beside, text, &err), &err, beside);
     const bool good = page_config(page, text, (int)strlen(text), 128, 1e4, 4096);
-    put_answer('p', good, &page->err, &page->said);
-    put_engines(said);
-    free(said->whole);
+    put_answer('p', good, &page->err, &page->rope_file);
+    put_engines(file);
+    free(file->whole);
     free(beside->whole);
-    free(said);
+    free(file);
     free(beside);
     page_free(page);
 }
@@ -101,7 +101,7 @@ int main(int argc, char **argv) {
     if (!texts) return 2;
     RopeFile *first = calloc(1, sizeof *first);
     if (!first) return 2;
-    said_by_numbers(0, 0, 0, first);
+    rope_file_of_numbers(0, 0, 0, first);
     if (!parse(first, texts, &err)) return fprintf(stderr, "%s\n", err.text), 2;
     RopeFile *model = calloc(1, sizeof *model);
     if (!model) return 2;

@@ -66,7 +66,7 @@ int main(void) {
         long before = spent();
         set_thread_count(threads);
         int status = answer_to(strings, n);
-        int said = snprintf(line, sizeof line, "%d %ld\n", status, spent() - before);
-        if (write(answers, line, (size_t)said) != said) return 125;
+        int length = snprintf(line, sizeof line, "%d %ld\n", status, spent() - before);
+        if (write(answers, line, (size_t)length) != length) return 125;
     }
 }

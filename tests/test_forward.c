@@ -236,7 +236,7 @@ int main(int argc, char **argv) {
     plain = strcmp(argv[3], "plain") == 0;
     while (!plain && kv < N_KV_TYPES && strcmp(kv_type_names[kv], argv[3]) != 0) kv++;
     if (kv == N_KV_TYPES) return 2;
-    RopeSettings settings = {.said = 0};
+    RopeSettings settings = {.given = 0};
     if (argc == 9)
         settings_say(&settings, SET_WINDOW, atoi(argv[4]));  // else ROPE says them, or nobody
     if (argc == 9) settings_say(&settings, SET_SINKS, atoi(argv[5]));
@@ -248,7 +248,7 @@ int main(int argc, char **argv) {
     bool good = model_open(argv[2], &kinds, &model, &err) &&
                 settings_resolve(methods, &model.rope, model_window(&model), length, &plan, &err);
     if (good && model.config.extra->layers.sliding_rope)
-        good = settings_resolve_sliding(methods, &(RopeSettings){.said = 0},
+        good = settings_resolve_sliding(methods, &(RopeSettings){.given = 0},
                                         &model.config.extra->layers.sliding,
                                         model.config.extra->attention.window, length, &plan, &err);
     need(good, "%s: %s", label, err.text);

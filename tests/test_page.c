@@ -55,13 +55,13 @@ static void fill_gaps(void) {
         check(good == (cases[i].filled >= 0), "%s: %s", text,
               page ? page_error(page) : "no memory");
         if (good) {
-            check((int)page->said.filled == cases[i].filled, "%s: %d were filled", text,
-                  (int)page->said.filled);
-            check(page->said.rope.rotary_dim == cases[i].head_dim &&
-                      page->said.rope.train_ctx == cases[i].train_ctx &&
-                      page->said.rope.theta == cases[i].theta,
-                  "%s: head_dim %d, trained %d, theta %g", text, page->said.rope.rotary_dim,
-                  page->said.rope.train_ctx, page->said.rope.theta);
+            check((int)page->rope_file.filled == cases[i].filled, "%s: %d were filled", text,
+                  (int)page->rope_file.filled);
+            check(page->rope_file.rope.rotary_dim == cases[i].head_dim &&
+                      page->rope_file.rope.train_ctx == cases[i].train_ctx &&
+                      page->rope_file.rope.theta == cases[i].theta,
+                  "%s: head_dim %d, trained %d, theta %g", text, page->rope_file.rope.rotary_dim,
+                  page->rope_file.rope.train_ctx, page->rope_file.rope.theta);
         }
         if (page) page_free(page);
     }

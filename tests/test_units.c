@@ -137,7 +137,7 @@ static void test_maps(int longest) {
     }
     static const int contexts[] = {5, 16, 48, 64, 511, 512},
                      lengths[] = {1, 2, 15, 64, 65, 200, 1000, 4000};
-    static const char *const said[] = {"rerope:near=7",
+    static const char *const given[] = {"rerope:near=7",
                                        "leaky-rerope:near=7:k=2.5",
                                        "self-extend:near=7:group=5",
                                        "self-extend:near=9",
@@ -149,10 +149,10 @@ static void test_maps(int longest) {
                                        "lm-infinite:window=6:sinks=9",
                                        "string:near=7:local=3",
                                        "string:near=4:local=4"};
-    enum { N_SAID = sizeof said / sizeof *said };
+    enum { N_GIVEN = sizeof given / sizeof *given };
     for (size_t l = 0; l < sizeof contexts / sizeof *contexts; l++)
         for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++)
-            for (int i = 0; i < rope_n_maps + N_SAID; i++) {
+            for (int i = 0; i < rope_n_maps + N_GIVEN; i++) {
                 const RopeConfig start = {
                     .rotary_dim = 8, .theta = 1e4, .train_ctx = contexts[l], .truncate = true};
                 bool defaults = i < rope_n_maps;
@@ -161,8 +161,8 @@ static void test_maps(int longest) {
                 if (lengths[k] > longest || lengths[k] > 8 * contexts[l] + 200) continue;
                 if (!defaults && (contexts[l] < 16 || lengths[k] > 200)) continue;
                 RopeSettings *list =
-                    methods_parse(defaults ? rope_maps[i].name : said[i - rope_n_maps],
-                                  &(RopeSettings){.said = 0}, &n, &err);
+                    methods_parse(defaults ? rope_maps[i].name : given[i - rope_n_maps],
+                                  &(RopeSettings){.given = 0}, &n, &err);
                 check(list && settings_resolve(list, &start, 0, lengths[k], &plan, &err),
                       "a map: %s", err.text);
                 check_map(&plan.rope, lengths[k], defaults);

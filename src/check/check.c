@@ -197,15 +197,15 @@ static void note_engines(Check *c, bool in_numbers) {
 }
 
 // Settings that name no L hold here, and do not load everywhere.
-static void warn_of_unsaid(const Job *job) {
-    const RopeConfig *said = &job->said->rope;
+static void warn_of_no_original(const Job *job) {
+    const RopeConfig *own = &job->rope_file->rope;
     const RopeConfig *tried = &job->plans->rope;
     char words[200];
-    const bool is_told = job->said->whole;  // reading the config has warned of it
-    if (is_told || !job->said->original_unsaid || tried->method != said->method ||
-        tried->train_ctx != said->train_ctx)
+    const bool is_told = job->rope_file->whole;  // reading the config has warned of it
+    if (is_told || !job->rope_file->original_unsaid || tried->method != own->method ||
+        tried->train_ctx != own->train_ctx)
         return;
-    rope_config_say_unsaid(said->train_ctx, words, sizeof words);
+    rope_config_say_no_original(own->train_ctx, words, sizeof words);
     fprintf(stderr,
             "run: warning: YaRN's block in the model has no original_max_position_embeddings: %s\n",
             words);
@@ -225,9 +225,9 @@ static double planned_tokens(const Check *c) {
 }
 
 // Names the command that measures why, where texts past the trained length were read and failed.
-static void name_why(const Job *job, const Conclusion *said, int length) {
+static void name_why(const Job *job, const Conclusion *conclusion, int length) {
     const char *methods = job->options->methods;
-    if (!said->is_past_trained || model_encoding(job->model) != ENCODING_ROPE) return;
+    if (!conclusion->is_past_trained || model_encoding(job->model) != ENCODING_ROPE) return;
     fprintf(stderr, "run: to measure why: run %s --why -n %d", job->options->model_path, length);
     if (methods) fprintf(stderr, " --rope %s", methods);
     fprintf(stderr, "\n");
@@ -290,7 +290,7 @@ static bool check_length(Job *job, Check *c, FILE *save, int number, Error *err)
         const Verdict verdict = o->settings ? FAIL : verdict_at(c, job->length);
         print_reach(&c->settings, job->length, past[verdict], &c->table);
     }
-    if (ok) c->said.answer = o->settings ? say_of_settings(c) : say_verdict(c);
+    if (ok) c->conclusion.answer = o->settings ? say_of_settings(c) : say_verdict(c);
     if (ok && save && !save_readings(c, save, number == 0))
         ok = fail(err, "%s: cannot write", o->save_path);
     check_free(c);
@@ -303,7 +303,7 @@ static void print_conclusion(Check *c, int length) {
     table_words(&c->table, "verdict");
     table_number(&c->table, "%.0f", length);
     for (int i = 0; i < 4; i++) table_unknown(&c->table);
-    table_words(&c->table, words[c->said.answer]);
+    table_words(&c->table, words[c->conclusion.answer]);
     table_unknown(&c->table);
     table_end_row(&c->table);
 }
@@ -317,7 +317,7 @@ bool check_model(Job *job, Error *err) {
     const int n = several ? several : 1;
     const int last = job->length;
     int lengths[MOST_LENGTHS];
-    Conclusion said[MOST_LENGTHS];
+    Conclusion conclusions[MOST_LENGTHS];
     Check *c = alloc_array(1, sizeof *c, "a check", err);
     FILE *save = NULL;
     bool ok = c;
@@ -332,22 +332,23 @@ bool check_model(Job *job, Error *err) {
         job->length = lengths[i];
         ok = (!several || plan_job(job, err)) && check_length(job, c, save, i, err);
         if (!ok) break;
-        said[i] = c->said;
+        conclusions[i] = c->conclusion;
         done++;
         if (several) print_conclusion(c, lengths[i]);
-        const bool is_worse = badness(said[i].answer) > badness(said[worst].answer);
-        if (interrupted || is_worse || badness(said[worst].answer) == 0) worst = i;
+        const bool is_worse = badness(conclusions[i].answer) > badness(conclusions[worst].answer);
+        if (interrupted || is_worse || badness(conclusions[worst].answer) == 0) worst = i;
     }
     if (ok && done > 0) {
         if (!o->settings) note_engines(c, false);
-        table_verdict(&c->table, said[worst].code, "%s", said[worst].words);
-        job->answer = said[worst].answer;
+        table_verdict(&c->table, conclusions[worst].code, "%s", conclusions[worst].words);
+        job->answer = conclusions[worst].answer;
     }
     if (c && c->table.n_names > 0) table_end(&c->table);
-    if (ok) warn_of_unsaid(job);
-    if (ok && done > 0) name_why(job, &said[worst], lengths[worst]);
+    if (ok) warn_of_no_original(job);
+    if (ok && done > 0) name_why(job, &conclusions[worst], lengths[worst]);
     if (ok && o->junit_path)
-        ok = write_junit(o->junit_path, job->options->model_path, c, said, lengths, done, err);
+        ok = write_junit(o->junit_path, job->options->model_path, c, conclusions, lengths, done,
+                         err);
     if (save && (fputs("]}\n", save) < 0 || fclose(save)) && ok)
         ok = fail(err, "%s: cannot write", o->save_path);
     if (save && !ok) remove(o->save_path);  // readings that are not whole

@@ -14,39 +14,40 @@ static void put_escaped(FILE *file, const char *text) {
     }
 }
 
-static void put_case(FILE *file, const char *model, int length, const Conclusion *said) {
+static void put_case(FILE *file, const char *model, int length, const Conclusion *conclusion) {
     static const char *const elements[] = {[NO] = "failure", [UNDECIDED] = "skipped"};
     fputs("  <testcase classname=\"", file);
     put_escaped(file, model);
     fprintf(file, "\" name=\"--check -n %d\">", length);
-    if (said->answer == YES) {
+    if (conclusion->answer == YES) {
         fputs("<system-out>", file);
-        put_escaped(file, said->words);
+        put_escaped(file, conclusion->words);
         fputs("</system-out>", file);
     } else {
-        fprintf(file, "<%s type=\"%s\" message=\"", elements[said->answer], said->code);
-        put_escaped(file, said->words);
+        fprintf(file, "<%s type=\"%s\" message=\"", elements[conclusion->answer], conclusion->code);
+        put_escaped(file, conclusion->words);
         fputs("\"/>", file);
     }
     fputs("</testcase>\n", file);
 }
 
-bool write_junit(const char *path, const char *model, const Check *c, const Conclusion *said,
-                 const int *lengths, int n, Error *err) {
+bool write_junit(const char *path, const char *model, const Check *c,
+                 const Conclusion *conclusions, const int *lengths, int n, Error *err) {
     int n_no = 0;
     int n_open = 0;
     FILE *file = fopen(path, "w");
     if (!file) return fail(err, "%s: cannot write", path);
     for (int i = 0; i < n; i++) {
-        n_no += said[i].answer == NO;
-        n_open += said[i].answer == UNDECIDED;
+        n_no += conclusions[i].answer == NO;
+        n_open += conclusions[i].answer == UNDECIDED;
     }
     fprintf(file,
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
             "<testsuite name=\"rope.c --check\" tests=\"%d\" failures=\"%d\" skipped=\"%d\" "
             "time=\"%.1f\">\n",
             n, n_no, n_open, spent(c));
-    for (int i = 0; i < n; i++) put_case(file, model ? model : "settings", lengths[i], &said[i]);
+    if (!model) model = "settings";
+    for (int i = 0; i < n; i++) put_case(file, model, lengths[i], &conclusions[i]);
     fputs("</testsuite>\n", file);
     const bool ok = !ferror(file);
     return (!fclose(file) && ok) || fail(err, "%s: cannot write", path);

@@ -18,7 +18,7 @@ enum {
 
 struct Likeness {
     Model model;
-    RopeFile said;
+    RopeFile rope_file;
     RopePlan plan;
     Options options;
     Job job;               // of this model
@@ -74,17 +74,17 @@ Likeness *like_open(const Job *ours, const char *path, Error *err) {
         free(like);
         return NULL;
     }
-    said_by_model(&like->model, &like->said);
+    rope_file_of_model(&like->model, &like->rope_file);
     like->options = (Options){.model_path = path, .sessions = ours->options->sessions};
     like->job = (Job){
         .options = &like->options,
         .model = &like->model,
-        .said = &like->said,
+        .rope_file = &like->rope_file,
         .length = ours->length,
         .plans = &like->plan,
         .n_plans = 1,
     };
-    like->job.kinds = kinds_of_layers(&like->model, &like->said);
+    like->job.kinds = kinds_of_layers(&like->model, &like->rope_file);
     if (find_its_tokenizer(like, ours, path, err) &&
         reference_plan(&like->job, false, 1, &like->plan, err))
         return like;

@@ -144,7 +144,7 @@ typedef struct {
     SettingsFound settings;  // of -n
     double max_cache;        // see CheckOptions
     double most_cost;        // likewise
-    Conclusion said;
+    Conclusion conclusion;
 } Check;
 
 // Prints a row's line under a name. For rows that print more than one.
@@ -317,8 +317,8 @@ bool save_readings(const Check *check, FILE *file, bool is_first);
 
 // Writes the conclusions (n) as a file of JUnit: a no is a failure, and undecided is skipped.
 // False with the reason.
-bool write_junit(const char *path, const char *model, const Check *check, const Conclusion *said,
-                 const int *lengths, int n, Error *err);
+bool write_junit(const char *path, const char *model, const Check *check,
+                 const Conclusion *conclusions, const int *lengths, int n, Error *err);
 
 // ---- check_verdict.c: the last line ----
 
@@ -326,7 +326,7 @@ bool write_junit(const char *path, const char *model, const Check *check, const 
 Verdict verdict_at(const Check *check, int length);
 // Whether a length below one that fails may be said to hold.
 bool may_hold_shorter(const Check *check);
-// Puts the conclusion about -n into check->said. Returns the answer.
+// Puts the conclusion about -n into check->conclusion. Returns the answer.
 Answer say_verdict(Check *check);
 // The same where only settings were judged.
 Answer say_of_settings(Check *check);

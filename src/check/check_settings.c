@@ -15,7 +15,7 @@ typedef struct {
 // How the limit of a row is said where the row fails.
 static const char IS_WANTED[] = "%s %.160s (%.160s wanted)";
 static const char IS_MOST[] = "%s %.160s (%.160s at most, by its factor)";
-static const char IS_SAID[] = "%s %.160s (%.160s expected)";
+static const char IS_GIVEN[] = "%s %.160s (%.160s expected)";
 static const char IS_MODELS[] = "%s %.160s (the model has %.160s)";
 
 static void print_setting(const Judge *j, const char *check, const Cell *found, const Cell *limit,
@@ -37,9 +37,9 @@ static void print_setting(const Judge *j, const char *check, const Cell *found, 
 static void put_result(Judge *j, const char *check, const Cell *found, const Cell *limit, bool good,
                        const char *form) {
     char *other = j->found->other;
-    const bool is_said = j->reads && form != IS_WANTED;
-    print_setting(j, check, found, limit, good ? "ok" : is_said ? "differs" : "fail");
-    if (!good && is_said) {
+    const bool is_given = j->reads && form != IS_WANTED;
+    print_setting(j, check, found, limit, good ? "ok" : is_given ? "differs" : "fail");
+    if (!good && is_given) {
         if (other[0]) add_words(other, FAILED_BYTES, ", ");
         add_words(other, FAILED_BYTES, form, check, found->text, limit->text);
         return;
@@ -111,11 +111,11 @@ static int first_past(const RopeConfig *r, double limit, int length) {
 }
 
 // How many positions settings are made for, where `length` are asked for.
-static double reach_of(const RopeConfig *r, const RopeFile *said, int seq_len, int length) {
+static double reach_of(const RopeConfig *r, const RopeFile *file, int seq_len, int length) {
     unsigned flags = rope_methods[r->method].flags;
     if (r->dynamic || (!r->map && settings_have_no_factor(r))) return INFINITY;
     double reach =
-        flags & ROPE_USES_FACTOR ? r->factor * rope_config_counts_from(said, r) : r->train_ctx;
+        flags & ROPE_USES_FACTOR ? r->factor * rope_config_counts_from(file, r) : r->train_ctx;
     // Their factor is not how many times longer a text may be: Llama 3.1 has 8 of 8,192, and is
     // made for 131,072.
     if (flags & (ROPE_USES_FREQ_FACTORS | ROPE_USES_LISTS)) reach = fmax(reach, seq_len);
@@ -133,31 +133,31 @@ static double reach_of(const RopeConfig *r, const RopeFile *said, int seq_len, i
 }
 
 // Consistency of the file (or --rope-config) with itself.
-static void judge_said(Judge *j, const RopeConfig *said, const RopeConfig *given, int seq_len) {
-    const RopeMethod *method = &rope_methods[said->method];
+static void judge_given(Judge *j, const RopeConfig *own, const RopeConfig *given, int seq_len) {
+    const RopeMethod *method = &rope_methods[own->method];
     if (method->flags & ROPE_USES_FREQ_FACTORS) {
-        const char *form = j->reads ? IS_SAID : IS_WANTED;
-        int low = said->low_freq_factor > 0;
-        int high = said->high_freq_factor > 0;
-        int found = (said->factor > 0) + low + high;
+        const char *form = j->reads ? IS_GIVEN : IS_WANTED;
+        int low = own->low_freq_factor > 0;
+        int high = own->high_freq_factor > 0;
+        int found = (own->factor > 0) + low + high;
         judge_setting(j, "llama3-factors", found, 3, found == 3, form);
     }
     if (method->flags & ROPE_USES_LISTS) {
-        double scale = fmax(said->factor, (double)seq_len / said->train_ctx);
+        double scale = fmax(own->factor, (double)seq_len / own->train_ctx);
         double expected = method->attention(given, scale);
-        double found = said->attention_factor;
+        double found = own->attention_factor;
         if (found == 0) found = method->attention(given, given->factor);
         bool good = fabs(found / expected - 1) < 0.1;
-        judge_setting(j, "temperature", found, expected, good, j->reads ? IS_SAID : IS_WANTED);
+        judge_setting(j, "temperature", found, expected, good, j->reads ? IS_GIVEN : IS_WANTED);
     }
 }
 
 // The same of how far it reaches. A context left at the trained length is usual. One beyond what
 // the factor gives is a mistake.
-static void judge_context(Judge *j, const RopeFile *said, const RopeConfig *given, int seq_len) {
-    const RopeConfig *r = &said->rope;
+static void judge_context(Judge *j, const RopeFile *file, const RopeConfig *given, int seq_len) {
+    const RopeConfig *r = &file->rope;
     bool has_factor = rope_methods[r->method].flags & ROPE_USES_FACTOR && r->factor > 0;
-    double reach = reach_of(given, said, seq_len, j->length);
+    double reach = reach_of(given, file, seq_len, j->length);
     if (has_factor && !r->dynamic)
         judge_setting(j, "context", seq_len, reach, seq_len <= reach * 1.01 + 1, IS_MOST);
 }
@@ -165,17 +165,17 @@ static void judge_context(Judge *j, const RopeFile *said, const RopeConfig *give
 // The options, compared with the settings that the model was made with: another method, factor,
 // base or trained length makes another model.
 static void judge_asked(Judge *j, const Job *job, const RopePlan *own, int seq_len) {
-    const RopeConfig *said = &job->said->rope;
+    const RopeConfig *model = &job->rope_file->rope;
     const RopeConfig *made = &own->rope;
     const RopeConfig *asked = &job->plans->rope;
-    bool enough = reach_of(made, job->said, seq_len, j->length) >= j->length - 0.5;
+    bool enough = reach_of(made, job->rope_file, seq_len, j->length) >= j->length - 0.5;
     bool same = settings_same_method(made, asked);
     Cell found = words_cell(job->plans->name);
     Cell expected = words_cell(own->name);
     if (made->method != ROPE_NONE) put_result(j, "method", &found, &expected, same, IS_MODELS);
     // A factor that is not the file's, though the file's is enough for the length, is one that the
     // model was not made with.
-    bool has_factor = rope_methods[made->method].flags & ROPE_USES_FACTOR && said->factor > 0;
+    bool has_factor = rope_methods[made->method].flags & ROPE_USES_FACTOR && model->factor > 0;
     bool is_fixed = !made->dynamic && !asked->dynamic && asked->method == made->method;
     if (has_factor && is_fixed && enough && asked->factor != made->factor)
         judge_setting(j, "factor", asked->factor, made->factor, false, IS_MODELS);
@@ -187,9 +187,9 @@ static void judge_asked(Judge *j, const Job *job, const RopePlan *own, int seq_l
 
 // How far the settings reach. Where that is not far enough, only reading can tell whether the model
 // holds all the same, and print_reach says what came out.
-static void judge_reach(Judge *j, const RopeFile *said, const RopeConfig *asked, int seq_len) {
+static void judge_reach(Judge *j, const RopeFile *file, const RopeConfig *asked, int seq_len) {
     SettingsFound *found = j->found;
-    found->reach = reach_of(asked, said, seq_len, j->length);
+    found->reach = reach_of(asked, file, seq_len, j->length);
     found->is_past_reach = found->reach < j->length - 0.5;
     if (!found->is_past_reach) judge_setting(j, "reach", found->reach, j->length, true, IS_WANTED);
     snprintf(found->past_reach, sizeof found->past_reach, IS_WANTED, "reach",
@@ -208,25 +208,25 @@ static int positions_seen(const Job *job) {
 
 void judge_settings(const Job *job, const RopePlan *own, int length, Table *table,
                     SettingsFound *found) {
-    const RopeConfig *said = &job->said->rope;
+    const RopeConfig *model = &job->rope_file->rope;
     const RopeConfig *asked = &job->plans->rope;
-    const int seq_len = said_context(job->said);
+    const int seq_len = rope_file_context(job->rope_file);
     Judge j = {table, length, found, !job->options->check.settings, 0};
     int by_length = 0;  // rows that failed, and would not for a shorter text
-    RopeConfig given = *said;
+    RopeConfig given = *model;
     settings_fill_defaults(&given, length);
     *found = (SettingsFound){.reach = INFINITY};
-    judge_said(&j, said, &given, seq_len);
+    judge_given(&j, model, &given, seq_len);
     const int seen = positions_seen(job);
     if (seen > 0) {
         judge_setting(&j, "window", seen, length, seen >= length, IS_WANTED);
         if (seen < length) by_length++;
     }
     bool has_rope = model_encoding(job->model) == ENCODING_ROPE;
-    bool has_angles = has_rope && !job->said->no_rope;  // where nothing turns, none can be new
+    bool has_angles = has_rope && !job->rope_file->no_rope;  // where nothing turns, none can be new
     if (has_angles && !turns_in_windows(job)) {       // else the text shows how far it reaches
-        judge_context(&j, job->said, &given, seq_len);
-        judge_reach(&j, job->said, asked, seq_len);
+        judge_context(&j, job->rope_file, &given, seq_len);
+        judge_reach(&j, job->rope_file, asked, seq_len);
     } else {
         found->says_nothing = length > seq_len;  // the file's word is all that there is
     }

@@ -49,9 +49,9 @@ static void conclude(Check *c, const char *code, const char *format, ...)
 static void conclude(Check *c, const char *code, const char *format, ...) {
     va_list list;
     va_start(list, format);
-    vsnprintf(c->said.words, sizeof c->said.words, format, list);
+    vsnprintf(c->conclusion.words, sizeof c->conclusion.words, format, list);
     va_end(list);
-    snprintf(c->said.code, sizeof c->said.code, "%s", code);
+    snprintf(c->conclusion.code, sizeof c->conclusion.code, "%s", code);
 }
 
 // ---- no ----
@@ -92,7 +92,7 @@ static Answer say_failure(Check *c) {
     char found[FAILED_BYTES] = "";
     char holds[40] = "";
     if (row) row->type->describe(c, row, found, sizeof found);
-    c->said.is_past_trained =
+    c->conclusion.is_past_trained =
         row && !s->failed[0] && length > c->references[FILES_OWN].rope.train_ctx;
     if (held > 0) snprintf(holds, sizeof holds, "; holds to %d", held);
     if (s->failed[0])
@@ -219,7 +219,7 @@ Answer say_of_settings(Check *c) {
         conclude(c, "text",
                       "undecided at %d: no setting limits it, and the file claims %d: only reading "
                       "tells",
-                      n, said_context(c->job->said));
+                      n, rope_file_context(c->job->rope_file));
         return UNDECIDED;
     }
     if (!failed && !s->is_past_reach) {

@@ -191,7 +191,7 @@ static inline const Json *config_beside(const Config *c, KeyId key) {
 }
 // The member under a key or, in an unverified family, under another library's name for it. NULL:
 // none.
-const Json *config_said(const Config *c, KeyPlace at, KeyId key);
+const Json *config_value(const Config *c, KeyPlace at, KeyId key);
 
 // Looks up a key in a place, a key in the block, or a member whose name is not a key. The STRICT
 // reader records the lookup, and refuses a key that appears twice.

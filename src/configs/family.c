@@ -135,11 +135,11 @@ static const RopeFamily *family_by_name(const Json *config) {
 
 const RopeFamily *config_family(const Json *config) {
     const Json *text = family_text(config);
-    bool is_said = family_model_type(text) || json_member(text, "architectures");
+    bool is_given = family_model_type(text) || json_member(text, "architectures");
     int row = wrapper_of(config);
     bool is_flat =
         row < N_WRAPPERS && text == config && wrappers[row].may_be_flat && wrappers[row].inside;
-    if (is_flat || (text != config && !is_said && row < N_WRAPPERS && wrappers[row].inside))
+    if (is_flat || (text != config && !is_given && row < N_WRAPPERS && wrappers[row].inside))
         return family_named(wrappers[row].inside);
     return family_by_name(text);
 }

@@ -60,13 +60,13 @@ static void find_one_head(Config *c, bool is_global) {
     const RopeFamily *f = c->family;
     const bool has_other = !is_global && f->head_key && config_beside(c, f->head_key);
     const KeyId key = is_global ? KEY_GLOBAL_HEAD_DIM : has_other ? f->head_key : KEY_HEAD_DIM;
-    const SlotState said = config_slot(c, AT_BESIDE, key)->state;
-    const bool is_null = said == SLOT_NULL;
+    const SlotState state = config_slot(c, AT_BESIDE, key)->state;
+    const bool is_null = state == SLOT_NULL;
     double own = is_global ? f->global_head_dim : f->head_dim;
     if (config_is_of(c, FAMILY_NULL_HEAD) && is_null) own = 0;
     bool by_width =
-        config_is_of(c, FAMILY_WIDTH_BY_HEADS) || (own == 0 && !is_global && said <= SLOT_NULL);
-    if (said && config_is_of(c, FAMILY_WIDTH_BY_HEADS))
+        config_is_of(c, FAMILY_WIDTH_BY_HEADS) || (own == 0 && !is_global && state <= SLOT_NULL);
+    if (state && config_is_of(c, FAMILY_WIDTH_BY_HEADS))
         config_remark(c, "%s means nothing to model_type %s and is not used",
                       config_key_rows[key].name, f->model_type);
     if (f->head_times) c->head_dim = f->head_times * head_of_width(c);
@@ -88,15 +88,15 @@ static void find_rotary(Config *c) {
 
 // Finds the two parts of a head with latent attention. The second part rotates.
 static void find_parts(Config *c) {
-    const Slot *said = config_slot(c, AT_BESIDE, KEY_HEAD_DIM);
+    const Slot *slot = config_slot(c, AT_BESIDE, KEY_HEAD_DIM);
     double nope_dim = config_number(c, AT_BESIDE, KEY_QK_NOPE_HEAD_DIM, c->family->nope_dim);
     double rope_dim = config_number(c, AT_BESIDE, KEY_QK_ROPE_HEAD_DIM, c->family->rope_dim);
     c->head_dim = nope_dim + rope_dim;
     c->own_rotary_dim = (int)rope_dim;
     // The library's own head_dim is either the part that rotates or the sum of both.
     const bool is_known =
-        said->state == SLOT_NUMBER && (said->number == rope_dim || said->number == c->head_dim);
-    if (config_is_something(said->member) && !is_known)
+        slot->state == SLOT_NUMBER && (slot->number == rope_dim || slot->number == c->head_dim);
+    if (config_is_something(slot->member) && !is_known)
         config_remark(c, "head_dim is not used: qk_nope_head_dim and qk_rope_head_dim count");
 }
 
@@ -104,11 +104,11 @@ void config_find_head(Config *c) {
     const RopeFamily *f = c->family;
     const StrictReader *own = c->strict;
     bool is_global = f && f->global_head_dim && c->kind == KIND_FULL;
-    const Slot *said = config_ask(c, AT_BESIDE, is_global ? KEY_GLOBAL_HEAD_DIM : KEY_HEAD_DIM);
+    const Slot *slot = config_ask(c, AT_BESIDE, is_global ? KEY_GLOBAL_HEAD_DIM : KEY_HEAD_DIM);
     c->hidden = c->heads = 0;
     c->head_dim = own ? own->model_head : 0;
     bool is_model_s =
-        c->head_dim > 0 && !config_ask(c, AT_BESIDE, KEY_HIDDEN_SIZE)->member && !said->member;
+        c->head_dim > 0 && !config_ask(c, AT_BESIDE, KEY_HIDDEN_SIZE)->member && !slot->member;
     if (!f && own && c->kind == KIND_SLIDING && own->model_sliding_head)
         c->head_dim = own->model_sliding_head;
     if (!f || is_model_s) return;
@@ -147,13 +147,13 @@ KeyId config_says_no_rope(const Config *c) {
     if (has_null_theta(c)) return KEY_ROPE_THETA;
     for (int i = 0; i < 2; i++) {  // a share of 0
         double x;
-        if (json_number(config_said(c, AT_BESIDE, shares[i]), &x) && x == 0) return shares[i];
+        if (json_number(config_value(c, AT_BESIDE, shares[i]), &x) && x == 0) return shares[i];
     }
     for (KeyId key = KEY_NONE + 1; key < N_KEYS; key++) {
         const char *turns = config_key_rows[key].turns;
         const Slot *slot = config_slot(c, AT_BESIDE, key);
-        const bool is_said = slot->state > SLOT_NULL && slot->state < SLOT_LIST;
-        if (turns && is_said && !has_word(turns, config_word(slot->member).text)) return key;
+        const bool is_given = slot->state > SLOT_NULL && slot->state < SLOT_LIST;
+        if (turns && is_given && !has_word(turns, config_word(slot->member).text)) return key;
     }
     return KEY_NONE;
 }
@@ -162,9 +162,10 @@ bool config_has_no_rope(const Config *c) {
     const char *key = c->family ? c->family->only_key : NULL;
     const Json *v = key ? json_member(c->config, key) : NULL;
     const bool is_theta = key && strcmp(key, "rope_theta") == 0;
-    const bool is_said =
+    const bool is_given =
         is_theta ? !has_null_theta(c) : v && (json_is(v, "rope") || v->kind == 't');
-    return config_is_of(c, FAMILY_NO_ROPE) || (key && !is_said) || config_says_no_rope(c) != KEY_NONE;
+    const bool is_in_config = (key && !is_given) || config_says_no_rope(c) != KEY_NONE;
+    return config_is_of(c, FAMILY_NO_ROPE) || is_in_config;
 }
 
 // ---- type ----
@@ -241,7 +242,7 @@ void config_find_original(Config *c) {
     else if (has_original && c->inside) original = c->inside;
     else if (has_original && c->flags & L_OF_BLOCK) original = type_rows[c->type].original;
     const bool has_most = (c->family && !config_is_of(c, FAMILY_ANY)) ||
-                          config_said(c, AT_BESIDE, KEY_MAX_POSITION_EMBEDDINGS);
+                          config_value(c, AT_BESIDE, KEY_MAX_POSITION_EMBEDDINGS);
     if (!original && has_most) original = c->trained;
     else if (!original && c->strict) original = c->strict->model[c->kind].train_ctx;
     if (!original && config_fills(c, FILLED_TRAIN_CTX))
@@ -276,7 +277,7 @@ static double theta_of_list(const Config *c, double theta) {
 
 // The value of a number to an engine, under a key or in its list with a number for each layer.
 static double taken_number(const Config *c, KeyPlace at, KeyId key, int kind, double missing) {
-    const Slot slot = slot_of(config_said(c, at, key));
+    const Slot slot = slot_of(config_value(c, at, key));
     const bool is_list = at == AT_BESIDE && has_list(c, key);
     const Json *v = is_list ? item_of_kind(c, slot.member, kind) : slot.member;
     double x;
@@ -288,15 +289,15 @@ void config_find_base(Config *c) {
     if (!c->family && c->layout == BY_TYPE) return;
     const KeyId full_key = full_theta_key(c);
     if (c->kind == KIND_FULL || c->layout == ONE_BLOCK) {
-        // One place must have it.
+        // One of the places must have it.
         const bool may_lack = c->theta > 0 || config_ask_block(c, KEY_ROPE_THETA)->member;
         const bool is_nowhere = !may_lack && !config_beside(c, full_key);
         if (is_nowhere && config_fills(c, FILLED_THETA)) c->theta = c->strict->file->instead.theta;
         else c->theta = config_number_of_kind(c, full_key, may_lack ? c->theta : REQUIRED);
         return;
     }
-    // Sliding layers whose block has none: under a key of their own, or where an engine has one
-    // block, that of the full ones.
+    // The theta of sliding layers whose block has none: under their own key, or for an engine with
+    // one block, the theta of the full layers.
     const KeyPlace sliding = AT_PARAMETERS_SLIDING, full = config_full_block(c);
     const KeyId key = c->family->theta_keys[KIND_SLIDING];
     const bool is_one = c->layout == FULL_ONLY;
@@ -317,11 +318,11 @@ void config_find_theta(Config *c) {
     c->rope->theta = c->theta;
     if (config_sees_scaling_only(c) || !has_theta(c, c->kind, c->block)) return;
     const KeyPlace at = config_where(c, KEY_ROPE_THETA);
-    const bool is_said =
-        config_said(c, at, KEY_ROPE_THETA) || config_said(c, AT_BESIDE, KEY_ROPE_THETA);
+    const bool is_given =
+        config_value(c, at, KEY_ROPE_THETA) || config_value(c, AT_BESIDE, KEY_ROPE_THETA);
     double missing = c->theta > 0 ? c->theta : REQUIRED;
-    if (c->strict) c->strict->says_theta = is_said;
-    if (!(c->theta > 0) && !is_said && config_fills(c, FILLED_THETA))
+    if (c->strict) c->strict->says_theta = is_given;
+    if (!(c->theta > 0) && !is_given && config_fills(c, FILLED_THETA))
         missing = c->strict->file->instead.theta;
     c->rope->theta = theta_of_list(c, config_number(c, at, KEY_ROPE_THETA, missing));
 }

@@ -123,8 +123,8 @@ static void read_no_rope_layers(Config *c) {
     }
     if (f->unturned[0]) read_temperature(c, out);
     if (f->chunk && n_layers) {
-        const Slot *said = config_slot(c, AT_BESIDE, KEY_ATTENTION_CHUNK_SIZE);
-        out->chunk = said->state == SLOT_NULL ? 0 : whole(c, KEY_ATTENTION_CHUNK_SIZE, f->chunk);
+        const Slot *slot = config_slot(c, AT_BESIDE, KEY_ATTENTION_CHUNK_SIZE);
+        out->chunk = slot->state == SLOT_NULL ? 0 : whole(c, KEY_ATTENTION_CHUNK_SIZE, f->chunk);
     }
 }
 

@@ -63,7 +63,7 @@ RopePlan published_form(const RopePlan *plan) {
 
 RopePlan published_sliding(const Publication *p) {
     RopePlan other = p->plan;
-    int own_head = p->said->sliding_head_dim;
+    int own_head = p->rope_file->sliding_head_dim;
     other.rope = p->plan.sliding;
     if (own_head) other.head_dim = own_head;
     return published_form(&other);
@@ -120,13 +120,14 @@ static FamilyWords features_of(const Publication *p) {
 }
 
 bool publication_is_latent(const Publication *p) {
-    const RopeFamily *said = p->said->model_type ? family_named(p->said->model_type) : NULL;
-    return p->said->latent || (said && said->flags & FAMILY_LATENT);
+    const char *model_type = p->rope_file->model_type;
+    const RopeFamily *family = model_type ? family_named(model_type) : NULL;
+    return p->rope_file->latent || (family && family->flags & FAMILY_LATENT);
 }
 
 const RopeFamily *published_family(const Publication *p) {
     bool grows = p->plan.rope.temperature_beta != 0;
-    if (p->said->model_type) return family_named(p->said->model_type);
+    if (p->rope_file->model_type) return family_named(p->rope_file->model_type);
     if (publication_is_latent(p))
         return family_with(FAMILY_LATENT | FAMILY_RUNS | (grows ? FAMILY_GROWS : 0));
     return family_nearest(features_of(p), p->by_layer);
@@ -157,7 +158,8 @@ static LayerForm form_of(const Publication *p, const RopeFamily *family) {
 
 // The layout for layers of one kind: some families only accept settings under the names of kinds.
 static LayerForm form_of_one(const Publication *p) {
-    const RopeFamily *family = p->said->model_type ? family_named(p->said->model_type) : NULL;
+    const char *model_type = p->rope_file->model_type;
+    const RopeFamily *family = model_type ? family_named(model_type) : NULL;
     return family && family->flags & FAMILY_NO_SCALING ? FORM_FULL : FORM_ONE;
 }
 
@@ -174,7 +176,8 @@ static const char *why_not_layered(const Publication *p, const RopePlan *full) {
     if (full->rope.map) return "no other program maps the distances of layers of two kinds";
     const RopeFamily *family = published_family(p);
     if (why || form_of(p, family) != FORM_NONE) return why;
-    bool is_known = p->said->model_type || p->model->layers;  // blocks by themselves have no family
+    // Blocks by themselves have no family.
+    bool is_known = p->rope_file->model_type || p->model->layers;
     if (is_known && family && family->flags & FAMILY_ONE_FOR_BOTH)
         return "its family has one block for all layers, and here full and sliding ones turn "
                "otherwise (--rope-sliding is for these)";

@@ -11,12 +11,12 @@ typedef struct {
     // The plan. If full layers do not rotate, it has the settings of the sliding ones, which the
     // config's only block is for.
     RopePlan plan;
-    const Model *model;    // the model of the plan; without layers if there is none
-    const RopeFile *said;  // the settings in a file of the model: family, layers, their heads
-    bool by_layer;         // sliding layers rotate according to plan.sliding
-    bool bare_full;        // full layers do not rotate
-    int context;           // positions that the model is meant for
-    int window;            // of sliding layers; 0: none slide
+    const Model *model;         // the model of the plan; without layers if there is none
+    const RopeFile *rope_file;  // the settings in a file of the model: family, layers, their heads
+    bool by_layer;              // sliding layers rotate according to plan.sliding
+    bool bare_full;             // full layers do not rotate
+    int context;                // positions that the model is meant for
+    int window;                 // of sliding layers; 0: none slide
 } Publication;
 
 // A plan in the terms of other programs: a larger base is plain RoPE with that base, by-parts

@@ -45,8 +45,8 @@ static double usable_share(Config *c, KeyPlace where) {
 static void check_head_dim(Config *c) {
     const bool is_global = c->family->global_head_dim && c->kind == KIND_FULL;
     const KeyId key = is_global ? KEY_GLOBAL_HEAD_DIM : KEY_HEAD_DIM;
-    const Json *said = config_beside(c, key);
-    const bool by_width = !said || said->kind == 'n' || config_is_of(c, FAMILY_WIDTH_BY_HEADS);
+    const Json *given = config_beside(c, key);
+    const bool by_width = !given || given->kind == 'n' || config_is_of(c, FAMILY_WIDTH_BY_HEADS);
     const int head_dim = (int)c->head_dim;
     const bool is_bad = head_dim % 2 || head_dim > ROPE_MAX_HEAD_DIM;
     if (by_width && c->heads > 0 && fmod(c->hidden, 2 * c->heads) != 0)
@@ -71,7 +71,7 @@ static void check_head_dim(Config *c) {
                  "line %d: another model's config: head_dim is %d, and the model's is %d "
                  "(give it with its own "
                  "model, or with none: --explain or --rope-json, and --rope-config)",
-                 (said ? said : c->config)->line, head_dim, of_model);
+                 (given ? given : c->config)->line, head_dim, of_model);
 }
 
 // Reads head_dim, and how many of its elements rotate: rotary_dim, or for proportional some pairs
@@ -86,8 +86,8 @@ static void read_dims(Config *c) {
     const KeyPlace where = is_inside ? config_where(c, key) : AT_BESIDE;
     config_find_head(c);
     c->partial = usable_share(c, where);
-    const bool is_said = is_inside || config_beside(c, key);
-    const bool counts_twice = c->own_rotary_dim && !config_is_of(c, FAMILY_LATENT) && is_said;
+    const bool is_given = is_inside || config_beside(c, key);
+    const bool counts_twice = c->own_rotary_dim && !config_is_of(c, FAMILY_LATENT) && is_given;
     if (counts_twice && (int)(c->head_dim * c->partial) != c->own_rotary_dim && c->strict->good)
         config_remark(c, "%spartial_rotary_factor is not used, since %s is %d",
                       is_inside ? c->strict->called.inside : "",

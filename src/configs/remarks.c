@@ -16,7 +16,7 @@ static bool was_asked(const Config *c, KeyPlace at, const Json *v) {
     if (key) return c->strict->asked[at][key];
     bool was = false;  // or for its other name
     for (KeyId other = KEY_NONE + 1; other < N_KEYS && config_is_of(c, FAMILY_ANY); other++)
-        was = was || (config_said(c, at, other) == v && c->strict->asked[at][other]);
+        was = was || (config_value(c, at, other) == v && c->strict->asked[at][other]);
     return was;
 }
 
@@ -78,7 +78,7 @@ static void say_absent(const ConfigKey *key, double value, char *out, size_t siz
              mark + strlen("{value}"));
 }
 
-void rope_config_say_unsaid(int train_ctx, char *out, size_t size) {
+void rope_config_say_no_original(int train_ctx, char *out, size_t size) {
     say_absent(&config_key_rows[KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS], train_ctx, out, size);
 }
 
@@ -93,8 +93,8 @@ void config_remark_absent(Config *c) {
         // explicitly.
         bool is_meant = is_theta && (!c->family || c->rope->theta != 1e4 || c->kind != KIND_FULL ||
                                      c->family->theta_keys[KIND_FULL]);
-        bool is_there =
-            config_said(c, config_where(c, id), id) || (is_beside && config_said(c, AT_BESIDE, id));
+        bool is_there = config_value(c, config_where(c, id), id) ||
+                        (is_beside && config_value(c, AT_BESIDE, id));
         if (!(key->absent_in & 1u << c->type) || is_there || is_meant) continue;
         char words[200];
         say_absent(key, is_theta ? c->rope->theta : c->rope->train_ctx, words, sizeof words);
@@ -176,7 +176,7 @@ static bool has_part(const char *name, const char *const *parts, size_t n) {
     return found;
 }
 
-// Whether a name says how queries and keys turn, or that they do not.
+// Whether a name is about the rotation of queries and keys, or its absence.
 static bool speaks_of_rotation(const char *name) {
     static const char *const parts[] = {"rotary", "position", "theta", "nope",
                                         "yarn",   "ntk",      "logn",  "alibi",
@@ -185,8 +185,8 @@ static bool speaks_of_rotation(const char *name) {
            strncmp(name, "mrope", 5) == 0;
 }
 
-// Whether a member of the config speaks of positions and says something, and its family does not
-// read it. Of an unverified family, no row may read it.
+// Whether a member of the config is about positions and has a value, but the family does not read
+// it. For an unverified family, no row of the table may read it.
 static bool is_unread(const Config *c, const Json *v) {
     static const char *const of_layers[] = {"window", "layer_types", "temperature", "swa",
                                             "sliding"};
@@ -194,7 +194,7 @@ static bool is_unread(const Config *c, const Json *v) {
     const KeyId id = config_key(v->key), length = KEY_MAX_POSITION_EMBEDDINGS;
     const ConfigKey *row = &config_key_rows[id];
     double x, own;
-    // A switch says something where it is off, too.
+    // A switch has a meaning even if it is off.
     const bool is_switch = row->turns && !c->strict->is_any && !strchr("n[{", v->kind);
     const bool is_silent = !is_switch && !config_is_by_layer(v);
     if (was_asked(c, AT_BESIDE, v) || is_silent || key_meant(v->key, id)) return false;
@@ -204,14 +204,13 @@ static bool is_unread(const Config *c, const Json *v) {
         return (is_of_rotation || has_part(v->key, of_layers, 5)) && !has_row;
     }
 
-    // Another library's name of max_position_embeddings, with another number than it, speaks as
-    // well.
+    // So is another library's name of max_position_embeddings, with a different number.
     const bool is_number = json_number(v, &x);
     const bool is_length = has_word(config_key_rows[length].also, v->key) && is_number;
     const bool is_other = !json_number(config_beside(c, length), &own) || own != x;
     if (!(id ? row->of_some : is_of_rotation || (is_length && is_other))) return false;
 
-    // A value may say only what is so without it: that layers turn, and all of a head.
+    // The value may only confirm the default: all layers rotate, with the whole head.
     const Word word = config_word(v);
     const bool is_use = strncmp(v->key, "use_rope", 8) == 0 || strstr(v->key, "use_rotary");
     const bool is_usual =
@@ -275,7 +274,7 @@ void config_remark_any(Config *c) {
     if (!type) type = json_items(json_member(c->config, "architectures"));
     const Word name = config_word(type);
     const KeyId key = config_says_no_rope(c);
-    const Json *why = config_said(c, AT_BESIDE, key);
+    const Json *why = config_value(c, AT_BESIDE, key);
     if (key == KEY_ROPE_THETA)
         config_unread(c, "unknown model_type %s: a rope_theta of null is read as no RoPE",
                       name.text);

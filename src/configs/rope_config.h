@@ -79,4 +79,4 @@ bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *e
 double rope_config_counts_from(const RopeFile *file, const RopeConfig *rope);
 
 // How readers interpret a yarn block without L, in words. train_ctx is the length that stands in.
-void rope_config_say_unsaid(int train_ctx, char *out, size_t size);
+void rope_config_say_no_original(int train_ctx, char *out, size_t size);

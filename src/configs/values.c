@@ -150,18 +150,18 @@ void config_unread(Config *c, const char *format, ...) {
 
 static bool is_unverified(const Config *c) { return config_is_of(c, FAMILY_ANY); }
 
-const Json *config_said(const Config *c, KeyPlace at, KeyId key) {
+const Json *config_value(const Config *c, KeyPlace at, KeyId key) {
     const Slot *slot = config_slot(c, at, key);
     return slot->other && is_unverified(c) ? slot->other : slot->member;
 }
 
 const Slot *config_ask(Config *c, KeyPlace at, KeyId key) {
     const Slot *slot = config_slot(c, at, key);
-    const Json *said = config_said(c, at, key);
+    const Json *member = config_value(c, at, key);
     if (!c->strict) return slot;
     c->strict->asked[at][key] = true;
-    if (slot->twice && said)
-        config_reject(c, config_at(c, at), said->key, "it once, and it appears twice");
+    if (slot->twice && member)
+        config_reject(c, config_at(c, at), member->key, "it once, and it appears twice");
     return slot;
 }
 

@@ -26,12 +26,12 @@ static const char *sliding_theta_key(const RopeFamily *family, LayerForm form) {
 
 static void print_layer_types(FILE *out, const Publication *p, const RopeFamily *family) {
     const char *other = family->other_words ? family->other_words : "";
-    int n = p->model->layers ? (int)p->model->config.n_layers : p->said->layers.n;
+    int n = p->model->layers ? (int)p->model->config.n_layers : p->rope_file->layers.n;
     fprintf(out, ", \"sliding_window\": %d", p->window);
     if (n > 0) fprintf(out, ", \"num_hidden_layers\": %d, \"layer_types\": [", n);
     for (int l = 0; l < n; l++) {
         const Layer *layer = p->model->layers ? &p->model->layers[l] : NULL;
-        int kind = !layer                                ? p->said->layers.kinds[l]
+        int kind = !layer                                ? p->rope_file->layers.kinds[l]
                    : layer->extra->flags & LAYER_SLIDING ? KIND_SLIDING
                                                          : KIND_FULL;
         if (l) fputs(", ", out);
@@ -46,19 +46,20 @@ static void print_layer_types(FILE *out, const Publication *p, const RopeFamily 
 // Prints the block of the full layers, or of all. It includes the length that linear's factor
 // counts from, if the model's own settings still apply.
 static void print_full(FILE *out, const Publication *p, const RopePlan *full, BlockForm form) {
-    const RopeConfig *c = &full->rope, *said = &p->said->rope;
-    bool is_said =
-        c->method == ROPE_LINEAR && said->method == ROPE_LINEAR && c->train_ctx == said->train_ctx;
+    const RopeConfig *c = &full->rope, *own = &p->rope_file->rope;
+    bool is_as_file =
+        c->method == ROPE_LINEAR && own->method == ROPE_LINEAR && c->train_ctx == own->train_ctx;
     form.has_share = !publication_is_latent(p) && !form.is_beside;
-    if (is_said) form.original = p->said->named_original;
-    form.said = p->said;
+    if (is_as_file) form.original = p->rope_file->named_original;
+    form.rope_file = p->rope_file;
     block_put(out, full, form);
 }
 
 // Prints the settings to paste: one block, or one for each kind of layers, which states that the
 // whole head rotates if other models of the family rotate a part.
 static void print_blocks(FILE *out, const Publication *p, LayerForm form) {
-    const RopeFamily *family = p->said->model_type ? family_named(p->said->model_type) : NULL;
+    const char *model_type = p->rope_file->model_type;
+    const RopeFamily *family = model_type ? family_named(model_type) : NULL;
     const bool is_whole = family && family->flags & FAMILY_PARTIAL;
     const RopePlan full = published_form(&p->plan), sliding = published_sliding(p);
     if (publishes_chunks(&full.rope)) {
@@ -103,7 +104,7 @@ static void print_layered(FILE *out, const Publication *p, const RopePlan *full)
     const RopeConfig *c = &full->rope;
     const RopeFamily *family = published_family(p);
     const LayerForm form = published_layout(p);
-    const int own_head = p->said->sliding_head_dim;
+    const int own_head = p->rope_file->sliding_head_dim;
     print_head(out, family, own_head ? own_head : full->head_dim,
                publishes_original(c) ? published_positions(p, c) : c->train_ctx);
     if (own_head) fprintf(out, ", \"global_head_dim\": %d", full->head_dim);
@@ -159,7 +160,7 @@ static void print_config(FILE *out, const Publication *p, const RopePlan *plan, 
 // the settings.
 static FILE *open_published(const Publication *p, const RopePlan *plan, const char *without_rope,
                             char **text, size_t *size, Error *err) {
-    const char *why = p->said->no_rope ? without_rope : why_unpublished(p, plan);
+    const char *why = p->rope_file->no_rope ? without_rope : why_unpublished(p, plan);
     FILE *out = why ? NULL : open_memstream(text, size);
     if (!out) fail(err, "rope %s: %s", plan->name, why ? why : "no memory for a config");
     return out;
@@ -206,7 +207,7 @@ static void print_rope_keys(FILE *out, const Publication *p, const RopePlan *pla
     if (publishes_original(c) && !is_typed && !grows)
         fprintf(out, ", \"original_max_position_embeddings\": %d", c->train_ctx);
     const bool has_block =
-        !p->said->no_rope && (is_typed || grows || c->method != ROPE_NONE || family->block);
+        !p->rope_file->no_rope && (is_typed || grows || c->method != ROPE_NONE || family->block);
     fprintf(out, ", \"%s\": ",
             is_typed || grows || (family->block && c->method == ROPE_NONE) ? "rope_parameters"
                                                                            : "rope_scaling");
@@ -233,7 +234,7 @@ char *publish_keys(const Publication *p, Error *err) {
 
 // ---- llama.cpp's options, and the keys around a block ----
 
-static void print_llama_cpp(const RopeConfig *c, const RopeFile *said) {
+static void print_llama_cpp(const RopeConfig *c, const RopeFile *file) {
     unsigned flags = rope_methods[c->method].flags;
     double grown = rope_yarn_growth(c->factor) + 1;
     RopeFreqs f;
@@ -259,7 +260,7 @@ static void print_llama_cpp(const RopeConfig *c, const RopeFile *said) {
     if (flags & ROPE_USES_BETAS && fabs(f.attention_factor / grown - 1) > 1e-6)
         printf("# llama.cpp has no option for the attention factor %.9g: these give %.9g\n",
                f.attention_factor, grown);
-    const double reach = fmin(ceil(rope_config_counts_from(said, c) * c->factor), MOST);
+    const double reach = fmin(ceil(rope_config_counts_from(file, c) * c->factor), MOST);
     if (c->method == ROPE_LINEAR && reach > c->train_ctx)
         printf("# llama-server cuts at the file's context_length: --override-kv "
                "ARCHITECTURE.context_length=int:%.0f\n",
@@ -295,7 +296,7 @@ void publish_options(const Publication *p) {
     const RopeConfig *c = &p->plan.rope;
     const RopePlan published = published_form(&p->plan);
     if (p->bare_full) printf("# of the sliding layers: the full ones do not turn\n");
-    print_llama_cpp(&published.rope, p->said);
+    print_llama_cpp(&published.rope, p->rope_file);
     if (c->window > 0 && !p->by_layer)
         printf("# window %d is not a rope setting: Hugging Face has sliding_window\n", c->window);
     if (c->logn) printf("# logn is not a rope setting: Qwen's own code has use_logn_attn\n");

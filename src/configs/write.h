@@ -9,8 +9,8 @@
 // if other programs have no such method.
 char *publish_config(const Publication *publication, bool may_be_bare, Error *err);
 
-// Only the keys of RoPE, as one object, for a config of the family p->said->model_type. The caller
-// frees it. NULL with the reason.
+// Only the keys of RoPE, as one object, for a config of the family p->rope_file->model_type. The
+// caller frees it. NULL with the reason.
 char *publish_keys(const Publication *publication, Error *err);
 
 // Prints lines that begin with #: llama.cpp's options, and the keys that have to be beside the

@@ -85,11 +85,11 @@ static void put_attention(FILE *out, const RopeConfig *c) {
 
 // Writes the sections of the three axes: vLLM gives pictures positions on three axes if a block has
 // the sections, and Hugging Face's Qwen2-VL fails without them.
-static void put_axes(FILE *out, const RopeFile *said) {
-    const int *axes = said->axes;
+static void put_axes(FILE *out, const RopeFile *file) {
+    const int *axes = file->axes;
     if (axes[0] + axes[1] + axes[2] == 0) return;
     fprintf(out, ", \"mrope_section\": [%d, %d, %d]", axes[0], axes[1], axes[2]);
-    if (said->axes_in_turns) fprintf(out, ", \"mrope_interleaved\": true");
+    if (file->axes_in_turns) fprintf(out, ", \"mrope_interleaved\": true");
 }
 
 // The fields of a block as they are written.
@@ -124,6 +124,6 @@ void block_put(FILE *out, const RopePlan *plan, BlockForm form) {
         fprintf(out, ", \"unscaled_positions\": %d", c->unscaled_positions);  // our own key
     if (c->temperature_beta != 0 && !c->temperature_unturned)
         put_json_number(out, "llama_4_scaling_beta", c->temperature_beta);
-    if (form.said) put_axes(out, form.said);
+    if (form.rope_file) put_axes(out, form.rope_file);
     fputc('}', out);
 }

@@ -7,13 +7,13 @@
 
 // The contents of a block besides the keys that its method needs.
 typedef struct {
-    bool has_share;        // the share that rotates is in the block; otherwise other keys give it
-    bool is_beside;        // theta and the share are beside the block
-    bool is_whole;         // the share is written even if the whole head rotates
-    bool is_bare;          // only longrope's lists, as Phi-3 was released
-    int original;          // for linear: the length that its factor counts from; 0:
-                           // max_position_embeddings
-    const RopeFile *said;  // its sections of axes belong in the block; NULL: none do
+    bool has_share;             // the share that rotates is in the block; or other keys give it
+    bool is_beside;             // theta and the share are beside the block
+    bool is_whole;              // the share is written even if the whole head rotates
+    bool is_bare;               // only longrope's lists, as Phi-3 was released
+    int original;               // for linear: the length that its factor counts from; 0:
+                                // max_position_embeddings
+    const RopeFile *rope_file;  // its sections of axes belong in the block; NULL: none do
 } BlockForm;
 
 // Writes a plan's block in its published form.

@@ -136,8 +136,8 @@ bool model_reaches(const Model *m, int positions, Error *err) {
 
 bool plan_rope(const Model *m, const RopeSettings *given, int context, RopePlan *plan, Error *err) {
     const struct ModelExtra *own = m->config.extra;
-    const RopeSettings none = {.said = 0};
-    bool about_rope = given->name[0] || given->said & ~SAID_WITHOUT_ROPE;
+    const RopeSettings none = {.given = 0};
+    bool about_rope = given->name[0] || given->given & ~GIVEN_WITHOUT_ROPE;
     int encoding = model_encoding(m);
     if (encoding != ENCODING_ROPE && about_rope)
         return fail(err,

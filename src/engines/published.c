@@ -43,10 +43,10 @@ static bool print_engines(const Publication *p, const char *config, Error *err) 
     for (int i = 0; i < n; i++)
         if (r[i].verdict == VERDICT_SAME) r[i] = near->of[i];
     int same = near ? readings_alike(far, &known) : 0;
-    if (near && known && !p->said->is_unknown)
+    if (near && known && !p->rope_file->is_unknown)
         printf("; so %d of %d engines read it alike\n", same, known);
     else if (near) printf("; no engine was looked at with such a model\n");
-    for (int i = 0; i < n && !p->said->is_unknown; i++) {
+    for (int i = 0; i < n && !p->rope_file->is_unknown; i++) {
         bool is_second = i > 0 && strcmp(r[i].engine, r[i - 1].engine) == 0;
         bool is_told = is_second && strcmp(r[i].note, r[i - 1].note) == 0;
         bool is_other = r[i].verdict != VERDICT_SAME && r[i].verdict != VERDICT_UNSEEN;

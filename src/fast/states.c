@@ -230,9 +230,9 @@ ALWAYS_INLINE void step_columns(const RowGroup *r, const Head *h, int row, int64
     UNROLLED (t, n) {
         float *v = h->v + (row + t) * h->stride + first;
         UNROLLED (j, VECS) {
-            vf said = splat(r->left[t]) * d[t][j];
-            UNROLLED (s, t) said = multiply_add(splat(r->keys[s][t]), d[s][j], said);
-            d[t][j] = splat(r->beta[t]) * (load(v + j * LANES) - said);
+            vf recalled = splat(r->left[t]) * d[t][j];
+            UNROLLED (s, t) recalled = multiply_add(splat(r->keys[s][t]), d[s][j], recalled);
+            d[t][j] = splat(r->beta[t]) * (load(v + j * LANES) - recalled);
             out[t][j] *= splat(r->left[t]);
             UNROLLED (s, t + 1)
                 out[t][j] = multiply_add(splat(r->queries[s][t]), d[s][j], out[t][j]);
@@ -273,11 +273,11 @@ static void step_rest(const Head *h, int64_t first) {
         float decay = h->decays[row * h->heads];
         float beta = h->betas[row * h->heads];
         for (int64_t c = first; c < h->columns; c++) {
-            float said = 0;
+            float recalled = 0;
             float out = 0;
             float *x = h->state + c;
-            for (int64_t i = 0; i < h->key_dim; i++) said += k[i] * x[i * h->columns];
-            float d = beta * (v[c] - decay * said);
+            for (int64_t i = 0; i < h->key_dim; i++) recalled += k[i] * x[i * h->columns];
+            float d = beta * (v[c] - decay * recalled);
             for (int64_t i = 0; i < h->key_dim; i++) {
                 x[i * h->columns] = decay * x[i * h->columns] + k[i] * d;
                 out += q[i] * x[i * h->columns];
@@ -328,9 +328,9 @@ static void gate_heads_by_team(const Team *team, States *s, const Layer *layer, 
     int count = (n - skipped) * n_heads;
     for (int i = team_first(team, count), end = team_end(team, count); i < end; i++) {
         int64_t row = skipped + i / n_heads;
-        float *said = s->inputs + (row + 1) * state_inputs(m) - (n_heads - i % n_heads) * d;
-        rmsnorm_fast(said, said, layer->kinds->states->norm, d, (float)m->norm_eps);
-        swiglu(s->made + i * d, said, d);
+        float *recalled = s->inputs + (row + 1) * state_inputs(m) - (n_heads - i % n_heads) * d;
+        rmsnorm_fast(recalled, recalled, layer->kinds->states->norm, d, (float)m->norm_eps);
+        swiglu(s->made + i * d, recalled, d);
     }
     team_wait(team);
 }

@@ -100,10 +100,10 @@ static void measure_entry(const char *path, CacheEntry *entry) {
     if (all) closedir(all);
     snprintf(file, sizeof file, "%s/notes.txt", path);
     FILE *notes = fopen(file, "r");
-    const bool is_said = notes && fgets(line, sizeof line, notes) &&
+    const bool is_given = notes && fgets(line, sizeof line, notes) &&
                          strncmp(line, CACHE_SOURCE, sizeof CACHE_SOURCE - 1) == 0;
     line[strcspn(line, "\n")] = '\0';
-    if (is_said)
+    if (is_given)
         snprintf(entry->source, sizeof entry->source, "%s", line + sizeof CACHE_SOURCE - 1);
     if (notes) fclose(notes);
 }

@@ -56,7 +56,7 @@ static bool fail_full(Conversation *c, size_t tokens, const char *why, Error *er
     const size_t most = job->model->config.most_positions, trained = (size_t)rope->train_ctx;
     // dynamic-yarn extends a model with RoPE, unless its settings already deal with the length.
     const bool can_scale = rope->method == ROPE_NONE && !rope->map && !model_encoding(job->model) &&
-                           !job->said->no_rope && !turns_in_windows(job);
+                           !job->rope_file->no_rope && !turns_in_windows(job);
     if (most && needed * 1024 > most)
         snprintf(room, sizeof room, "this model has no more than %zu positions", most);
     else if (needed * 1024 > FARTHEST * trained + 1024)

@@ -55,13 +55,13 @@ static void put_method(const char *before, const RopeConfig *c) {
 }
 
 // Prints the settings that all layers share.
-static void put_rest(const RopeFile *said) {
-    const RopeConfig *c = &said->rope;
-    put_number("", "original_unsaid", said->original_unsaid);
-    put_number("", "named_original", said->named_original);
+static void put_rest(const RopeFile *file) {
+    const RopeConfig *c = &file->rope;
+    put_number("", "original_unsaid", file->original_unsaid);
+    put_number("", "named_original", file->named_original);
     put_number("", "unscaled_positions", c->unscaled_positions);
     put_number("", "mscale_in_scores", c->mscale_in_scores);
-    const LayersWithoutRope *list = &said->without_rope;
+    const LayersWithoutRope *list = &file->without_rope;
     put_number("", "temperature_beta", list->beta != 0 ? list->beta : c->temperature_beta);
     put_number("", "temperature_length", list->beta != 0 ? list->length : 0);
     put_number("", "temperature_unturned", list->beta != 0);
@@ -70,8 +70,8 @@ static void put_rest(const RopeFile *said) {
 
 // Prints a 1 for each layer that slides, a 0 for each other one, and the window. Prints neither if
 // no layer slides.
-static void put_slides(const RopeFile *said) {
-    const ConfigLayers *layers = &said->layers;
+static void put_slides(const RopeFile *file) {
+    const ConfigLayers *layers = &file->layers;
     if (layers->window == 0) return;
     put_number("", "window", layers->window);
     fputs(", \"slides\": [", stdout);
@@ -81,9 +81,9 @@ static void put_slides(const RopeFile *said) {
 }
 
 // Prints the warnings, one for each line, in the words of --explain.
-static void put_remarks(const RopeFile *said) {
+static void put_remarks(const RopeFile *file) {
     fputs("\"remarks\": [", stdout);
-    const char *line = said->remarks;
+    const char *line = file->remarks;
     for (int i = 0; *line; i++) {
         const size_t n = strcspn(line, "\n");
         if (i) fputs(", ", stdout);
@@ -94,24 +94,24 @@ static void put_remarks(const RopeFile *said) {
 }
 
 bool print_fields(Job *job, Error *err) {
-    const RopeFile *said = job->said;
+    const RopeFile *file = job->rope_file;
     char unused[400];
     (void)err;
     putchar('{');
-    put_remarks(said);
-    if (said->unused[0]) {
-        said_unused(said, unused, sizeof unused);
+    put_remarks(file);
+    if (file->unused[0]) {
+        rope_file_unused(file, unused, sizeof unused);
         put_string("unused", unused);
     }
-    RopeConfig rope = said->rope;
-    if (said->no_rope) rope.rotary_dim = rope.turning = 0;
-    if (said->model_type) put_string("family", said->model_type);
-    if (said->wrapper) put_string("wrapper", said->wrapper);
-    put_string("inside", said->inside);
+    RopeConfig rope = file->rope;
+    if (file->no_rope) rope.rotary_dim = rope.turning = 0;
+    if (file->model_type) put_string("family", file->model_type);
+    if (file->wrapper) put_string("wrapper", file->wrapper);
+    put_string("inside", file->inside);
     put_method("", &rope);
-    put_rest(said);
-    put_slides(said);
-    if (said->by_layer) put_method("sliding_", &said->sliding);
+    put_rest(file);
+    put_slides(file);
+    if (file->by_layer) put_method("sliding_", &file->sliding);
     puts("}");
     return true;
 }

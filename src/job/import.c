@@ -38,7 +38,7 @@ typedef struct {
     char script[PATH_MAX];  // the exporter
     char key[KEY_LETTERS + 1];
     char cache[PATH_MAX], whole[PATH_MAX], part[PATH_MAX];  // folders
-    char said[8192];                                        // the exporter's output, line by line
+    char output[8192];                                        // the exporter's output, line by line
 } Import;
 
 // Writes a path, printf style. False with the reason if it is too long.
@@ -99,18 +99,19 @@ static void listen(Import *im, int from, pid_t exporter) {
         ssize_t n = read(from, more, sizeof more);
         if (n < 0 && errno == EINTR && interrupted) kill(exporter, SIGINT);
         if (n == 0 || (n < 0 && errno != EINTR)) break;
-        for (ssize_t i = 0; i < n && used + 1 < sizeof im->said; i++) im->said[used++] = more[i];
+        for (ssize_t i = 0; i < n && used + 1 < sizeof im->output; i++)
+            im->output[used++] = more[i];
     }
-    im->said[used] = '\0';
+    im->output[used] = '\0';
 }
 
 // The last line of the exporter's output.
 static const char *last_line(Import *im) {
     static const char name[] = "model_export: ";
-    size_t n = strlen(im->said);
-    while (n > 0 && im->said[n - 1] == '\n') im->said[--n] = '\0';
-    const char *newline = strrchr(im->said, '\n');
-    const char *line = newline ? newline + 1 : im->said;
+    size_t n = strlen(im->output);
+    while (n > 0 && im->output[n - 1] == '\n') im->output[--n] = '\0';
+    const char *newline = strrchr(im->output, '\n');
+    const char *line = newline ? newline + 1 : im->output;
     return strncmp(line, name, sizeof name - 1) == 0 ? line + sizeof name - 1 : line;
 }
 
@@ -180,7 +181,7 @@ static bool keep_notes(const Import *im, Error *err) {
     bare_source(im, source);
     FILE *notes = fopen(path, "w");
     if (notes) fprintf(notes, CACHE_SOURCE "%s\n", realpath(im->source, place) ? place : source);
-    if (notes) print_with(notes, im->said, source, source_mark);
+    if (notes) print_with(notes, im->output, source, source_mark);
     bool good = notes && !ferror(notes);
     good = notes && fclose(notes) == 0 && good;
     return good || fail(err, "%s: cannot be written (%s)", path, strerror(errno));

@@ -28,11 +28,11 @@ typedef struct {
 } LayerKinds;
 
 typedef struct {
-    Options *options;      // the command line; each job's own options are a struct in it
-    const Model *model;    // as in its file; without layers if no model is given
-    const RopeFile *said;  // the RoPE settings before a method is asked for
-    const char *gguf;      // the GGUF file that the model was imported from; NULL: none
-    LayerKinds kinds;      // of its layers
+    Options *options;           // the command line; each job's own options are a struct in it
+    const Model *model;         // as in its file; without layers if no model is given
+    const RopeFile *rope_file;  // the RoPE settings before a method is asked for
+    const char *gguf;           // the GGUF file that the model was imported from; NULL: none
+    LayerKinds kinds;           // of its layers
     int length;       // -n in positions: of a text or a window, of the longest haystack, or the
                       // depth
     RopePlan *plans;  // (n_plans) the methods to compare, at least one; for `length` positions
@@ -161,40 +161,41 @@ bool installed_file(const char *name, char *place, size_t size);
 // (size, PATH_MAX). False: it is missing.
 bool exporter_script(char *path, size_t size);
 
+// ---- rope_file.c: a model's RoPE settings before a method is asked for ----
 // They are in the model's file, or in --rope-config instead, or, without a model, in --head-dim,
 // --theta and --train-ctx. The Model itself keeps the settings of its file.
 
 // Takes the settings from the model's file.
-void said_by_model(const Model *model, RopeFile *said);
+void rope_file_of_model(const Model *model, RopeFile *file);
 
 // Finds the family of the GGUF file that a model came from, if only one family has its
 // architecture.
-void said_by_gguf(const char *path, RopeFile *said);
+void rope_file_add_gguf(const char *path, RopeFile *file);
 
 // Takes the settings without a model. head_dim, theta and train_ctx may be 0: not known.
-void said_by_numbers(int head_dim, double theta, int train_ctx, RopeFile *said);
+void rope_file_of_numbers(int head_dim, double theta, int train_ctx, RopeFile *file);
 
-// Replaces the settings in *said by those in the file of --rope-config, and warns of oddities in
+// Replaces the settings in *file by those in the file of --rope-config, and warns of oddities in
 // it, unless engines are to read it (`is_read`). Engines may read a file that is refused here: then
-// only said->whole and its context are new. False with the reason. `said` must not be moved
-// afterwards, and the caller frees said->whole.
-bool said_by_config(const char *path, const Model *model, bool is_read, RopeFile *said, Error *err);
+// only file->whole and its context are new. False with the reason. `file` must not be moved
+// afterwards, and the caller frees file->whole.
+bool rope_file_read(const char *path, const Model *model, bool is_read, RopeFile *file, Error *err);
 // Writes a line about the keys of the file that are not used. There must be some.
-void said_unused(const RopeFile *said, char *line, size_t size);
+void rope_file_unused(const RopeFile *file, char *line, size_t size);
 // Warns of keys in the file that neither this program nor any engine reads.
-void warn_of_unread(const char *path, const RopeFile *said);
+void warn_of_unread(const char *path, const RopeFile *file);
 
 // The model with these settings, for writing a copy of its file. It shares all memory of the model.
-Model model_as_said(const Model *model, const RopeFile *said, struct ModelExtra *extra);
+Model model_of_rope_file(const Model *model, const RopeFile *file, struct ModelExtra *extra);
 
-// In the functions below, `model` may have no layers: then none is given, and only `said` is known.
+// In the functions below, `model` may have no layers: then none is given, and only `file` is known.
 
 // The kinds of layers that the model has.
-LayerKinds kinds_of_layers(const Model *model, const RopeFile *said);
+LayerKinds kinds_of_layers(const Model *model, const RopeFile *file);
 // The positions that the model is meant for.
-int said_context(const RopeFile *said);
+int rope_file_context(const RopeFile *file);
 // The window of sliding layers; 0: none slide.
-int said_window(const Model *model, const RopeFile *said);
+int rope_file_window(const Model *model, const RopeFile *file);
 
 // ---- import.c: importing models of other programs ----
 

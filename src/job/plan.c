@@ -20,13 +20,13 @@ enum { SHORT_TEXT = 256, BENCH_DEPTH = 8192, USUAL_PIECE = 128 };
 
 int length_of_job(const Job *job) {
     const Model *model = job->model;
-    const int context = said_context(job->said);
+    const int context = rope_file_context(job->rope_file);
     const int steps = job->options->steps;
     if (steps == 0) return context;
     if (steps > 0) return steps;
     int reach = model->config.most_positions;
     int most = reach ? reach : MOST_LENGTH;
-    double far = fmin(fmax(4.0 * job->said->rope.train_ctx, context), most);
+    double far = fmin(fmax(4.0 * job->rope_file->rope.train_ctx, context), most);
     switch (job_facts[job->options->job].length) {
     case SHORT_LENGTH: return most < SHORT_TEXT ? most : SHORT_TEXT;
     case PROMPT_LENGTH: return (int)job->n_ids;
@@ -57,20 +57,20 @@ static bool check_rows(const RopePlan *plan, int positions, Error *err) {
 bool plan_for_job(const Job *job, const RopeSettings *settings, const RopeConfig *start,
                   RopePlan *plan, Error *err) {
     const SessionOptions *o = &job->options->sessions;
-    const RopeFile *said = job->said;
+    const RopeFile *file = job->rope_file;
     int positions = positions_of(job);
-    int window = said_window(job->model, said);
+    int window = rope_file_window(job->model, file);
     // Without a model the full layers' window is of interest if all layers rotate the same way.
     const int own = job->model->layers       ? model_window(job->model)
                     : job->kinds.own_sliding ? 0
                                              : window;
     if (!settings_resolve(settings, start, own, positions, plan, err)) return false;
     if (job->kinds.own_sliding &&
-        !settings_resolve_sliding(settings, &job->options->asked_sliding, &said->sliding, window,
+        !settings_resolve_sliding(settings, &job->options->asked_sliding, &file->sliding, window,
                                   positions, plan, err))
         return false;
     if (!check_rows(plan, positions, err)) return false;
-    if (said->head_dim) plan->head_dim = said->head_dim;
+    if (file->head_dim) plan->head_dim = file->head_dim;
     plan->stale_keys = o->stale_keys;
     plan->spread = o->spread;
     plan->piece = o->piece;
@@ -79,22 +79,22 @@ bool plan_for_job(const Job *job, const RopeSettings *settings, const RopeConfig
 }
 
 const RopeConfig *own_settings(const Job *job) {
-    return job->model->layers ? &job->model->rope : &job->said->rope;
+    return job->model->layers ? &job->model->rope : &job->rope_file->rope;
 }
 
 bool reference_plan(const Job *job, bool plain, double times, RopePlan *plan, Error *err) {
     const RopeConfig *own = own_settings(job);
     const RopeConfig *sliding =
-        job->model->layers ? &job->model->config.extra->layers.sliding : &job->said->sliding;
-    const RopeSettings unsaid = {.said = 0};
-    RopeSettings s = {.said = 0};
+        job->model->layers ? &job->model->config.extra->layers.sliding : &job->rope_file->sliding;
+    const RopeSettings none = {.given = 0};
+    RopeSettings s = {.given = 0};
     int n = job->length;
-    int window = said_window(job->model, job->said);
+    int window = rope_file_window(job->model, job->rope_file);
     if (plain) settings_read_method(&s, "none");
     if (times != 1) settings_say(&s, SET_THETA, fmax(own->theta * times, 1.5));
     if (!settings_resolve(&s, own, model_window(job->model), n, plan, err)) return false;
     if (!job->kinds.own_sliding) return true;
-    return settings_resolve_sliding(&s, &unsaid, sliding, window, n, plan, err);
+    return settings_resolve_sliding(&s, &none, sliding, window, n, plan, err);
 }
 
 static void warn(const char *advice) { fprintf(stderr, "run: warning: %s\n", advice); }
@@ -109,7 +109,7 @@ static void warn_of_plan(const RopeSettings *settings, const RopePlan *plan, int
 }
 
 bool turns_in_windows(const Job *job) {
-    int window = said_window(job->model, job->said);
+    int window = rope_file_window(job->model, job->rope_file);
     bool is_short = window > 0 && window <= own_settings(job)->train_ctx;
     return is_short && !job->kinds.turns[LAYERS_FULL];
 }
@@ -125,7 +125,7 @@ void print_advice(const Job *job, bool of_reach, bool of_tuning) {
     const RopeSettings *methods = job->options->asked;
     const RopeConfig *own = own_settings(job);
     char others[300] = "", idle[300] = "";
-    if (model_encoding(job->model) || job->said->no_rope) return;
+    if (model_encoding(job->model) || job->rope_file->no_rope) return;
     of_reach = of_reach && !turns_in_windows(job);
     for (int i = 0; i < job->n_plans; i++) {
         const RopePlan *plan = &job->plans[i];
@@ -151,12 +151,12 @@ Publication publication_of(const Job *job, const RopePlan *plan) {
     Publication publication = {
         .plan = *plan,
         .model = job->model,
-        .said = job->said,
+        .rope_file = job->rope_file,
         .by_layer = job->kinds.own_sliding,
         .bare_full = job->kinds.own_sliding && job->kinds.is_there[LAYERS_FULL] &&
                      !job->kinds.turns[LAYERS_FULL],
-        .context = said_context(job->said),
-        .window = said_window(job->model, job->said),
+        .context = rope_file_context(job->rope_file),
+        .window = rope_file_window(job->model, job->rope_file),
     };
     if (publication.bare_full) publication.plan.rope = plan->sliding;
     return publication;
@@ -174,9 +174,9 @@ bool print_block(Job *job, Error *err) {
                             "expected a model_type of docs/checkpoints.md");
     if (!(family->flags & FAMILY_RUNS))
         return fail(err, "--rope-json: models of '%.60s' do not run here", model_type);
-    RopeFile said = *job->said;
-    said.model_type = family->model_type;
-    publication.said = &said;
+    RopeFile of_family = *job->rope_file;
+    of_family.model_type = family->model_type;
+    publication.rope_file = &of_family;
     char *keys = publish_keys(&publication, err);
     if (keys) puts(keys);
     free(keys);
@@ -187,33 +187,34 @@ ReadByEngines read_by_engines(const Job *job) {
     return (ReadByEngines){
         .job = job,
         .plan = job->plans,
-        .as_it_stands = job->said->whole && !options_say_block(job->options),
+        .as_it_stands = job->rope_file->whole && !options_say_block(job->options),
         .of_file = job->gguf && !job->options->rope_config && !options_say_block(job->options),
     };
 }
 
 Readings *readings_of(const ReadByEngines *what, const char *list, int length, Error *err) {
-    const RopeFile *said = what->job->said;
+    const RopeFile *file = what->job->rope_file;
     char *published = NULL;
-    const char *config = said->whole;
+    const char *config = file->whole;
     if (!what->as_it_stands) {
         const Publication publication = publication_of(what->job, what->plan);
         published = publish_config(&publication, true, err);
         config = published;
     }
     const char *gguf = what->job->gguf;
-    GgufFile file = {.rope = {&said->rope, &said->sliding}, .context = said_context(said)};
+    GgufFile gguf_file = {.rope = {&file->rope, &file->sliding},
+                          .context = rope_file_context(file)};
     if (what->of_file) {
-        file.attn_factor = gguf_number(gguf, "rope.scaling.attn_factor", 1);
-        file.log_multiplier = gguf_number(gguf, "rope.scaling.yarn_log_multiplier", 0);
+        gguf_file.attn_factor = gguf_number(gguf, "rope.scaling.attn_factor", 1);
+        gguf_file.log_multiplier = gguf_number(gguf, "rope.scaling.yarn_log_multiplier", 0);
     }
     Readings *readings = !config         ? NULL
-                         : what->of_file ? engines_read_file(list, &file, config, length, err)
+                         : what->of_file ? engines_read_file(list, &gguf_file, config, length, err)
                                          : engines_read(list, config, length, NULL, err);
     free(published);
-    const bool is_refused = what->as_it_stands && said->refused[0];
-    const bool is_json = !what->as_it_stands || !said->not_json[0];
-    if (!readings && is_refused) fail(err, "%s", said->refused);
+    const bool is_refused = what->as_it_stands && file->refused[0];
+    const bool is_json = !what->as_it_stands || !file->not_json[0];
+    if (!readings && is_refused) fail(err, "%s", file->refused);
     if (!readings) return NULL;
     for (int i = 0; i < readings->n + N_KINDS; i++) {
         const bool is_reference = i >= readings->n;
@@ -223,14 +224,14 @@ Readings *readings_of(const ReadByEngines *what, const char *list, int length, E
         // Malformed values were tried on no engine. An engine that seems to accept one gives the
         // same settings only by chance.
         const bool may_take = r->verdict < VERDICT_REFUSED && !r->is_tried;
-        if (is_refused && said->is_malformed && may_take) {
+        if (is_refused && file->is_malformed && may_take) {
             r->verdict = VERDICT_UNSEEN;
             snprintf(r->note, sizeof r->note, "no value that was tried: it is refused here");
         }
         // Every engine parses config.json with a strict parser of JSON.
         if (is_json) continue;
         r->verdict = VERDICT_REFUSED;
-        snprintf(r->note, sizeof r->note, "JSONDecodeError: %s", said->not_json);
+        snprintf(r->note, sizeof r->note, "JSONDecodeError: %s", file->not_json);
     }
     return readings;
 }
@@ -251,11 +252,11 @@ int engines_alike(const ReadByEngines *what, int *n) {
 // not fit the weights.
 static bool plan_of_reading(const Job *job, const RopeSettings *given, const Reading *r,
                             RopePlan *plan, Error *err) {
-    static const RopeSettings unsaid = {.said = 0};
+    static const RopeSettings none = {.given = 0};
     const Reading *full = r->has_rope ? r : r + 1;
     const Reading *sliding = r + reading_kinds(r) - 1;
     const bool has_weights = job->model->layers;
-    const int own = job->said->rope.rotary_dim;
+    const int own = job->rope_file->rope.rotary_dim;
     if (r->verdict == VERDICT_UNSEEN)
         return fail(err, "--reading: how %s reads this config is not known", r->engine);
     if (r->is_odd) return fail(err, "--reading: %s has no frequencies: %s", r->engine, r->note);
@@ -274,9 +275,9 @@ static bool plan_of_reading(const Job *job, const RopeSettings *given, const Rea
     snprintf(plan->name, sizeof plan->name, "%s:%s", r->engine, method.text);
     // An engine that knows only one RoPE also uses it for the layers that have their own settings.
     if (!r->by_layer && !job->kinds.own_sliding) return true;
-    int window = said_window(job->model, job->said);
+    int window = rope_file_window(job->model, job->rope_file);
     if (!window) window = r->layers.window;
-    return settings_resolve_sliding(given, &unsaid, &sliding->rope, window, job->length, plan, err);
+    return settings_resolve_sliding(given, &none, &sliding->rope, window, job->length, plan, err);
 }
 
 // Replaces the job's plans by the reading of each engine of --reading, with the given window, sinks
@@ -284,10 +285,10 @@ static bool plan_of_reading(const Job *job, const RopeSettings *given, const Rea
 // reason if an engine refuses the config.
 static bool plan_as_read(Job *job, Error *err) {
     const RopeSettings *given = &job->options->rope;
-    RopeSettings beside = {.rope = given->rope, .said = given->said};
+    RopeSettings beside = {.rope = given->rope, .given = given->given};
     for (int i = 0; i < N_ROPE_SETTINGS; i++) {  // settings that no block of JSON has
         const Setting *row = &rope_settings[i];
-        if (row->key || row->methods || row->maps) beside.said &= ~(1u << i);
+        if (row->key || row->methods || row->maps) beside.given &= ~(1u << i);
     }
     const ReadByEngines what = read_by_engines(job);
     Readings *all = readings_of(&what, job->options->reading, positions_of(job), err);
@@ -332,11 +333,11 @@ static bool plan_methods(Job *job, Error *err) {
         const RopeSettings *s = &o->asked[i];
         RopePlan *plan = &job->plans[n];
         bool needs_lists = rope_methods[s->rope.method].flags & ROPE_USES_LISTS;
-        if (s->of_all && needs_lists && !job->said->rope.short_factors) {
+        if (s->of_all && needs_lists && !job->rope_file->rope.short_factors) {
             add_name(without_lists, sizeof without_lists, ", ", s->name);
             continue;
         }
-        if (!plan_for_job(job, s, &job->said->rope, plan, err)) return false;
+        if (!plan_for_job(job, s, &job->rope_file->rope, plan, err)) return false;
         if (s->of_all && !model_runs_by(job->model, &plan->rope, &why)) {
             add_name(not_run, sizeof not_run, ", ", s->name);
             continue;
@@ -357,7 +358,7 @@ static bool plan_methods(Job *job, Error *err) {
 bool plan_job(Job *job, Error *err) {
     const Options *o = job->options;
     bool is_read = o->reading || o->job == JOB_ENGINES;
-    bool reads_file = is_read && job->said->whole;
+    bool reads_file = is_read && job->rope_file->whole;
     if (!reads_file && !plan_methods(job, err)) return false;
     return !o->reading || plan_as_read(job, err);
 }

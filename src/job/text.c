@@ -57,7 +57,7 @@ static bool answer_prompt(Writing *t, Error *err) {
 static void name_chat(const Writing *t) {
     const Job *job = t->job;
     const ModelConfig *m = &job->model->config;
-    const bool is_asked = job->options->mode != MODE_UNSAID;
+    const bool is_asked = job->options->mode != MODE_DEFAULT;
     if (is_asked || interrupted || !chat_is_taught(job->tokenizer, m->eos_ids, m->n_eos)) return;
     fprintf(stderr, "run: %s: -m chat has it answer\n",
             t->decode_tokens > 0

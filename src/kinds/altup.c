@@ -81,9 +81,9 @@ static void add_altup_tensors(Model *m, Layer *w, Tensors *t) {
 }
 
 static void describe_altup(const Model *m, Teller *tell, void *whose) {
-    char said[64];
-    snprintf(said, sizeof said, "%d (AltUp)", m->config.kinds->altup->streams);
-    if (m->config.kinds->altup->streams) tell(whose, "streams", said, false);
+    char streams[64];
+    snprintf(streams, sizeof streams, "%d (AltUp)", m->config.kinds->altup->streams);
+    if (m->config.kinds->altup->streams) tell(whose, "streams", streams, false);
 }
 
 // ---- between the streams ----

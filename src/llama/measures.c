@@ -166,7 +166,7 @@ static int sentences_that_fit(const TinyText *t, int length, Error *err) {
 // model's answer begins with the key.
 static bool hear_passkey(TinyText *t, const int32_t *ids, int n, int kept, int key, bool *found,
                 Error *err) {
-    char wanted[PASSKEY_DIGITS + 1], said[PASSKEY_DIGITS + 1] = "";
+    char wanted[PASSKEY_DIGITS + 1], answer[PASSKEY_DIGITS + 1] = "";
     int used = 0;
     int32_t token = ids[n - 1];
     for (int i = kept; i < n; i++)
@@ -176,13 +176,13 @@ static bool hear_passkey(TinyText *t, const int32_t *ids, int n, int kept, int k
         int32_t next = likeliest(t->logits, t->model.config.vocab_size);
         const char *piece = tokenizer_decode(t->tokenizer, token, next, &length);
         for (size_t j = 0; j < length && used < PASSKEY_DIGITS; j++)
-            if (piece[j] != ' ' || used > 0) said[used++] = piece[j];
+            if (piece[j] != ' ' || used > 0) answer[used++] = piece[j];
         token = next;
         if (tokenizer_is_end(t->tokenizer, token) || i + 1 == n + ANSWER_TOKENS) break;
         if (used < PASSKEY_DIGITS && !text_read(t, token, i, i + 1, true, err)) return false;
     }
     snprintf(wanted, sizeof wanted, "%d", key);
-    *found = memcmp(said, wanted, PASSKEY_DIGITS) == 0;
+    *found = memcmp(answer, wanted, PASSKEY_DIGITS) == 0;
     return true;
 }
 

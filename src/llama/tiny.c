@@ -69,12 +69,12 @@ static bool take_option(Asked *a, char **words, int *at, Error *err) {
 
 // The most positions of the text, or of the measurement.
 static int context_of(const Model *m, const Asked *a) {
-    bool is_said = a->settings.said >> SET_TRAIN_CTX & 1;
+    bool is_given = a->settings.given >> SET_TRAIN_CTX & 1;
     int most = m->config.most_positions;
     int usual = USUAL_POSITIONS;
     if (a->n >= 0) return a->n > 0 ? a->n : m->config.seq_len;
     if (a->ppl || a->passkey)
-        usual = USUAL_CONTEXTS * (is_said ? a->settings.rope.train_ctx : m->rope.train_ctx);
+        usual = USUAL_CONTEXTS * (is_given ? a->settings.rope.train_ctx : m->rope.train_ctx);
     return most && most < usual ? most : usual;
 }
 

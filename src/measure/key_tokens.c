@@ -31,7 +31,7 @@ bool judge_open(KeyJudge *judge, const Job *job, int n, Error *err) {
     const KeyOptions *o = &job->options->keys;
     *judge = (KeyJudge){.o = o, .n = n, .bos = tokenizer_bos(job->tokenizer)};
     if (!keys_fit(o, n, err)) return false;
-    if (!(o->judge_name ? plan_for_job(job, &o->judge, &job->said->rope, &judge->plan, err)
+    if (!(o->judge_name ? plan_for_job(job, &o->judge, &job->rope_file->rope, &judge->plan, err)
                         : reference_plan(job, false, 1, &judge->plan, err)))
         return fail(err, "--judge: %s", err->text);
     judge->plan.stale_keys = false;

@@ -143,7 +143,7 @@ static bool check_sliding_method(const RopeSettings *s, Error *err) {
     if (c->dynamic || rope_methods[c->method].flags & ROPE_USES_LISTS)
         return fail(err, "'%s': sliding layers have one scale and no lists", s->name);
     for (int i = 0; i < N_ROPE_SETTINGS; i++)
-        if (s->said >> i & 1 && !rope_settings[i].key && !rope_settings[i].methods)
+        if (s->given >> i & 1 && !rope_settings[i].key && !rope_settings[i].methods)
             return fail(err, "'%s': %s is not a setting of sliding layers alone", s->name,
                         rope_settings[i].option + 2);
     return true;
@@ -151,7 +151,7 @@ static bool check_sliding_method(const RopeSettings *s, Error *err) {
 
 bool one_method_parse(const char *option, const char *text, RopeSettings *settings, Error *err) {
     int n;
-    *settings = (RopeSettings){.said = 0};
+    *settings = (RopeSettings){.given = 0};
     RopeSettings *methods = parse_methods(text, settings, &n, err);
     bool good =
         methods && (n == 1 || fail(err, "'%.100s' is a list of %d (expected one method)", text, n));
@@ -161,7 +161,7 @@ bool one_method_parse(const char *option, const char *text, RopeSettings *settin
 }
 
 bool sliding_method_parse(const char *text, RopeSettings *of_sliding, Error *err) {
-    *of_sliding = (RopeSettings){.said = 0};
+    *of_sliding = (RopeSettings){.given = 0};
     if (!text) return true;
     return one_method_parse("--rope-sliding", text, of_sliding, err) &&
            (check_sliding_method(of_sliding, err) || fail(err, "--rope-sliding: %s", err->text));
@@ -169,7 +169,7 @@ bool sliding_method_parse(const char *text, RopeSettings *of_sliding, Error *err
 
 void settings_say(RopeSettings *s, int row, double value) {
     setting_put(&s->rope, &rope_settings[row], value);
-    s->said |= 1u << row;
+    s->given |= 1u << row;
 }
 
 // ---- advice ----
@@ -186,7 +186,7 @@ bool settings_idle(const RopeSettings *s, const RopePlan *plan, int *row, Error 
         int i = (*row)++;
         const Setting *f = &rope_settings[i];
         bool is_used = (!f->methods && !f->maps) || flags & f->methods || map & f->maps;
-        if (s->said >> i & 1 && !is_used) {
+        if (s->given >> i & 1 && !is_used) {
             bool is_letter = strcmp(f->option, "--k") == 0;  // -k is another option
             return !fail(advice, "%s has no effect on rope %s%s%s%s", f->option, plan->name,
                          is_letter ? " (did you mean " : "", is_letter ? f->option + 1 : "",

@@ -379,12 +379,12 @@ const Option option_table[] = {
 };
 enum { N_ROWS = sizeof option_table / sizeof option_table[0] };
 const int n_option_rows = N_ROWS;
-_Static_assert((int)N_ROWS <= (int)MOST_OPTIONS, "each option has a place in `said`");
+_Static_assert((int)N_ROWS <= (int)MOST_OPTIONS, "each option has a place in `given`");
 _Static_assert(sizeof(KvType) == sizeof(int), "a word is put in its place as an int");
 
-const Options options_unsaid = {
+const Options options_default = {
     .steps = -1,
-    .mode = MODE_UNSAID,
+    .mode = MODE_DEFAULT,
     .text = {.sampling = {.temperature = 1, .top_p = 0.9}},
     .sessions = {.short_window = 128},
     .ppl = {.samples = 1},

@@ -91,13 +91,13 @@ typedef struct {
 
 // ---- all options ----
 
-enum { MODE_UNSAID = -1, MODE_GENERATE, MODE_CHAT };
+enum { MODE_DEFAULT = -1, MODE_GENERATE, MODE_CHAT };
 enum { CACHE_LIST, CACHE_EMPTY };
 enum { MOST_OPTIONS = 96 };
 
 typedef struct {
-    JobKind job;              // the last job that was asked for
-    bool said[MOST_OPTIONS];  // which rows of the table are given
+    JobKind job;               // the last job that was asked for
+    bool given[MOST_OPTIONS];  // which rows of the table are given
     // The inputs. A path or list is NULL if it is not given.
     const char *model_path, *tokenizer_path;
     bool no_import;                       // models of other programs are refused
@@ -203,9 +203,9 @@ typedef struct {
 } Option;
 
 extern const Option option_table[];
-extern const int n_option_rows;  // at most MOST_OPTIONS, for which Options.said has places
+extern const int n_option_rows;  // at most MOST_OPTIONS, for which Options.given has places
 // The values of options that are not given.
-extern const Options options_unsaid;
+extern const Options options_default;
 
 // The jobs in which an option has an effect, as bits (ON_...).
 unsigned option_jobs(const Option *option);

@@ -14,7 +14,7 @@ static const char *asked_by(const Options *o) {
     if (o->job == JOB_PROMPTS) return "--prompts";
     if (o->job == JOB_SETTINGS) return "--settings";
     for (int i = 0; i < n_option_rows; i++) {
-        if (o->said[i] && option_table[i].job) return option_table[i].value.option;
+        if (o->given[i] && option_table[i].job) return option_table[i].value.option;
     }
     return o->job == JOB_CHAT && !o->is_bare ? "-m chat" : NULL;
 }
@@ -51,9 +51,9 @@ static void unsay(Options *o, int row) {
         [WORD] = sizeof(int),    [TEXT] = sizeof(const char *), [SEED] = sizeof(uint64_t),
         [PAIR] = sizeof(int[2]),
     };
-    const char *unsaid = (const char *)&options_unsaid;
-    memcpy((char *)o + option->place, unsaid + option->place, sizes[option->type]);
-    o->said[row] = false;
+    const char *by_default = (const char *)&options_default;
+    memcpy((char *)o + option->place, by_default + option->place, sizes[option->type]);
+    o->given[row] = false;
 }
 
 // Warns of each option without effect, and resets it. The reason may be the job, or another option
@@ -65,13 +65,14 @@ static void drop_idle(Options *o) {
         const char *nearest;
         bool has_effect = option_jobs(option) >> o->job & 1;
         for (int k = 0; k < N_ROPE_SETTINGS && option->is_rope && !has_effect; k++)
-            if (o->rope.said >> k & 1) warn_of_job(o, rope_settings[k].option, option_jobs(option));
-        if (!o->said[i]) continue;
+            if (o->rope.given >> k & 1)
+                warn_of_job(o, rope_settings[k].option, option_jobs(option));
+        if (!o->given[i]) continue;
         if (!has_effect) {
             warn_of_job(o, option->value.option, option_jobs(option));
         } else {
             if (!p->option || !(p->jobs >> o->job & 1)) continue;
-            if (o->said[option_find(p->option, &nearest)] != p->is_given) continue;
+            if (o->given[option_find(p->option, &nearest)] != p->is_given) continue;
             warn_idle(option->value.option, p->is_given ? "with" : "without", p->option);
         }
         unsay(o, i);
@@ -87,8 +88,8 @@ static bool is_given(const Options *o, const char *name) {
     if (strcmp(name, "MODEL") == 0) return o->model_path;
     snprintf(option, sizeof option, "%.*s", (int)strcspn(name, " "), name);
     int number = option_find(option, &nearest);
-    if (number >= n_option_rows) return o->rope.said >> (number - n_option_rows) & 1;
-    if (!o->said[number] || !strchr(name, ' ')) return o->said[number];
+    if (number >= n_option_rows) return o->rope.given >> (number - n_option_rows) & 1;
+    if (!o->given[number] || !strchr(name, ' ')) return o->given[number];
     return *(const char *const *)(const void *)((const char *)o + option_value(number)->place);
 }
 
@@ -101,7 +102,7 @@ static bool check_pairs(const Options *o, Error *err) {
     for (int i = 0; i < n_option_rows; i++) {
         const Option *row = &option_table[i];
         const char *name = row->value.option, *first = row->with[0], *second = row->with[1];
-        if (!o->said[i]) continue;
+        if (!o->given[i]) continue;
         if (row->not_with && is_given(o, row->not_with))
             return fail(err, "%s and %s cannot be combined", name, in_words(row->not_with));
         if (!first || (row->unless && is_given(o, row->unless))) continue;
@@ -117,7 +118,7 @@ static bool check_one_job(const Options *o, Error *err) {
     const Option *first = NULL;
     for (int i = 0; i < n_option_rows; i++) {
         const Option *row = &option_table[i];
-        if (!o->said[i] || !row->job) continue;
+        if (!o->given[i] || !row->job) continue;
         if (first && first->job != row->job)
             return fail(err, "%s and %s cannot be combined", first->value.option,
                         row->value.option);
@@ -135,12 +136,12 @@ static JobKind job_meant(const Options *o) {
 
 bool options_say_block(const Options *o) {
     if (o->methods || o->sliding) return true;
-    bool said = false;
+    bool given = false;
     for (int i = 0; i < N_ROPE_SETTINGS; i++) {
-        bool is_said = o->rope.said >> i & 1;
-        said = said || (is_said && rope_settings[i].key);
+        bool is_given = o->rope.given >> i & 1;
+        given = given || (is_given && rope_settings[i].key);
     }
-    return said && o->model_path;
+    return given && o->model_path;
 }
 
 static bool takes_lists(const Options *o) { return job_facts[o->job].needs & LISTS; }
@@ -259,7 +260,7 @@ bool options_check(Options *o, Error *err) {
     if (!check_one_job(o, err)) return false;
     if (o->check.n_lengths > 1 && o->job != JOB_CHECK)
         return fail(err, "-n takes one length (only --check takes several)");
-    o->is_bare = o->job == JOB_TEXT && o->mode == MODE_UNSAID && !o->text.prompt &&
+    o->is_bare = o->job == JOB_TEXT && o->mode == MODE_DEFAULT && !o->text.prompt &&
                  !o->prompt_file && isatty(STDIN_FILENO);
     o->job = job_meant(o);
     if (!rows_are_named(err)) return false;

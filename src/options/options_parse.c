@@ -111,12 +111,12 @@ static void note_given(Options *o, int number) {
     const char *name = option_value(number)->option;
     if (number >= n_option_rows) {
         unsigned bit = 1u << (number - n_option_rows);
-        o->rope.said |= bit;
-        if (bit & ~SAID_WITHOUT_ROPE) o->about_rope = name;
+        o->rope.given |= bit;
+        if (bit & ~GIVEN_WITHOUT_ROPE) o->about_rope = name;
         return;
     }
     const Option *row = &option_table[number];
-    o->said[number] = true;
+    o->given[number] = true;
     if (row->job) o->job = row->job;
     if (row->about_rope) o->about_rope = name;
 }
@@ -199,7 +199,7 @@ static bool fail_surplus(const Options *o, const char *word, const char *option,
 
 bool options_parse(int argc, char **argv, Options *o, Error *err) {
     const char *option = NULL, *skipped = NULL;
-    *o = options_unsaid;
+    *o = options_default;
     for (int i = 1; i < argc; i++) {
         if (argv[i][0] == '-' && argv[i][1] != '\0') {
             int first = i;

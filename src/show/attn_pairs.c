@@ -251,7 +251,7 @@ static bool plan_other(const Job *job, const HeadScores *h, RopePlan *plan, Erro
     const bool is_plain = h->rope->method == ROPE_NONE && !h->rope->map;
     RopeSettings s = o->instead;
     if (!o->instead_name && !settings_read(&s, is_plain ? "yarn" : "none", err)) return false;
-    return plan_for_job(job, &s, &job->said->rope, plan, err) ||
+    return plan_for_job(job, &s, &job->rope_file->rope, plan, err) ||
            fail(err, "--instead: %s", err->text);
 }
 

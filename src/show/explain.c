@@ -254,9 +254,9 @@ static int fill_kinds(const Job *job, LayerKind kinds[N_LAYER_KINDS]) {
         // If full layers do not rotate, their notes come from the sliding layers, except for the
         // window.
         bool own = k->own_sliding && (i == LAYERS_SLIDING || (both && !k->turns[LAYERS_FULL]));
-        int own_head = own ? job->said->sliding_head_dim : 0;
+        int own_head = own ? job->rope_file->sliding_head_dim : 0;
         *kind = (LayerKind){.name = names[i],
-                            .turns = k->turns[i] || (!both && !job->said->no_rope),
+                            .turns = k->turns[i] || (!both && !job->rope_file->no_rope),
                             .rope = own ? plan->sliding : plan->rope};
         if (both && i == LAYERS_FULL && !plan->rope.all_slide)
             kind->rope.window = kind->rope.sinks = 0;
@@ -329,7 +329,7 @@ static void print_all_notes(Table *t, const LayerKind *kinds, int n) {
 // the notes.
 static void note_layers_without_rope(Table *t, const Job *job) {
     const Model *m = job->model;
-    const LayersWithoutRope *rest = &job->said->without_rope;
+    const LayersWithoutRope *rest = &job->rope_file->without_rope;
     const bool has_model = m->layers != NULL;
     ConfigLayers layers = {.n = 0};
     char list[200];
@@ -379,8 +379,9 @@ bool explain(Job *job, Error *err) {
     add_name(columns, sizeof columns, "\t",
              "pair\tinv_freq\twavelength\tturns\tramp\tscaled_inv_freq\tscaled_wavelength\tbase");
     print_all_notes(&t, kinds, n);
-    note_layers(&t, &job->said->layers);
-    if (job->said->directions[0]) table_note(&t, "directions", "%s", job->said->directions);
+    note_layers(&t, &job->rope_file->layers);
+    const char *directions = job->rope_file->directions;
+    if (directions[0]) table_note(&t, "directions", "%s", directions);
     note_layers_without_rope(&t, job);
     note_model(&t, job);
     table_columns(&t, as_list, columns);

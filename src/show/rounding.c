@@ -32,7 +32,7 @@ bool measure_rounding(Job *job, Error *err) {
     const WeightType type = types[o->quantize_type];
     const char *to = o->quantize_path;
     struct ModelExtra extra;
-    const Model model = model_as_said(job->model, job->said, &extra);
+    const Model model = model_of_rope_file(job->model, job->rope_file, &extra);
     QuantizeError errors[N_MATRIX_KINDS];
     if (!*to) return fail(err, "--quantize: found an empty name (expected one for the copy)");
     if (is_same_file(to, o->model_path))

@@ -57,7 +57,7 @@ static void print_reading(Table *t, const Reading *r, int length) {
 }
 
 // Prints the notes above the rows, which apply to all engines.
-static void print_notes_of_all(Table *t, const RopeFile *said, const Reading *reference,
+static void print_notes_of_all(Table *t, const RopeFile *file, const Reading *reference,
                                int length) {
     table_note_number(t, "length", "%d", length);
     table_note(t, "facts_of", "%s", ENGINES_DATE);
@@ -66,7 +66,7 @@ static void print_notes_of_all(Table *t, const RopeFile *said, const Reading *re
     const ConfigLayers *layers = &reference->layers;
     if (layers->window > 0 && (!layers->n || layers->n_of[KIND_SLIDING] > 0))
         table_note_number(t, "window_sliding", "%d", layers->window);
-    if (said->directions[0]) table_note(t, "directions", "%s", said->directions);
+    if (file->directions[0]) table_note(t, "directions", "%s", file->directions);
     if (!reference->has_rope)
         table_note(t, kind_names[reference->kind], "no RoPE: queries and keys do not turn");
 }
@@ -74,10 +74,10 @@ static void print_notes_of_all(Table *t, const RopeFile *said, const Reading *re
 // Notes the value to change if engines end texts before the block does.
 static void note_raised(Table *t, const ReadByEngines *what, const char *list, int length,
                         const Readings *readings) {
-    const RopeFile *said = what->job->said;
+    const RopeFile *file = what->job->rope_file;
     Raised raised;
-    if (!what->as_it_stands || said->refused[0] ||
-        !engines_raise(list, said->whole, length, readings, &raised))
+    if (!what->as_it_stands || file->refused[0] ||
+        !engines_raise(list, file->whole, length, readings, &raised))
         return;
     char words[600], original[100] = "";
     if (raised.original)
@@ -111,7 +111,7 @@ bool show_engines(Job *job, Error *err) {
     char with_hf5[1000];
     char words[60];
     int known;
-    const bool is_named = list, is_refused = what.as_it_stands && job->said->refused[0];
+    const bool is_named = list, is_refused = what.as_it_stands && job->rope_file->refused[0];
     snprintf(with_hf5, sizeof with_hf5, "hf5,%s", list ? list : "");
     const bool has_hf5 = list && (strncmp(list, "hf5", 3) == 0 || strcmp(list, "all") == 0);
     if (list && !has_hf5) list = with_hf5;
@@ -120,12 +120,12 @@ bool show_engines(Job *job, Error *err) {
     Table t = table_open(job->form);
     t.name_above = true;
     const int alike = readings_alike(readings, &known);
-    print_notes_of_all(&t, job->said, readings->reference, length);
+    print_notes_of_all(&t, job->rope_file, readings->reference, length);
     if (what.of_file)
         table_note(&t, "file",
                    "its own keys: llama.cpp, ik_llama.cpp, ollama; the others read a config.json "
                    "that says the same");
-    if (is_refused && !t.eyes) table_note(&t, "refused_here", "%s", job->said->refused);
+    if (is_refused && !t.eyes) table_note(&t, "refused_here", "%s", job->rope_file->refused);
     note_raised(&t, &what, list, length, readings);
     const int n_short = readings_end_texts(readings, length);
     name_columns(&t, readings->of[0].by_layer);

@@ -19,14 +19,14 @@ static const HeadTexts *texts_of(const Why *w, WhySetting s) {
 // --rope's, else the model's own, else YaRN.
 static bool plan_why(Why *w, Error *err) {
     const Job *job = w->job;
-    RopeSettings none = {.said = 0}, yarn = {.said = 0};
+    RopeSettings none = {.given = 0}, yarn = {.given = 0};
     const bool is_plain = job->plans->rope.method == ROPE_NONE && !job->plans->rope.map &&
                           job->plans->rope.window == model_window(job->model);
     RopePlan plain, method;
     bool ok = reference_plan(job, false, 1, &w->plans[TRAINED], err) &&
               settings_read(&none, "none", err) && settings_read(&yarn, "yarn", err) &&
-              plan_for_job(job, &none, &job->said->rope, &plain, err);
-    if (is_plain) ok = ok && plan_for_job(job, &yarn, &job->said->rope, &method, err);
+              plan_for_job(job, &none, &job->rope_file->rope, &plain, err);
+    if (is_plain) ok = ok && plan_for_job(job, &yarn, &job->rope_file->rope, &method, err);
     else method = *job->plans;
     if (!ok) return false;
     w->plans[AT_CONTROL] = far_plan(&w->plans[TRAINED], w->length, w->control, w->whole);
@@ -407,13 +407,13 @@ static bool read_stories(Why *w, Error *err) {
     int32_t *story = story_ids(w->job->tokenizer, &n, err);
     bool ok = story && make_short(w, &shorter.short_heads, err);
     RopePlan near = w->plans[NO_METHOD];
-    RopeSettings settings = {.said = 0};
+    RopeSettings settings = {.given = 0};
     char name[60];
     const int own = model_window(w->job->model), window = w->length / 4;
     snprintf(name, sizeof name, "streaming:window=%d:sinks=%d",
              own > 0 && own < window ? own : window, FIRST_KEYS);
     ok = ok && settings_read(&settings, name, err) &&
-         plan_for_job(w->job, &settings, &w->job->said->rope, &near, err);
+         plan_for_job(w->job, &settings, &w->job->rope_file->rope, &near, err);
     near = far_plan(&near, w->length, w->job->length, w->whole);
     const struct {
         const Job *job;

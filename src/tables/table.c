@@ -123,7 +123,7 @@ static void add_cell(Cells *row, const Cell *cell) {
 
 // ---- drawing ----
 
-// Draws a row, below the names of its columns when they are not there yet.
+// Draws a row, after the names of its columns if they have not been drawn yet.
 static void draw_row(Table *t, const Cells *row) {
     struct {
         char text[MAX_CELL];
@@ -150,7 +150,7 @@ static void draw_row(Table *t, const Cells *row) {
             style = x < 0.25 ? ON_RED : x < 0.75 ? ON_YELLOW : ON_GREEN;
             format = "%.2f";
         } else if (cell->is_number && kind == PERPLEXITIES) {
-            // Past the trained length they stand out by their ratio to the last one within it.
+            // Past the trained length they are highlighted by their ratio to the last one within it.
             const int position = atoi(name[1]);
             if (position > 0 && position <= t->train_ctx) within = x;
             const double times = position > t->train_ctx && within > 0 ? x / within : 1;
@@ -169,7 +169,7 @@ static void draw_row(Table *t, const Cells *row) {
         drawn[i].style = style;
     }
 
-    // Names, in one line or two, and (2) cells.
+    // Lines 0 and 1 have the names of the columns, line 2 the cells.
     bool in_two = false;
     for (int i = 0; i < t->n_names; i++) in_two = in_two || t->names[i][0][0];
     for (int line = t->headed ? 2 : in_two ? 0 : 1; line <= 2; line++) {

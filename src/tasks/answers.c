@@ -119,9 +119,9 @@ static bool judge_line(const AnswerFile *a, const Json *line, bool *is_right, Er
     static const char expected[] = "a list of 1 to 64 strings";
     const char *wanted[MOST_WANTED];
     const Json *answers = member(a, line, "answers", expected, err);
-    const Json *said = answers ? member(a, line, "said", "a string, or null", err) : NULL;
+    const Json *answer = answers ? member(a, line, "said", "a string, or null", err) : NULL;
     int n = 0;
-    if (!said) return false;
+    if (!answer) return false;
     for (const Json *item = json_items(answers); item; item = item->next) {
         if (n == MOST_WANTED || !item->string || !item->string[0])
             return fail_key(a, "answers", item, expected, err);
@@ -129,9 +129,9 @@ static bool judge_line(const AnswerFile *a, const Json *line, bool *is_right, Er
     }
     if (n == 0) return fail_key(a, "answers", answers, expected, err);
     *is_right = false;
-    if (said->kind == 'n') return true;
-    if (!said->string) return fail_key(a, "said", said, "a string, or null", err);
-    char *text = text_of(said, err);
+    if (answer->kind == 'n') return true;
+    if (!answer->string) return fail_key(a, "said", answer, "a string, or null", err);
+    char *text = text_of(answer, err);
     if (text) *is_right = answer_is_right(wanted, n, json_member(line, "messages"), text);
     free(text);
     return text;
@@ -250,7 +250,8 @@ static bool note_length(AnswerFile *a, const Job *job, Table *table, Error *err)
         scores[n - 1].correct += a->all[i].is_right;
         scores[n - 1].asked++;
     }
-    const Effective e = effective_length(scores, n, a->n_tasks, job->said->rope.train_ctx, share);
+    const int trained = job->rope_file->rope.train_ctx;
+    const Effective e = effective_length(scores, n, a->n_tasks, trained, share);
     free(scores);
     if (table->json) json_begin_list(table->json, "effective");
     note_effective(table, NULL, &e, share);

@@ -99,7 +99,7 @@ static bool says_draft(Asker *a, const TextQuestion *q, const int32_t *draft, in
 }
 
 // Writes the model's answer after the prompt, without spaces before it: as much as may matter.
-static bool hear(Asker *a, const TextQuestion *q, char said[ANSWER_BYTES + 1], Error *err) {
+static bool hear(Asker *a, const TextQuestion *q, char answer[ANSWER_BYTES + 1], Error *err) {
     const Tokenizer *tokenizer = a->job->tokenizer;
     Session *s = a->session;
     const int end_of_turn = q->is_chat ? chat_end_of_turn(tokenizer) : -1;
@@ -122,16 +122,16 @@ static bool hear(Asker *a, const TextQuestion *q, char said[ANSWER_BYTES + 1], E
         previous = next;
         if (q->is_chat && !chat_shows(&shown, next)) continue;
         for (size_t j = 0; j < length && used < most; j++)
-            if (piece[j] != ' ' || used > 0) said[used++] = piece[j] ? piece[j] : ' ';
-        said[used] = '\0';
-        if (!q->is_chat && q->n_wanted == 1 && answer_is_decided(q->wanted[0], said)) break;
+            if (piece[j] != ' ' || used > 0) answer[used++] = piece[j] ? piece[j] : ' ';
+        answer[used] = '\0';
+        if (!q->is_chat && q->n_wanted == 1 && answer_is_decided(q->wanted[0], answer)) break;
     }
-    said[used] = '\0';
+    answer[used] = '\0';
     return true;
 }
 
 bool ask(Asker *a, const TextQuestion *q, int length, bool *is_right, Error *err) {
-    char said[ANSWER_BYTES + 1];
+    char answer[ANSWER_BYTES + 1];
     int32_t draft[MOST_DRAFT];
     if (!asker_turn_to(a, q->ids, q->n, q->n_text, length, err) ||
         (a->session->position < q->n_text && !read_prompt_to(a, q, q->n_text, 0, err)))
@@ -141,7 +141,7 @@ bool ask(Asker *a, const TextQuestion *q, int length, bool *is_right, Error *err
     *is_right = false;
     if (n > 0 && !says_draft(a, q, draft, n, is_right, err)) return false;
     if (*is_right) return true;
-    if (!hear(a, q, said, err)) return false;
-    *is_right = answer_is_right(q->wanted, q->n_wanted, q->is_chat, said);
+    if (!hear(a, q, answer, err)) return false;
+    *is_right = answer_is_right(q->wanted, q->n_wanted, q->is_chat, answer);
     return true;
 }

@@ -98,7 +98,7 @@ static bool goes_on_with(const Asking *a, Session *s, const char *text, const ch
     const Tokenizer *tokenizer = a->asker.job->tokenizer;
     size_t n;
     int32_t *ids = tokenizer_encode(tokenizer, text, strlen(text), true, &n, err);
-    char said[2 * MAX_WANTED] = "";
+    char answer[2 * MAX_WANTED] = "";
     size_t used = 0;
     bool ok = ids;
     int32_t previous = ok ? ids[n - 1] : -1;
@@ -111,12 +111,12 @@ static bool goes_on_with(const Asking *a, Session *s, const char *text, const ch
         if (!logits) return false;
         const int32_t next = likeliest(logits, a->asker.job->model->config.vocab_size);
         const char *piece = tokenizer_decode(tokenizer, previous, next, &length);
-        for (size_t j = 0; j < length && used + 1 < sizeof said; j++)
-            if (piece[j] != ' ' || used > 0) said[used++] = piece[j];
+        for (size_t j = 0; j < length && used + 1 < sizeof answer; j++)
+            if (piece[j] != ' ' || used > 0) answer[used++] = piece[j];
         previous = next;
         ok = session_read(s, &next, 1, s->position + 1, 1, err);
     }
-    *does = strncmp(said, name, strlen(name)) == 0;
+    *does = strncmp(answer, name, strlen(name)) == 0;
     return ok;
 }
 

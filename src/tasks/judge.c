@@ -27,14 +27,15 @@ static const char *const thoughts[][2] = {
 enum { N_THOUGHTS = sizeof thoughts / sizeof *thoughts };
 
 // The answer after all thoughts. Thoughts that do not end are all there is.
-static const char *after_thoughts(const char *said) {
+static const char *after_thoughts(const char *answer) {
     for (int i = 0; i < N_THOUGHTS; i++)
-        for (const char *p = said; (p = strstr(p, thoughts[i][1])) != NULL;)
-            said = p += strlen(thoughts[i][1]);
-    said += strspn(said, " \t\r\n");
+        for (const char *p = answer; (p = strstr(p, thoughts[i][1])) != NULL;)
+            answer = p += strlen(thoughts[i][1]);
+    answer += strspn(answer, " \t\r\n");
     for (int i = 0; i < N_THOUGHTS; i++)
-        if (strncmp(said, thoughts[i][0], strlen(thoughts[i][0])) == 0) return said + strlen(said);
-    return said;
+        if (strncmp(answer, thoughts[i][0], strlen(thoughts[i][0])) == 0)
+            return answer + strlen(answer);
+    return answer;
 }
 
 // Bytes between two digits of one number at p: the comma before three last ones, or (is_apart) a
@@ -69,9 +70,9 @@ static size_t next_number(const char **p, bool is_apart, const char *wanted, boo
 // Whether the first number of so many digits is the one that is wanted, of digits that are written
 // together or, where no number has so many, apart ("4 8 2 1 3", "48 213"). *is_whole: it is not the
 // last of what is said.
-static bool is_first_number(const char *wanted, const char *said, bool *is_whole) {
+static bool is_first_number(const char *wanted, const char *answer, bool *is_whole) {
     for (int is_apart = 0; is_apart < 2; is_apart++) {
-        const char *p = said;
+        const char *p = answer;
         bool is_it;
         for (size_t n; (n = next_number(&p, is_apart, wanted, &is_it)) > 0;) {
             if (n != strlen(wanted)) continue;
@@ -83,47 +84,48 @@ static bool is_first_number(const char *wanted, const char *said, bool *is_whole
     return false;
 }
 
-static bool contains_number(const char *wanted, const char *said) {
+static bool contains_number(const char *wanted, const char *answer) {
     bool is_it = false;
-    while (!is_it && next_number(&said, false, wanted, &is_it) > 0) continue;
+    while (!is_it && next_number(&answer, false, wanted, &is_it) > 0) continue;
     return is_it;
 }
 
-static bool contains_word(const char *wanted, const char *said) {
+static bool contains_word(const char *wanted, const char *answer) {
     const size_t n = strlen(wanted);
-    for (const char *p = said; *p; p++) {
-        const bool begins = p == said || !is_letter(p[-1]);
+    for (const char *p = answer; *p; p++) {
+        const bool begins = p == answer || !is_letter(p[-1]);
         if (begins && strncasecmp(p, wanted, n) == 0 && !is_letter(p[n])) return true;
     }
     return false;
 }
 
-static bool begins_with(const char *said, const char *wanted) {
-    return strncmp(said, wanted, strlen(wanted)) == 0;
+static bool begins_with(const char *answer, const char *wanted) {
+    return strncmp(answer, wanted, strlen(wanted)) == 0;
 }
 
-static bool is_right_one(const char *wanted, bool is_chat, const char *said, bool *is_decided) {
-    *is_decided = !is_chat && begins_with(said, wanted);
+static bool is_right_one(const char *wanted, bool is_chat, const char *answer, bool *is_decided) {
+    *is_decided = !is_chat && begins_with(answer, wanted);
     if (*is_decided) return true;
-    if (is_number(wanted)) return is_first_number(wanted, said, is_decided);
-    return is_chat && contains_word(wanted, said);
+    if (is_number(wanted)) return is_first_number(wanted, answer, is_decided);
+    return is_chat && contains_word(wanted, answer);
 }
 
-bool answer_is_right(const char *const *wanted, int n, bool is_chat, const char *said) {
+bool answer_is_right(const char *const *wanted, int n, bool is_chat, const char *answer) {
     bool is_decided;
-    said = after_thoughts(said);
-    if (n == 1) return is_right_one(wanted[0], is_chat, said, &is_decided);
+    answer = after_thoughts(answer);
+    if (n == 1) return is_right_one(wanted[0], is_chat, answer, &is_decided);
     for (int k = 0; k < n; k++) {
-        const char *found = is_chat ? NULL : strstr(said, wanted[k]);
-        if (found && found - said + strlen(wanted[k]) <= SEVERAL_WITHIN) continue;
+        const char *found = is_chat ? NULL : strstr(answer, wanted[k]);
+        if (found && found - answer + strlen(wanted[k]) <= SEVERAL_WITHIN) continue;
         if (!is_chat) return false;
-        if (!(is_number(wanted[k]) ? contains_number : contains_word)(wanted[k], said)) return false;
+        if (!(is_number(wanted[k]) ? contains_number : contains_word)(wanted[k], answer))
+            return false;
     }
     return true;
 }
 
-bool answer_is_decided(const char *wanted, const char *said) {
+bool answer_is_decided(const char *wanted, const char *answer) {
     bool is_decided;
-    is_right_one(wanted, false, said, &is_decided);
+    is_right_one(wanted, false, answer, &is_decided);
     return is_decided;
 }

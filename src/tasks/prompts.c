@@ -77,7 +77,7 @@ bool print_prompts(Job *job, Error *err) {
         .asks_by_depth = true,
     };
     int lengths[MOST_TASK_LENGTHS];
-    const int half = job->said->rope.train_ctx / 2;
+    const int half = job->rope_file->rope.train_ctx / 2;
     const int n = task_lengths(half, job->length, true, lengths);
     unsigned asked = tasks_asked(o->list, err);  // which was found right at the start
     bool ok = haystack_make(&t.haystack, job->options->prompt_file, job->length, err);

@@ -30,9 +30,9 @@ static bool has_no_rope(const Model *m) {
     return model_encoding(m) == ENCODING_ROPE;
 }
 
-void said_by_model(const Model *model, RopeFile *said) {
+void rope_file_of_model(const Model *model, RopeFile *file) {
     const ModelConfig *c = &model->config;
-    *said = (RopeFile){
+    *file = (RopeFile){
         .rope = model->rope,
         .sliding =
             c->extra->layers.sliding_rope ? model->config.extra->layers.sliding : model->rope,
@@ -49,21 +49,21 @@ void said_by_model(const Model *model, RopeFile *said) {
     };
 }
 
-void said_by_gguf(const char *path, RopeFile *said) {
+void rope_file_add_gguf(const char *path, RopeFile *file) {
     char architecture[64];
     gguf_architecture(path, architecture, sizeof architecture);
     const RopeFamily *family = family_of_gguf(architecture);
-    if (family) said->model_type = family->model_type;
+    if (family) file->model_type = family->model_type;
 }
 
-void said_by_numbers(int head_dim, double theta, int train_ctx, RopeFile *said) {
+void rope_file_of_numbers(int head_dim, double theta, int train_ctx, RopeFile *file) {
     const RopeConfig rope = {
         .rotary_dim = head_dim,
         .theta = theta,
         .train_ctx = train_ctx,
         .truncate = true,
     };
-    *said = (RopeFile){.rope = rope, .sliding = rope, .head_dim = head_dim};
+    *file = (RopeFile){.rope = rope, .sliding = rope, .head_dim = head_dim};
 }
 
 // ---- a config ----
@@ -78,14 +78,14 @@ static void print_remarks(const char *path, const char *remarks) {
     }
 }
 
-void said_unused(const RopeFile *said, char *line, size_t size) {
-    const char *why = said->has_type ? "they mean nothing to the rope_type"
+void rope_file_unused(const RopeFile *file, char *line, size_t size) {
+    const char *why = file->has_type ? "they mean nothing to the rope_type"
                                      : "a block without a rope_type means no scaling, and "
                                        "Hugging Face 4 refuses it";
-    snprintf(line, size, "not used, since %s: %s", why, said->unused);
+    snprintf(line, size, "not used, since %s: %s", why, file->unused);
 }
 
-void warn_of_unread(const char *path, const RopeFile *said) { print_remarks(path, said->unread); }
+void warn_of_unread(const char *path, const RopeFile *file) { print_remarks(path, file->unread); }
 
 // Fails with the kind of file if a GGUF file or a model.bin is given in place of a config, and
 // could not be read.
@@ -105,33 +105,33 @@ static bool is_model_file(const char *path, Error *err) {
     return false;
 }
 
-bool said_by_config(const char *path, const Model *model, bool is_read, RopeFile *said,
+bool rope_file_read(const char *path, const Model *model, bool is_read, RopeFile *file,
                     Error *err) {
-    const RopeConfig rope = said->rope;
-    const RopeConfig sliding = said->sliding;
-    const int head_dim = said->head_dim;
-    const bool by_layer = said->by_layer;
+    const RopeConfig rope = file->rope;
+    const RopeConfig sliding = file->sliding;
+    const int head_dim = file->head_dim;
+    const bool by_layer = file->by_layer;
     size_t length;
     char *text = read_file(path, MOST_CONFIG_BYTES, &length, err);
     if (!text) return is_model_file(path, err);
-    bool good = rope_config_parse(said, text, length, err);
+    bool good = rope_config_parse(file, text, length, err);
     free(text);
     if (!good) {
         fail(err, "%s: %s", path, err->text);
-        said->rope = rope;
-        said->sliding = sliding;
-        said->head_dim = head_dim;
-        said->by_layer = by_layer;
-        snprintf(said->refused, sizeof said->refused, "%s", err->text);
-        return is_read && said->whole;  // their reading is up to the engines
+        file->rope = rope;
+        file->sliding = sliding;
+        file->head_dim = head_dim;
+        file->by_layer = by_layer;
+        snprintf(file->refused, sizeof file->refused, "%s", err->text);
+        return is_read && file->whole;  // their reading is up to the engines
     }
     if (!is_read) {
         char unused[400];
-        print_remarks(path, said->remarks);
-        said_unused(said, unused, sizeof unused);
-        if (said->unused[0]) fprintf(stderr, "run: %s: %s\n", path, unused);
+        print_remarks(path, file->remarks);
+        rope_file_unused(file, unused, sizeof unused);
+        if (file->unused[0]) fprintf(stderr, "run: %s: %s\n", path, unused);
     }
-    bool differ = said->by_kind && said->by_layer;
+    bool differ = file->by_kind && file->by_layer;
     if (model->layers && differ && !model->config.extra->layers.sliding_rope)
         return fail(err,
                     "%s: another model's config: its sliding layers turn by settings of their own, "
@@ -142,27 +142,27 @@ bool said_by_config(const char *path, const Model *model, bool is_read, RopeFile
 
 // ---- kinds of layers, context and window ----
 
-Model model_as_said(const Model *model, const RopeFile *said, struct ModelExtra *extra) {
+Model model_of_rope_file(const Model *model, const RopeFile *file, struct ModelExtra *extra) {
     Model copy = *model;
     *extra = *model->config.extra;
     copy.config.extra = extra;
-    copy.rope = said->rope;
+    copy.rope = file->rope;
     if (extra->layers.sliding_rope) {
-        int turning = settings_turning(&said->sliding);
-        extra->layers.sliding = said->sliding;
-        extra->layers.sliding_rotary_dim = turning == settings_turning(&said->rope) ? 0 : turning;
+        int turning = settings_turning(&file->sliding);
+        extra->layers.sliding = file->sliding;
+        extra->layers.sliding_rotary_dim = turning == settings_turning(&file->rope) ? 0 : turning;
     }
-    copy.config.head_dim = said->head_dim;
-    copy.config.seq_len = said_context(said);
-    extra->rope_layers.original_unsaid = said->original_unsaid;
-    extra->rope_layers.named_original = said->named_original;
+    copy.config.head_dim = file->head_dim;
+    copy.config.seq_len = rope_file_context(file);
+    extra->rope_layers.original_unsaid = file->original_unsaid;
+    extra->rope_layers.named_original = file->named_original;
     return copy;
 }
 
 // The kinds of layers of a config whose layers all rotate the same way, some or all of which slide.
-static LayerKinds kinds_of_alike(const RopeFile *said) {
-    const ConfigLayers *layers = &said->layers;
-    const LayersWithoutRope *list = &said->without_rope;
+static LayerKinds kinds_of_alike(const RopeFile *file) {
+    const ConfigLayers *layers = &file->layers;
+    const LayersWithoutRope *list = &file->without_rope;
     LayerKinds kinds = {.is_there = {layers->n_of[KIND_FULL] > 0, !layers->n_of[KIND_FULL]}};
     kinds.turns[LAYERS_SLIDING] = !layers->n;  // then all of them slide
     for (int i = 0, k = 0; i < layers->n; i++) {
@@ -175,16 +175,16 @@ static LayerKinds kinds_of_alike(const RopeFile *said) {
     return kinds;
 }
 
-LayerKinds kinds_of_layers(const Model *model, const RopeFile *said) {
+LayerKinds kinds_of_layers(const Model *model, const RopeFile *file) {
     const ModelConfig *c = &model->config;
     if (!model->layers) {
-        const ConfigLayers *layers = &said->layers;
-        if (layers->is_alike && layers->window > 0) return kinds_of_alike(said);
-        bool has_full = !said->by_layer || layers_have(layers, KIND_FULL);
+        const ConfigLayers *layers = &file->layers;
+        if (layers->is_alike && layers->window > 0) return kinds_of_alike(file);
+        bool has_full = !file->by_layer || layers_have(layers, KIND_FULL);
         return (LayerKinds){
-            .is_there = {has_full, said->by_layer},
-            .turns = {!said->bare_full && !said->no_rope, said->by_layer && !said->no_rope},
-            .own_sliding = said->by_layer,
+            .is_there = {has_full, file->by_layer},
+            .turns = {!file->bare_full && !file->no_rope, file->by_layer && !file->no_rope},
+            .own_sliding = file->by_layer,
         };
     }
     LayerKinds kinds = {.own_sliding = c->extra->layers.sliding_rope};
@@ -199,11 +199,11 @@ LayerKinds kinds_of_layers(const Model *model, const RopeFile *said) {
     return kinds;
 }
 
-int said_context(const RopeFile *said) {
-    return said->max_positions ? said->max_positions : said->rope.train_ctx;
+int rope_file_context(const RopeFile *file) {
+    return file->max_positions ? file->max_positions : file->rope.train_ctx;
 }
 
-int said_window(const Model *model, const RopeFile *said) {
+int rope_file_window(const Model *model, const RopeFile *file) {
     if (model->layers) return model->config.extra->attention.window;
-    return said->by_layer || said->layers.is_alike ? said->layers.window : 0;
+    return file->by_layer || file->layers.is_alike ? file->layers.window : 0;
 }
