@@ -150,7 +150,7 @@ static void draw_row(Table *t, const Cells *row) {
             style = x < 0.25 ? ON_RED : x < 0.75 ? ON_YELLOW : ON_GREEN;
             format = "%.2f";
         } else if (cell->is_number && kind == PERPLEXITIES) {
-            // Those past the trained length are highlighted by their ratio to the last one in it.
+            // Past the trained length, by their ratio to the last one within it.
             const int position = atoi(name[1]);
             if (position > 0 && position <= t->train_ctx) within = x;
             const double times = position > t->train_ctx && within > 0 ? x / within : 1;
