@@ -209,6 +209,8 @@ def key_of(error):
 
 def differences(said, found):
     """In words, where what is said is not what was computed. A refusal is compared by the class of its error."""
+    if not said['verdicts'] and 'error' not in found and not any(found['layers'].values()):
+        return []  # no layer turns, and there is no row
     if said['verdicts'] == {'not looked at'} or not said['verdicts']:
         return ['said nothing (%s)' % said['words'], 'true %s' % (found.get('error') or 'taken')]
     is_refused = 'refused' in said['verdicts']

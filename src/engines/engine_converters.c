@@ -10,6 +10,8 @@
 // The ramp is not rounded, and must lie inside the head. Of the pair, mscale alone is a itself.
 static void ort_yarn(Config *c) {
     const Json *fast = config_member(c, KEY_BETA_FAST), *slow = config_member(c, KEY_BETA_SLOW);
+    const Json *factor = config_member(c, KEY_FACTOR);
+    config_refuse(c, factor && factor->kind == 'n', "TypeError: factor is null");
     config_refuse(c, !fast, "ZeroDivisionError: no beta_fast");
     config_refuse(c, (fast && fast->kind == 'n') || (slow && slow->kind == 'n'),
                   "TypeError: beta_fast or beta_slow is null");
@@ -69,9 +71,16 @@ void engine_ort_genai(Config *c) {
     reading_unseen(c, is_inside && config_is_something(json_member(c->whole, "rope_scaling")));
     if (is_inside && json_number(json_member(c->whole, "max_position_embeddings"), &most))
         c->as->out->max_len = (int)most;
+    static const char *const own[] = {"seq_length", NULL};
+    const char *key = NULL;
+    const int told = reading_length_of(c, own, &key);
+    if (key && !is_inside) reading_end_at(c, told, key);
     reading_excuse_type(c);
-    hf_refuse_by_classes(c);
     const Json *inside = config_member(c, KEY_ROPE_THETA);
+    double x;
+    const bool is_odd = (theta && !json_number(theta, &x)) || (inside && !json_number(inside, &x));
+    if (is_llama && c->type != TYPE_LLAMA3 && !is_odd) reading_excuse_number(c);
+    hf_refuse_by_classes(c);
     config_refuse(c, (theta && theta->kind == 'n') || (inside && inside->kind == 'n'),
                   "TypeError: rope_theta is null");
     refuse_odd_forms(c);

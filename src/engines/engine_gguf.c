@@ -51,10 +51,34 @@ static void load_told_yarn(Config *c) {
     config_refuse(c, c->type != TYPE_YARN, "AssertionError: rope_type is not yarn");
     config_refuse(c, c->type == TYPE_YARN && !config_member(c, KEY_MSCALE_ALL_DIM),
                   "KeyError: mscale_all_dim");
+    config_refuse(c, c->type == TYPE_YARN && !config_member(c, KEY_LLAMA_4_SCALING_BETA),
+                  "KeyError: llama_4_scaling_beta");
     c->rope->beta_fast = config_block_number(c, KEY_BETA_FAST, 0);
     c->rope->beta_slow = config_block_number(c, KEY_BETA_SLOW, 0);
     reading_multiply_by(c, (grows + 1) / (grows * all + 1));
     config_find_growth(c);
+}
+
+// Of how experts are chosen the converter knows three words.
+static void refuse_gating(Config *c) {
+    static const char *const keys[] = {"score_function",        "scoring_func",
+                                       "score_func",            "moe_router_activation",
+                                       "moe_router_activation_func", "expert_selection_fn"};
+    const Json *word = NULL;
+    for (int i = 0; i < 6 && !word; i++) word = json_member(c->config, keys[i]);
+    config_refuse(c, word && word->string && !json_is_one_of(word, "sigmoid softmax sqrtsoftplus"),
+                  "ValueError: Unsupported expert score gating function value");
+}
+
+// A block that is no object cannot be written to. Gemma 4's class knows one type.
+static void refuse_strange_block(Config *c) {
+    const Json *parameters = json_member(c->config, "rope_parameters");
+    const Json *block = parameters ? parameters : json_member(c->config, "rope_scaling");
+    const bool is_gemma4 = c->family->global_head_dim && c->kind == KIND_FULL;
+    config_refuse(c, config_is_something(block) && !json_is_object(block),
+                  "TypeError: the block is no object");
+    config_refuse(c, is_gemma4 && reading_is_typed(c) && c->type != TYPE_PROPORTIONAL,
+                  "AssertionError: rope_type is not proportional");
 }
 
 // A rope_type that is null or a list has no lower(), which some classes ask for.
@@ -86,6 +110,10 @@ static void lose_block(Config *c) {
                        c->longrope_alone && reading_has_rule(c, RULE_PHI3_BY_SCALING) &&
                            c->block == AT_PARAMETERS,
                        "its lists are looked for in rope_scaling alone");
+    reading_switch_off(c,
+                       c->longrope_alone && c->type == TYPE_LONGROPE &&
+                           !config_is_something(config_member(c, KEY_LONG_FACTOR)),
+                       "there is no long_factor");
     reading_switch_off(c, c->type == TYPE_DYNAMIC, "dynamic is not converted");
     reading_switch_off(c, c->type == TYPE_LONGROPE && !(c->family->flags & FAMILY_GGUF_LONGROPE),
                        "longrope's lists are not converted");
@@ -146,6 +174,8 @@ void engine_llama_cpp(Config *c) {
         config_refuse(c, has_null_block(c),
                       "AttributeError: 'NoneType' object has no attribute 'get'");
     config_refuse(c, reading_flat_block(c), "KeyError: full_attention");
+    refuse_gating(c);
+    refuse_strange_block(c);
     refuse_strange_type(c);
     lose_block(c);
     if (c->as->has_no_theta) c->rope->theta = 1e4;
@@ -153,8 +183,9 @@ void engine_llama_cpp(Config *c) {
                   c->type == TYPE_YARN && !config_member(c, KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS) &&
                       !c->top && !stands_on_5(c),
                   "KeyError: original_max_position_embeddings");
+    const bool has_null = config_member(c, KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS) && !c->inside;
     if (c->type == TYPE_YARN && !c->inside && c->top && !stands_on_5(c))
-        c->rope->train_ctx = c->top;
+        c->rope->train_ctx = has_null ? c->trained : c->top;
     if (reading_does(c, DOES_YARN_TOLD)) load_told_yarn(c);
     lose_windows(c);
     if (c->type == TYPE_LLAMA3 && reading_has_rule(c, RULE_LLAMA3_BESIDE))

@@ -15,8 +15,14 @@ bool hf_has_one_block(const Config *c) {
     return below && c->as->transformers < below->one_block_before;
 }
 
+bool hf_renames_mrope(const Config *c) {
+    const FamilyEngine *below = of_transformers(c);
+    return below && below->does & DOES_RENAMES_MROPE;
+}
+
 // With one block for all layers, its class had a theta of its own.
 void engine_prepare_hf5(Config *c) {
+    if (hf_renames_mrope(c)) c->flags |= READS_MROPE;
     if (hf_has_one_block(c)) c->layout = ONE_BLOCK;
     if (hf_has_one_block(c)) c->theta = c->as->own->theta;
     reading_unseen(c, c->as->own && c->as->own->known > 0 &&
@@ -209,8 +215,11 @@ static void hf4_longrope(Config *c) {
 }
 
 void engine_hf4(Config *c) {
+    const Json *scaling = json_member(c->config, "rope_scaling");
     if (c->longrope_alone && reading_has_rule(c, RULE_SHARE_UNREAD)) c->partial = 1;
     refuse_by_hf4(c);
+    config_refuse(c, reading_does(c, DOES_NEEDS_SCALING) && !config_is_something(scaling),
+                  "AttributeError: 'NoneType' object has no attribute 'get'");
     refuse_no_head(c);
     reading_lose_block(c);
     if (c->type == TYPE_YARN) hf4_yarn(c);

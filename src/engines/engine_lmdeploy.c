@@ -8,7 +8,7 @@
 // What transformers had put into the block when it loaded the config counts as L, so one that is
 // beside it alone does not.
 static void lmdeploy_original(Config *c) {
-    if (c->type != TYPE_YARN && c->type != TYPE_LLAMA3) return;
+    if (!config_type_has(c, TYPE_HAS_ORIGINAL) || c->longrope_alone) return;
     c->rope->train_ctx = c->inside ? c->inside : c->trained;
     c->as->why_length = "one beside the block is not read";
 }
@@ -35,7 +35,7 @@ static void read_by_kind(Config *c) {
     c->rope->attention_factor = c->rope->mscale = c->rope->mscale_all_dim = 0;
 }
 
-// Of the pair a missing mscale is 1. An attention_factor of null is as if there were no pair.
+// Of the pair a missing mscale is 1, and beside an attention_factor of null a missing mscale_all_dim 0.
 static void pytorch_yarn(Config *c) {
     const double own = config_block_number(c, KEY_ATTENTION_FACTOR, 0);
     const double m = config_block_number(c, KEY_MSCALE, 1);
@@ -44,7 +44,8 @@ static void pytorch_yarn(Config *c) {
     const Json *mscale = config_member(c, KEY_MSCALE);
     const Json *of_all = config_member(c, KEY_MSCALE_ALL_DIM);
     const bool is_null = mscale && mscale->kind == 'n';
-    const bool is_pair = m != 0 && all != 0 && !is_null && !config_member(c, KEY_ATTENTION_FACTOR);
+    const Json *factor = config_member(c, KEY_ATTENTION_FACTOR);
+    const bool is_pair = !is_null && (factor ? factor->kind == 'n' : m != 0 && all != 0);
     config_refuse(c, of_all && of_all->kind == '[', "TypeError: mscale_all_dim is a list");
     reading_unseen(c, mscale && mscale->kind == '[');
     reading_multiply_by(c, own != 0  ? own
@@ -53,8 +54,17 @@ static void pytorch_yarn(Config *c) {
     c->as->why_attention = is_pair ? "mscale is 1 where it is missing" : NULL;
 }
 
-// Beside the key text_config, which is taken for the model's, texts end at what is in there.
-static void limit_by_text_config(Config *c) {
+// Texts end at the smallest of eight keys; beside the key text_config, which is taken for the model's, at
+// what is in there.
+static void limit_lmdeploy(Config *c) {
+    static const char *const keys[] = {"n_positions",         "max_seq_len",    "seq_length",
+                                       "model_max_length",    "max_sequence_length",
+                                       "max_seq_length",      "seq_len"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const char *const one[] = {keys[i], NULL}, *found = NULL;
+        const int length = reading_length_of(c, one, &found);
+        if (found && length < c->as->out->max_len) reading_end_at(c, length, found);
+    }
     const Json *inside = json_member(c->config, "text_config");
     double most;
     if (c->config == c->whole && json_is_object(inside))
@@ -63,7 +73,7 @@ static void limit_by_text_config(Config *c) {
 }
 
 void engine_lmdeploy_pytorch(Config *c) {
-    limit_by_text_config(c);
+    limit_lmdeploy(c);
     hf_refuse_by_classes(c);
     refuse_nulls(c);
     const Json *factor = config_member(c, KEY_FACTOR);
@@ -95,7 +105,9 @@ static void turbomind_yarn(Config *c) {
 }
 
 void engine_prepare_turbomind(Config *c) {
-    if (!reading_is_class(c, turbomind_classes)) c->flags &= ~(unsigned)ROUNDS_RAMP;
+    const bool is_own = reading_is_class(c, turbomind_classes);
+    if (!is_own) c->flags &= ~(unsigned)ROUNDS_RAMP;
+    c->texts[KEY_ROPE_THETA] = is_own;
 }
 
 // InternVL's and Intern-S1's classes make the text model that text_config's architectures name.
@@ -136,6 +148,7 @@ void engine_turbomind(Config *c) {
                           c->type == TYPE_DYNAMIC || c->type == TYPE_LLAMA3 || c->type == TYPE_YARN;
     const bool is_inside = c->config == c->whole && json_member(c->config, "text_config");
     config_refuse(c, is_inside, "AttributeError: 'dict' object has no attribute 'hidden_size'");
+    limit_lmdeploy(c);
     refuse_text_models(c);
     reading_excuse_type(c);
     leave_odd_forms(c);

@@ -1,6 +1,7 @@
 // What MLX-LM, mlx-vlm, LightLLM, ExLlamaV3 and ExLlamaV2 do otherwise than Hugging Face 5.
 // tests/engines/README.md has the sources.
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "../configs/json.h"
@@ -30,15 +31,27 @@ static void share_inside(Config *c, double missing) {
     c->as->why_share = "that of rope_parameters";
 }
 
+// Keys that classes of MLX-LM cannot do without, if only as null.
+static const struct {
+    const char *key, *types;
+} mlx_needs[] = {{"rope_theta", mlx_needs_theta},
+                 {"max_position_embeddings", mlx_needs_most},
+                 {"head_dim", mlx_needs_head},
+                 {"partial_rotary_factor", mlx_needs_share},
+                 {"rope_scaling", mlx_needs_scaling}};
+
 // Stops where the config lacks what its class cannot do without.
 static void refuse_without_keys(Config *c) {
     const bool grows = c->family->flags & FAMILY_GROWS && !(c->family->flags & FAMILY_LATENT);
     config_refuse(c, grows && !json_is_object(json_member(c->config, "rope_parameters")),
                   "TypeError: 'NoneType' object is not subscriptable");
-    config_refuse(c, reading_does(c, DOES_NEEDS_SCALING) && !json_member(c->config, "rope_scaling"),
-                  "TypeError: no rope_scaling");
-    config_refuse(c, reading_does(c, DOES_NEEDS_THETA) && !json_member(c->config, "rope_theta"),
-                  "TypeError: no rope_theta");
+    const Json *type = family_model_type(c->config);
+    for (size_t i = 0; i < sizeof mlx_needs / sizeof *mlx_needs; i++) {
+        char words[80];
+        snprintf(words, sizeof words, "TypeError: no %s", mlx_needs[i].key);
+        config_refuse(c, json_is_one_of(type, mlx_needs[i].types) &&
+                             !json_member(c->config, mlx_needs[i].key), words);
+    }
 }
 
 // Where classes find theta, how much of a head turns, and what they refuse.
@@ -57,6 +70,8 @@ static void mlx_lm_by_family(Config *c) {
     if (!(c->family->flags & FAMILY_PARTIAL)) c->partial = 1;
     if (c->type == TYPE_PROPORTIONAL)
         c->partial = config_block_number(c, KEY_PARTIAL_ROTARY_FACTOR, c->partial);
+    const bool is_gemma4 = c->family->global_head_dim;
+    if (is_gemma4 && c->type != TYPE_PROPORTIONAL && c->kind == KIND_FULL) c->partial = 1;
     share_inside(c, c->family->partial);
     reading_lose_block(c);
     config_find_growth(c);
@@ -187,6 +202,8 @@ void engine_exllamav3(Config *c) {
     }
     config_refuse(c, c->type == TYPE_YARN && !c->inside && c->rope->factor == 0,
                   "TypeError: factor is not a number");
+    config_refuse(c, c->type == TYPE_YARN && c->family->global_head_dim,
+                  "AssertionError: YaRN scaling requires explicit max_position_embeddings");
     config_refuse(c, c->type == TYPE_LONGROPE && !c->inside && !c->top,
                   "TypeError: original_max_position_embeddings");
     if (c->type == TYPE_LLAMA3 && !config_member(c, KEY_FACTOR)) c->rope->factor = 8;

@@ -25,6 +25,8 @@ void engine_hf4(Config *c);
 
 // Whether transformers has one block for all layers, as it had for OLMo 3 until 5.13.
 bool hf_has_one_block(const Config *c);
+// Whether the family's class takes the rope_type mrope for one that scales nothing.
+bool hf_renames_mrope(const Config *c);
 // What the classes of transformers 5 refuse, in all engines that use them.
 void hf_refuse_by_classes(Config *c);
 // Whether there is a share of a head that the family's class does not know: it turns all of it.
@@ -92,6 +94,8 @@ void engine_exllamav2(Config *c);
 
 // ---- classes.c: architectures by engine, as classes.json says, with spaces around each ----
 
+extern const char mlx_needs_theta[], mlx_needs_most[], mlx_needs_head[], mlx_needs_share[];
+extern const char mlx_needs_scaling[];
 extern const char turbomind_classes[], lmdeploy_classes[], lmdeploy_unverified[];
 extern const char ort_genai_classes[], ort_genai_unverified[], ort_genai_llama3_alone[];
 extern const char ort_genai_alpha_alone[], ollama_classes[], ollama_of_llama[];

@@ -32,7 +32,7 @@ bool server_lacks_chunks(const Config *c) {
 
 bool server_is_of_transformers(const Config *c) {
     const bool is_olmo3 = reading_does(c, DOES_OWN_CLASS);
-    return reading_does(c, DOES_CLASS_BELOW) ||
+    return reading_does(c, DOES_CLASS_BELOW) || reading_wrapper_is_below(c) ||
            (is_olmo3 && reading_has_rule(c, RULE_CLASS_OF_OLMO3));
 }
 

@@ -105,7 +105,8 @@ void engine_sglang(Config *c) {
     config_refuse(c, reading_does(c, DOES_SHIFTED) && reading_has_rule(c, RULE_SHIFTED),
                   "AttributeError: 'bool' object has no attribute 'items'");
     server_refuse_flat_llama3(c);
-    config_refuse(c, c->is_mrope, "ValueError: Unknown RoPE scaling type mrope");
+    config_refuse(c, c->is_mrope && !hf_renames_mrope(c),
+                  "ValueError: Unknown RoPE scaling type mrope");
     config_refuse(c,
                   reading_has_rule(c, RULE_ONE_HEAD) && c->family->global_head_dim &&
                       c->config == c->whole,

@@ -17,6 +17,8 @@ enum {
     MLX_LM = 1 << ENGINE_MLX_LM,
     EXLLAMAV3 = 1 << ENGINE_EXLLAMAV3,
     BY_TORCH = HF5 | HF4 | VLLM | SGLANG | EXLLAMAV3,
+    LMDEPLOY = 1 << ENGINE_LMDEPLOY | 1 << ENGINE_LMDEPLOY_PYTORCH,
+    ORT_GENAI = 1 << ENGINE_ORT_GENAI,
     THROUGH = 1 << N_ENGINES,  // whoever has transformers 5 read the config
 };
 enum {
@@ -132,6 +134,7 @@ static const FormRow beside_rows[] = {
     {SGLANG | HF4 | MLX_LM | LLAMA_CPP, IF_YARN, "original_max_position_embeddings", "sl", IGNORED},
     {HF5 | VLLM, IF_YARN, "original_max_position_embeddings", "n", "TypeError"},
     {HF4, IF_ANY, "partial_rotary_factor", "n", "TypeError"},
+    {LMDEPLOY | ORT_GENAI, IF_ANY, "partial_rotary_factor", "s", "ValueError"},
     {VLLM, IF_ANY, "model_max_length max_sequence_length", "s", "TypeError"},
     {HF5 | HF4, IF_ANY, "partial_rotary_factor", "s", "ValueError"},
     {MLX_LM | LLAMA_CPP, IF_ANY, "partial_rotary_factor", "sl", IGNORED},
@@ -175,6 +178,30 @@ static void pass_half_a_pair(Config *c) {
     c->passes[KEY_MSCALE] = c->passes[KEY_MSCALE_ALL_DIM] = true;
 }
 
+// Whether Hugging Face 5's class does not read a share of a head that is beside a block, since that scales
+// nothing.
+static bool loses_share(const Config *c, unsigned own, KeyId key) {
+    const bool is_read = c->type != TYPE_PLAIN || c->family->flags & FAMILY_PARTIAL;
+    return key == KEY_PARTIAL_ROTARY_FACTOR && own & HF5 && !is_read;
+}
+
+// Of SGLang's classes, that the share of a head beside the block is null or a text.
+static void refuse_share_of_sglang(Config *c) {
+    const char form = value_form(json_member(c->config, "partial_rotary_factor"));
+    if (c->as->out->row != ENGINE_SGLANG || !reading_does(c, DOES_SHARE_BESIDE)) return;
+    if (form == 'n') refuse_form(c, "TypeError", "partial_rotary_factor", form);
+    if (form == 's') refuse_form(c, "ValueError", "partial_rotary_factor", form);
+}
+
+// Both betas as texts are compared by their letters, and then computed with.
+static void refuse_both_betas(Config *c) {
+    const char fast = value_form(config_member(c, KEY_BETA_FAST));
+    const char slow = value_form(config_member(c, KEY_BETA_SLOW));
+    const bool is_through = c->flags & THROUGH_HF5 && c->as->out->row != ENGINE_ORT_GENAI;
+    if (is_through && c->type == TYPE_YARN && fast == 's' && slow == 's')
+        refuse_form(c, "TypeError", "beta_fast", fast);
+}
+
 // Takes the rows about keys of the block, or beside it. The first that a key and its form are in counts.
 static void take_rows(Config *c, const FormRow *rows, size_t n, bool is_block, bool told[N_KEYS]) {
     const bool is_through = c->flags & THROUGH_HF5;
@@ -187,12 +214,18 @@ static void take_rows(Config *c, const FormRow *rows, size_t n, bool is_block, b
             const KeyId key = config_key(name);
             const Json *beside = json_member(c->config, name);
             const char form = value_form(is_block ? config_member(c, key) : beside);
-            const bool is_other = is_block && key == KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS && beside;
+            // Of a length in the block and one beside it, that beside counts in some engines.
+            const bool is_other = is_block && key == KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS && beside &&
+                                  !(row->engines & (THROUGH | MLX_LM));
             const bool is_of_class = form == 'a' && !is_block && c->config != c->whole;
-            if (!strchr(row->forms, form) || is_other || is_of_class) continue;
+            // Without the long list Phi-3's converter reads no list.
+            const bool is_unlisted = key == KEY_SHORT_FACTOR && row->engines == LLAMA_CPP &&
+                                     !config_is_something(config_member(c, KEY_LONG_FACTOR));
+            if (!strchr(row->forms, form) || is_other || is_of_class || is_unlisted) continue;
             if (key != KEY_NONE && told[key]) continue;
             told[key] = true;
-            if (row->error == IGNORED) c->passes[key] = true;
+            if (row->error == IGNORED || (!is_block && loses_share(c, own, key)))
+                c->passes[key] = true;
             else if (row->error == READ) c->texts[key] = true;
             else refuse_form(c, row->error, name, form);
         }
@@ -217,8 +250,9 @@ static void refuse_theta(Config *c) {
     const bool is_beside = at == AT_BESIDE;
     if (!theta || !strchr("nsl", form)) return;
     if (own & (HF5 | HF4 | VLLM | SGLANG)) refuse_form(c, "TypeError", "rope_theta", form);
+    const bool is_called = (is_beside || c->type == TYPE_PLAIN) && form != 'n';  // with a theta of that form
     if (own & MLX_LM && (is_beside || !beside))
-        refuse_form(c, is_beside && form != 'n' ? "TypeError" : "ValueError", "rope_theta", form);
+        refuse_form(c, is_called ? "TypeError" : "ValueError", "rope_theta", form);
     else if (own & MLX_LM) c->passes[KEY_ROPE_THETA] = true;
     if (!(own & LLAMA_CPP) || form != 'n') return;
     const bool is_class = c->longrope_alone || (c->layout != ONE_BLOCK && !is_beside);
@@ -230,8 +264,10 @@ static void refuse_theta(Config *c) {
 void reading_refuse_forms(Config *c) {
     bool told[N_KEYS] = {false}, beside[N_KEYS] = {false};
     take_rows(c, beside_rows, sizeof beside_rows / sizeof *beside_rows, false, beside);
+    refuse_share_of_sglang(c);
     if (!config_has_no_rope(c)) refuse_theta(c);
     if (c->block == AT_NOWHERE) return;
+    refuse_both_betas(c);
     if (c->longrope_alone)
         take_rows(c, longrope_alone_rows, sizeof longrope_alone_rows / sizeof *longrope_alone_rows,
                   true, told);

@@ -81,16 +81,16 @@ bool reading_has_rule(const Config *c, ReleaseRule rule) {
            (is_through && release_has(engines[ENGINE_HF5].name, c->as->transformers, rule));
 }
 
-// Wrappers of any text model, with the engines that read that as it is by itself; and how others
-// refuse them.
+// Wrappers of any text model, with the engines that read that as it is by itself, and those of them that
+// have no class of their own and take transformers'; and how others refuse them.
 static const struct {
-    const char *model_type, *readers;
+    const char *model_type, *readers, *by_transformers;
 } any_wrappers[] = {
-    {"llava", " hf5 hf4 vllm sglang mlx-lm llama.cpp "},
-    {"llava_onevision", " hf5 hf4 vllm sglang "},
-    {"idefics3", " hf5 hf4 vllm sglang "},
-    {"smolvlm", " hf5 hf4 vllm sglang "},
-    {"internvl", " hf5 hf4 vllm sglang "},
+    {"llava", " hf5 hf4 vllm sglang mlx-lm llama.cpp ", ""},
+    {"llava_onevision", " hf5 hf4 vllm sglang ", " sglang "},
+    {"idefics3", " hf5 hf4 vllm sglang ", " sglang "},
+    {"smolvlm", " hf5 hf4 vllm sglang ", " sglang "},
+    {"internvl", " hf5 hf4 vllm sglang ", " sglang "},
 };
 static const struct {
     const char *engine, *refuses;
@@ -138,6 +138,16 @@ static bool reads_any_text(Config *c, const char *engine) {
     return false;
 }
 
+bool reading_wrapper_is_below(const Config *c) {
+    const Json *type = family_model_type(c->whole);
+    char word[40];
+    snprintf(word, sizeof word, " %s ", engines[c->as->out->row].name);
+    for (size_t row = 0; row < sizeof any_wrappers / sizeof *any_wrappers; row++)
+        if (json_is(type, any_wrappers[row].model_type))
+            return strstr(any_wrappers[row].by_transformers, word);
+    return false;
+}
+
 void reading_find_own(Config *c, const char *engine) {
     refuse_later_types(c, engine);
     if (c->stopped) return;
@@ -161,6 +171,12 @@ bool reading_is_class(const Config *c, const char *list) {
 
 void reading_excuse_type(Config *c) {
     if (c->type != TYPE_UNKNOWN || strncmp(c->note, "KeyError: the rope_type", 23) != 0) return;
+    c->stopped = false;
+    c->note[0] = '\0';
+}
+
+void reading_excuse_number(Config *c) {
+    if (strncmp(c->note, "TypeError: a setting is", 23) != 0) return;
     c->stopped = false;
     c->note[0] = '\0';
 }
@@ -528,6 +544,18 @@ static void spread_ramp(Config *c) {
     c->as->why_list = "extrapolation_factor is read";
 }
 
+// Where high_freq_factor is below low_freq_factor, pairs between them are not looked for, and there is a
+// step at the one or the other. TurboMind computes with the ramp all the same.
+static void step_llama3(Config *c) {
+    RopeConfig *r = c->rope;
+    static const unsigned at_high = 1u << ENGINE_VLLM | 1u << ENGINE_SGLANG | 1u << ENGINE_LLAMA_CPP |
+                                    1u << ENGINE_IK_LLAMA_CPP | 1u << ENGINE_ORT_GENAI;
+    if (c->type != TYPE_LLAMA3 || r->high_freq_factor >= r->low_freq_factor) return;
+    if (c->as->out->row == ENGINE_LMDEPLOY || c->as->out->row == ENGINE_OWN) return;
+    if (1u << c->as->out->row & at_high) r->low_freq_factor = r->high_freq_factor;
+    else r->high_freq_factor = r->low_freq_factor;
+}
+
 void reading_end(Config *c) {
     RopeConfig *r = c->rope;
     Reading *out = c->as->out;
@@ -566,11 +594,16 @@ void reading_end(Config *c) {
                                     : "the factor counts as it is");
     }
 
-    // What rope.c itself does not take.
-    Error err;
+    step_llama3(c);
     config_refuse(c, r->factor == 0, "KeyError: factor");
     settings_fill_defaults(r, c->trained);
-    if (!c->stopped && !settings_check(r, c->trained, &err)) config_refuse(c, true, err.text);
+
+    // What rope.c itself does not take: what becomes of it elsewhere is unverified.
+    Error err;
+    if (!c->stopped && !settings_check(r, c->trained, &err)) {
+        reading_unseen(c, out->row != ENGINE_OWN);
+        config_refuse(c, true, err.text);
+    }
     out->worst_pair = -1;
     out->worst_ratio = 1;
 }

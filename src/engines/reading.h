@@ -34,6 +34,10 @@ void reading_find_own(Config *c, const char *engine);
 bool reading_is_class(const Config *c, const char *list);
 // Takes back that transformers refuses the type: its classes do, and they are not made.
 void reading_excuse_type(Config *c);
+// Takes back that a setting is no number, where nobody reads it.
+void reading_excuse_number(Config *c);
+// Whether the engine takes transformers' own class for the wrapper of a text model.
+bool reading_wrapper_is_below(const Config *c);
 // Whether rope_parameters is one block where Hugging Face 5 has one for each kind of layers.
 bool reading_flat_parameters(const Config *c);
 // Whether the engine does this with the family: DOES_....

@@ -14,10 +14,11 @@ LETTERS = {  # of a type: any of these words
     'None bool': 'B', 'str': 's', 'None str': 'S', 'list': 'l', 'None list': 'L', 'None dict': 'D', 'dict': 'd',
     'int list[int]': 'x', 'None int list[int]': 'X', 'None list[int]': 'Y', 'None list[str]': 'T', 'list[int]': 'y',
     'list[str]': 't'}
-FEWEST = 6  # families that have a field; and these, which concern RoPE or which layers slide
+FEWEST = 3  # families that have a field; and these, which concern RoPE or which layers slide
 ALWAYS = ('original_max_position_embeddings', 'partial_rotary_factor', 'rotary_dim', 'global_head_dim', 'rope_theta',
           'sliding_window_pattern', 'no_rope_layers', 'no_rope_layer_interval', 'rope_local_base_freq',
-          'max_window_layers', 'use_sliding_window', 'qk_rope_head_dim', 'qk_nope_head_dim', 'num_global_key_value_heads')
+          'max_window_layers', 'use_sliding_window', 'qk_rope_head_dim', 'qk_nope_head_dim', 'num_global_key_value_heads',
+          'attn_temperature_tuning', 'floor_scale', 'attn_scale', 'attention_chunk_size')
 FIRST = '''// Made by `python3 tests/world engines=hf5 --write` from transformers %s, not by hand.
 // field_types.c includes it. A letter for each field of field_names, in this order, for model_types that
 // have the same; `-`: the class has no such field. field_types.c says what the letters mean.

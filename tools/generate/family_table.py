@@ -108,10 +108,10 @@ DOES_WORDS = {
     'three_keys': "a block has `type` and longrope's lists, and no more",
     'needs_long_list': "longrope's long list and `type` beside it, else it stops",
     'four_keys': "of yarn's block the factor, L and both betas are read, which must be there, and truncate",
-    'needs_theta': 'at the top level',
-    'needs_scaling': 'rope_scaling is there, if only null',
+    'needs_scaling': 'without a rope_scaling it stops',
     'needs_rope_type': 'a block with `type` alone is an error',
     'takes_parameters': 'a theta and a block of rope_parameters count where there are none beside it',
+    'renames_mrope': 'the rope_type mrope counts as one that scales nothing',
     # Methods.
     'linear_alone': 'types but linear are unverified',
     'yarn_alone': 'types but yarn are unverified',

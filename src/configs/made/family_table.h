@@ -92,7 +92,7 @@ static const FamilyEngine engines_of_olmo3[] = {
     {.name = "sglang", .theta = 10000, .does = DOES_SCALING_ALONE},
     {.name = "llama.cpp", .since = 2026.08},
     {.name = "ik_llama.cpp", .refuses = "the file's architecture is not known"},
-    {.name = "mlx-lm", .since = 0.32, .does = DOES_NEEDS_THETA},
+    {.name = "mlx-lm", .since = 0.32},
     {.name = "exllamav3", .theta = 10000},
     {0},
 };
@@ -113,7 +113,7 @@ static const FamilyEngine engines_of_exaone4[] = {
     {.name = "sglang", .theta = 1000000, .does = DOES_THETA_FIXED},
     {.name = "llama.cpp", .since = 2026.08},
     {.name = "ik_llama.cpp", .refuses = "the file's architecture is not known"},
-    {.name = "mlx-lm", .since = 0.32, .does = DOES_NEEDS_THETA},
+    {.name = "mlx-lm", .since = 0.32},
     {0},
 };
 
@@ -132,8 +132,7 @@ static const FamilyEngine engines_of_qwen3_moe[] = {
     {.name = "vllm", .since = 0.24, .does = DOES_TAKES_CHUNKS},
     {.name = "sglang", .does = DOES_TAKES_CHUNKS},
     {.name = "llama.cpp", .since = 2026.08},
-    {.name = "mlx-lm", .since = 0.32, .block = "rope_scaling is not read",
-        .does = DOES_NEEDS_THETA},
+    {.name = "mlx-lm", .since = 0.32, .block = "rope_scaling is not read"},
     {0},
 };
 
@@ -152,8 +151,7 @@ static const FamilyEngine engines_of_glm4_moe[] = {
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.33},
     {.name = "sglang", .since = 0.0523},
-    {.name = "mlx-lm", .since = 0.32, .block = "rope_scaling is not read",
-        .does = DOES_NEEDS_THETA | DOES_NEEDS_SCALING},
+    {.name = "mlx-lm", .since = 0.32, .block = "rope_scaling is not read"},
     {.name = "exllamav3", .since = 1.06},
     {.name = "llama.cpp", .since = 2026.09},
     {.name = "exllamav2",
@@ -167,8 +165,7 @@ static const FamilyEngine engines_of_minimax_m2[] = {
         .refuses = "ValueError: the model_type minimax_m2 is not recognized"},
     {.name = "vllm", .since = 0.24},
     {.name = "llama.cpp", .since = 2026.09},
-    {.name = "mlx-lm", .since = 0.32, .block = "rope_scaling is not read",
-        .does = DOES_NEEDS_THETA},
+    {.name = "mlx-lm", .since = 0.32, .block = "rope_scaling is not read"},
     {0},
 };
 
@@ -308,8 +305,7 @@ static const FamilyEngine engines_of_ernie4_5[] = {
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.33},
     {.name = "sglang", .since = 0.0523},
-    {.name = "mlx-lm", .since = 0.32, .block = "rope_scaling is not read",
-        .does = DOES_NEEDS_THETA},
+    {.name = "mlx-lm", .since = 0.32, .block = "rope_scaling is not read"},
     {.name = "exllamav3", .since = 1.06,
         .refuses = "AssertionError: Unknown architecture Ernie4_5ForCausalLM"},
     {.name = "llama.cpp", .since = 2026.09},
@@ -349,8 +345,7 @@ static const FamilyEngine engines_of_glm4[] = {
     {.name = "vllm", .since = 0.24},
     {.name = "sglang", .does = DOES_SHARE_INSIDE},
     {.name = "llama.cpp", .since = 2026.09, .does = DOES_SHARE_INSIDE},
-    {.name = "mlx-lm", .since = 0.32, .block = "rope_scaling is not read",
-        .does = DOES_NEEDS_THETA},
+    {.name = "mlx-lm", .since = 0.32, .block = "rope_scaling is not read"},
     {0},
 };
 
@@ -457,7 +452,7 @@ static const FamilyEngine engines_of_qwen3_next[] = {
     {.name = "hf5", .since = 5.24},
     {.name = "hf4", .since = 4.57, .does = DOES_NEEDS_ROPE_TYPE},
     {.name = "vllm", .since = 0.33},
-    {.name = "mlx-lm", .since = 0.32, .does = DOES_NEEDS_THETA},
+    {.name = "mlx-lm", .since = 0.32},
     {.name = "exllamav3", .since = 1.06},
     {.name = "llama.cpp", .since = 2026.09},
     {.name = "exllamav2",
@@ -518,7 +513,7 @@ static const FamilyEngine engines_of_granitemoe[] = {
     {.name = "hf4", .since = 4.57, .does = DOES_NEEDS_ROPE_TYPE},
     {.name = "vllm", .since = 0.33},
     {.name = "sglang", .since = 0.0523, .block = "rope_scaling is not read"},
-    {.name = "mlx-lm", .since = 0.32, .does = DOES_NEEDS_THETA},
+    {.name = "mlx-lm", .since = 0.32},
     {.name = "exllamav3", .since = 1.06,
         .refuses = "AssertionError: Unknown architecture GraniteMoeForCausalLM"},
     {.name = "llama.cpp", .since = 2026.09, .does = DOES_LLAMA3_REFUSED},
@@ -546,8 +541,7 @@ static const FamilyEngine engines_of_ernie4_5_moe[] = {
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.33},
     {.name = "sglang", .since = 0.0523},
-    {.name = "mlx-lm", .since = 0.32, .block = "rope_scaling is not read",
-        .does = DOES_NEEDS_THETA},
+    {.name = "mlx-lm", .since = 0.32, .block = "rope_scaling is not read"},
     {.name = "exllamav3", .since = 1.06},
     {.name = "llama.cpp", .since = 2026.09},
     {.name = "exllamav2",
@@ -616,6 +610,7 @@ static const FamilyEngine engines_of_qwen2_moe[] = {
 };
 
 static const FamilyEngine engines_of_qwen2_vl_text[] = {
+    {.name = "hf5", .does = DOES_RENAMES_MROPE},
     {.name = "vllm", .since = 0.24},
     {0},
 };
@@ -625,7 +620,7 @@ static const FamilyEngine engines_of_qwen3_vl_text[] = {
     {.name = "hf4", .since = 4.57, .does = DOES_NEEDS_SCALING},
     {.name = "vllm", .since = 0.33, .does = DOES_TELLS_POSITIONS},
     {.name = "sglang", .since = 0.0523},
-    {.name = "mlx-lm", .since = 0.32},
+    {.name = "mlx-lm", .since = 0.32, .does = DOES_TAKES_PARAMETERS},
     {.name = "exllamav3", .since = 1.06},
     {.name = "llama.cpp", .since = 2026.09},
     {0},
@@ -707,8 +702,7 @@ static const FamilyEngine engines_of_stablelm[] = {
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.33},
     {.name = "sglang", .since = 0.0523, .block = "rope_scaling is not read"},
-    {.name = "mlx-lm", .since = 0.32, .block = "rope_scaling is not read",
-        .does = DOES_NEEDS_THETA},
+    {.name = "mlx-lm", .since = 0.32, .block = "rope_scaling is not read"},
     {.name = "exllamav3", .since = 1.06,
         .refuses = "AssertionError: Unknown architecture StableLmForCausalLM"},
     {.name = "llama.cpp", .since = 2026.09, .theta = 10000, .block = "the block is not converted",
@@ -760,7 +754,7 @@ static const FamilyEngine engines_of_dots1[] = {
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.33},
     {.name = "sglang", .since = 0.0523},
-    {.name = "mlx-lm", .since = 0.32, .does = DOES_NEEDS_THETA},
+    {.name = "mlx-lm", .since = 0.32},
     {.name = "exllamav3", .since = 1.06},
     {.name = "llama.cpp", .since = 2026.09},
     {.name = "exllamav2",

@@ -109,11 +109,12 @@ typedef uint64_t FamilyWords;
 #define DOES_NEEDS_LONG_LIST ((FamilyWords)1 << 30)
 // of yarn's block the factor, L and both betas are read, which must be there, and truncate
 #define DOES_FOUR_KEYS ((FamilyWords)1 << 31)
-#define DOES_NEEDS_THETA ((FamilyWords)1 << 32)  // at the top level
-#define DOES_NEEDS_SCALING ((FamilyWords)1 << 33)  // rope_scaling is there, if only null
-#define DOES_NEEDS_ROPE_TYPE ((FamilyWords)1 << 34)  // a block with `type` alone is an error
+#define DOES_NEEDS_SCALING ((FamilyWords)1 << 32)  // without a rope_scaling it stops
+#define DOES_NEEDS_ROPE_TYPE ((FamilyWords)1 << 33)  // a block with `type` alone is an error
 // a theta and a block of rope_parameters count where there are none beside it
-#define DOES_TAKES_PARAMETERS ((FamilyWords)1 << 35)
+#define DOES_TAKES_PARAMETERS ((FamilyWords)1 << 34)
+// the rope_type mrope counts as one that scales nothing
+#define DOES_RENAMES_MROPE ((FamilyWords)1 << 35)
 #define DOES_LINEAR_ALONE ((FamilyWords)1 << 36)  // types but linear are unverified
 #define DOES_YARN_ALONE ((FamilyWords)1 << 37)  // types but yarn are unverified
 #define DOES_LLAMA3_ALONE ((FamilyWords)1 << 38)  // types but llama3 are unverified

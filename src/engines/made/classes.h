@@ -82,3 +82,30 @@ const char hf4_types_unknown[] =
 // wrappers that ExLlamaV3 has no class for, though it has one for the text model
 const char exllamav3_types_unknown[] =
     " kimi_k25 ";
+
+// model types whose class in MLX-LM 0.32 stops without a rope_theta
+const char mlx_needs_theta[] =
+    " apertus bailing_hybrid dots1 ernie4_5 ernie4_5_moe exaone4 gemma3n_text glm4 glm4_moe "
+    "granite granitemoe helium kimi_linear llama4_text mimo_v2_flash minimax minimax_m2 olmo3 "
+    "qwen3_moe qwen3_next qwen3_vl_moe_text recurrent_gemma solar_open stablelm ";
+
+// model types whose class in MLX-LM 0.32 stops without a max_position_embeddings
+const char mlx_needs_most[] =
+    " apertus bailing_hybrid dots1 ernie4_5 ernie4_5_moe exaone4 exaone_moe gemma3n_text "
+    "glm4_moe glm_moe_dsa granite granitemoe granitemoehybrid helium jamba lfm2 lfm2_moe mellum "
+    "mimo_v2_flash minicpm3 minimax minimax_m2 mistral4 nemotron_h olmo3 olmo_hybrid qwen3 "
+    "qwen3_moe qwen3_next qwen3_vl_moe_text qwen3_vl_text solar_open ";
+
+// model types whose class in MLX-LM 0.32 stops without a head_dim
+const char mlx_needs_head[] =
+    " bailing_hybrid ernie4_5 exaone4 exaone_moe gemma gemma2 gemma3n_text glm glm4 glm4_moe "
+    "helium kimi_linear llama4_text mamba2 mellum mimo_v2_flash qwen3 qwen3_moe qwen3_next "
+    "qwen3_vl_moe_text qwen3_vl_text seed_oss solar_open step3p5 ";
+
+// model types whose class in MLX-LM 0.32 stops without a partial_rotary_factor
+const char mlx_needs_share[] =
+    " glm4 glm4_moe mimo_v2_flash qwen3_next solar_open stablelm ";
+
+// model types whose class in MLX-LM 0.32 stops without a rope_scaling
+const char mlx_needs_scaling[] =
+    " exaone4 glm4_moe ";

@@ -28,8 +28,9 @@ own_reader = Config.read_rope_settings_default
 
 
 def read_rope_settings_default(self, *arguments, **named):
+    settings = own_reader(self, *arguments, **named)
     made.append(self)
-    return own_reader(self, *arguments, **named)
+    return settings
 
 
 Config.read_rope_settings_default = read_rope_settings_default

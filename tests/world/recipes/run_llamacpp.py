@@ -46,6 +46,8 @@ def turned(arch, keys, tensors, sliding=False):
     n = (keys.get('rope.dimension_count_swa', count) if sliding else count) // 2
     base_key = 'rope.freq_base_swa' if sliding and 'rope.freq_base_swa' in keys else 'rope.freq_base'
     theta, most = keys.get(base_key, 10000.0), keys['context_length']
+    if sliding and arch == 'gemma3' and base_key == 'rope.freq_base':
+        theta = 10000.0  # the loader's own
     method, s = keys.get('rope.scaling.type', 'none'), keys.get('rope.scaling.factor') or 1.0
     is_scaled = not sliding or arch in SCALED_SLIDING
     if not is_scaled:

@@ -21,6 +21,8 @@ def turned(rotary, length, kind=''):
         rotary(x, positions, **({'layer_type': kind} if kind else {}))
     except TypeError:
         rotary(x, positions)
+    except IndexError:  # Qwen2-VL's asks for positions on three axes
+        rotary(x, positions.expand(3, 1, -1))
     before = kind + '_' if kind else ''
     return [getattr(rotary, before + 'inv_freq').double().tolist(),
             float(getattr(rotary, before + 'attention_scaling'))]

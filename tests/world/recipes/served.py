@@ -85,7 +85,8 @@ def found(model, error, kinds, row_of):
     """{kind: values} of what was taken; `row_of` gives the row of position 1. What stops a class after its first RoPE is
     not about RoPE, unless it comes from there."""
     layers = {} if taken else of_transformers(model)
-    for layer, rope in taken:
+    numbered = [one for one in taken if one[0] is not None]  # the others are of a vision tower, where there are both
+    for layer, rope in numbered or taken:
         kind = kinds[layer] if kinds and layer is not None else 'all'
         layers.setdefault(recipe.KINDS.get(kind, 'all'), turned(row_of(rope)))
     is_of_rope = error is not None and 'rotary_embedding' in ''.join(traceback.format_tb(error.__traceback__))
