@@ -48,6 +48,9 @@ void server_refuse_flat_llama3(Config *c);
 bool server_lacks_chunks(const Config *c);
 // Whether the engine makes the model by transformers' own class.
 bool server_is_of_transformers(const Config *c);
+// Whether a rope_scaling replaces the block in which Mistral 4's class has put how much of a head turns:
+// all of it does, and what becomes of that is unverified.
+bool server_loses_width(const Config *c);
 // Texts end at `length` times the block's factor.
 void server_limit_by_factor(Config *c, int length);
 

@@ -36,6 +36,11 @@ bool server_is_of_transformers(const Config *c) {
            (is_olmo3 && reading_has_rule(c, RULE_CLASS_OF_OLMO3));
 }
 
+bool server_loses_width(const Config *c) {
+    return c->family->flags & FAMILY_LATENT && c->family->flags & FAMILY_GROWS &&
+           c->block == AT_SCALING;
+}
+
 void server_limit_by_factor(Config *c, int length) {
     double most = length * c->rope->factor;
     if (most > 0) c->as->out->max_len = (int)fmin(most, MOST);

@@ -104,6 +104,7 @@ void engine_sglang(Config *c) {
     double s = c->rope->factor;
     config_refuse(c, reading_does(c, DOES_SHIFTED) && reading_has_rule(c, RULE_SHIFTED),
                   "AttributeError: 'bool' object has no attribute 'items'");
+    reading_unseen(c, server_loses_width(c));
     server_refuse_flat_llama3(c);
     config_refuse(c, c->is_mrope && !hf_renames_mrope(c),
                   "ValueError: Unknown RoPE scaling type mrope");

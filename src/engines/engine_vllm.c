@@ -259,6 +259,7 @@ void engine_vllm(Config *c) {
         reading_unseen(c, v && (v->kind == '[' || v->kind == '"'));
     }
     if (server_stands_on_4(c)) vllm_on_4(c);
+    reading_unseen(c, server_loses_width(c));
     refuse_by_vllm_classes(c);
     refuse_by_vllm(c);
     refuse_some_that_slide(c);

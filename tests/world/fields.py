@@ -19,6 +19,7 @@ ALWAYS = ('original_max_position_embeddings', 'partial_rotary_factor', 'rotary_d
           'sliding_window_pattern', 'no_rope_layers', 'no_rope_layer_interval', 'rope_local_base_freq',
           'max_window_layers', 'use_sliding_window', 'qk_rope_head_dim', 'qk_nope_head_dim', 'num_global_key_value_heads',
           'attn_temperature_tuning', 'floor_scale', 'attn_scale', 'attention_chunk_size')
+WIDEST = 84  # letters of a line
 FIRST = '''// Made by `python3 tests/world engines=hf5 --write` from transformers %s, not by hand.
 // field_types.c includes it. A letter for each field of field_names, in this order, for model_types that
 // have the same; `-`: the class has no such field. field_types.c says what the letters mean.
@@ -51,5 +52,6 @@ def header(found, release):
         lines += ['%s"%s"' % ('     ' if i else '    {', piece + ' ' * (i + 1 < len(pieces)))
                   for i, piece in enumerate(pieces)]
         lines[-1] += ','
-        lines += ['     "%s"},' % types]
+        lines += ['     "%s"' % types[at:at + WIDEST] for at in range(0, len(types), WIDEST)]
+        lines[-1] += '},'
     return FIRST % release + '\n'.join([*lines, '};', ''])
