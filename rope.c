@@ -111,7 +111,7 @@ static double longrope_attention(const RopeConfig *c, double s) {
 // only the first hands rotate, a quarter of them in Gemma 4's full layers. The others have the same
 // product at every distance. The factor divides, as in Hugging Face's rope_type "proportional".
 static double proportional(const RopePair *p) {
-    bool turns = p->index < p->config->turning;
+    bool turns = p->index < p->config->rotated_pairs;
     return turns ? p->plain / p->scale : 0;
 }
 
@@ -142,7 +142,7 @@ const RopeMethod rope_methods[] = {
      "by wavelength, as Llama 3.1", "Hugging Face llama3"},
     {"longrope", longrope, longrope_attention, ROPE_USES_FACTOR | ROPE_USES_LISTS,
      "the model's own short and long divisor lists", "arXiv 2402.13753"},
-    {"proportional", proportional, NULL, ROPE_USES_FACTOR | ROPE_USES_TURNING,
+    {"proportional", proportional, NULL, ROPE_USES_FACTOR | ROPE_USES_ROTATED_PAIRS,
      "the first pairs rotate, the others do not", "Hugging Face proportional"},
     {"cope", cope, NULL, ROPE_USES_CLIP, "the last --clip pairs slowed to a stop, smoothly",
      "arXiv 2602.05258"},

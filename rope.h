@@ -43,7 +43,7 @@ typedef struct {
     const double *short_factors;  // longrope's divisors up to L, one per pair; NULL: none
     const double *long_factors;   // and past L
     int unscaled_positions;       // longrope: the number of first positions with plain RoPE
-    int turning;                  // proportional: this many first pairs rotate; 0: not given
+    int rotated_pairs;            // proportional: this many first pairs rotate; 0: not given
     int clip;                     // cope: this many last pairs are slowed to a stop; 0: not given
     const struct RopeMap *map;    // row of rope_maps; NULL: distances as they are
     int near;                   // w: maps with ROPE_MAP_NEAR keep distances below it; 0: not given
@@ -76,14 +76,14 @@ typedef struct {
 
 // Flags of a method: the settings that it uses, and its abilities.
 enum {
-    ROPE_USES_FACTOR = 1,        // s
-    ROPE_USES_BETAS = 2,         // the ramp, beta_fast, beta_slow, truncate
-    ROPE_USES_FREQ_FACTORS = 4,  // low_freq_factor, high_freq_factor
-    ROPE_USES_LISTS = 16,        // short_factors, long_factors
-    ROPE_CAN_BE_DYNAMIC = 32,    // the scale may follow the length
-    ROPE_USES_TURNING = 64,      // turning
-    ROPE_USES_CLIP = 128,        // clip
-    ROPE_USES_X = 256,           // x
+    ROPE_USES_FACTOR = 1,          // s
+    ROPE_USES_BETAS = 2,           // the ramp, beta_fast, beta_slow, truncate
+    ROPE_USES_FREQ_FACTORS = 4,    // low_freq_factor, high_freq_factor
+    ROPE_USES_LISTS = 16,          // short_factors, long_factors
+    ROPE_CAN_BE_DYNAMIC = 32,      // the scale may follow the length
+    ROPE_USES_ROTATED_PAIRS = 64,  // rotated_pairs
+    ROPE_USES_CLIP = 128,          // clip
+    ROPE_USES_X = 256,             // x
 };
 
 typedef struct {

@@ -201,7 +201,7 @@ static bool is_taught_to_chat(const Program *p) {
 }
 
 // Given a model alone, at a terminal, a model with a chat template chats. Others write a text.
-static void settle_bare(Program *p) {
+static void choose_mode(Program *p) {
     if (!p->options.is_bare) return;
     if (is_taught_to_chat(p)) fprintf(stderr, "run: a chat (-m generate writes a text instead)\n");
     else options_write_text(&p->options);
@@ -251,7 +251,7 @@ static bool run_job(Program *p, Error *err) {
     Job *job = &p->job;
     if (!load_model(p, err)) return false;
     if (job_facts[o->job].needs & A_TOKENIZER && !o->ids && !find_tokenizer(p, err)) return false;
-    settle_bare(p);
+    choose_mode(p);
     const unsigned needs = job_facts[o->job].needs;
     const bool prompted = needs & A_PROMPT || (o->job == JOB_HEADS && o->prompt_file);
     if (!read_ids(p, prompted, err)) return false;

@@ -61,7 +61,8 @@ const Setting rope_settings[N_ROPE_SETTINGS] = {
          NUMBER, IN(high_freq_factor), 1e-6, 1e9, .key = "high_freq_factor", .missing = 4,
          .methods = ROPE_USES_FREQ_FACTORS},
     [SET_TURNING] = {"--turning", "K", "proportional: the first K pairs rotate [a quarter of them]",
-                     WHOLE, IN(turning), 1, ROPE_MAX_PAIRS, .methods = ROPE_USES_TURNING},
+                     WHOLE, IN(rotated_pairs), 1, ROPE_MAX_PAIRS,
+                     .methods = ROPE_USES_ROTATED_PAIRS},
     [SET_CLIP] = {"--clip", "K",
                   "cope: the last K pairs are slowed to a stop [those of fewer than 2 turns in L]",
                   WHOLE, IN(clip), 1, ROPE_MAX_PAIRS, .methods = ROPE_USES_CLIP},
@@ -257,17 +258,18 @@ bool settings_read(RopeSettings *s, const char *text, Error *err) {
     return true;
 }
 
-int settings_turning(const RopeConfig *r) {
-    return r->method == ROPE_PROPORTIONAL ? 2 * r->turning : r->rotary_dim;
+int settings_rotary_dim(const RopeConfig *r) {
+    return r->method == ROPE_PROPORTIONAL ? 2 * r->rotated_pairs : r->rotary_dim;
 }
 
-bool settings_turn(RopeConfig *r, const char *field, int turning, int head_dim, Error *err) {
+bool settings_set_rotary_dim(RopeConfig *r, const char *field, int rotary_dim, int head_dim,
+                             Error *err) {
     bool counts_all = r->method == ROPE_PROPORTIONAL;
-    if (turning % 2 || turning > head_dim)
-        return fail(err, "%s is %d (expected an even number up to head_dim, %d)", field, turning,
+    if (rotary_dim % 2 || rotary_dim > head_dim)
+        return fail(err, "%s is %d (expected an even number up to head_dim, %d)", field, rotary_dim,
                     head_dim);
-    r->rotary_dim = counts_all ? head_dim : turning;
-    r->turning = counts_all ? turning / 2 : 0;
+    r->rotary_dim = counts_all ? head_dim : rotary_dim;
+    r->rotated_pairs = counts_all ? rotary_dim / 2 : 0;
     return true;
 }
 
@@ -280,11 +282,12 @@ static int pairs_below_two_turns(const RopeConfig *c) {
 }
 
 void settings_fill_defaults(RopeConfig *c, int context) {
-    bool is_kept = c->dynamic || rope_methods[c->method].flags & ROPE_USES_TURNING;
+    bool is_kept = c->dynamic || rope_methods[c->method].flags & ROPE_USES_ROTATED_PAIRS;
     if (c->factor == 0) c->factor = is_kept ? 1 : fmax(1, (double)context / c->train_ctx);
     for (const Setting *f = rope_settings; f < rope_settings + N_ROPE_SETTINGS; f++)
         if (f->missing != 0 && setting_value(c, f) == 0) setting_put(c, f, f->missing);
-    if (c->turning == 0) c->turning = (c->rotary_dim + 7) / 8;  // a quarter of the pairs
+    // A quarter of the pairs.
+    if (c->rotated_pairs == 0) c->rotated_pairs = (c->rotary_dim + 7) / 8;
     if (c->clip == 0) c->clip = pairs_below_two_turns(c);
     bool has_local = c->map && c->map->flags & ROPE_MAP_LOCAL;
     if (c->near == 0) c->near = has_local ? (int)fmax(1, c->train_ctx / 3) : c->train_ctx / 2;
@@ -340,8 +343,8 @@ bool settings_check(const RopeConfig *config, int context, Error *err) {
     if (c->attention_factor != 0 && !positive(c->attention_factor))
         return fail(err, "attention_factor must be a number above 0");
     // Settings of some methods.
-    if (flags & ROPE_USES_TURNING && (c->turning < 1 || c->turning > n_pairs))
-        return fail(err, "turning is %d (expected 1 to %d, the pairs of a head)", c->turning,
+    if (flags & ROPE_USES_ROTATED_PAIRS && (c->rotated_pairs < 1 || c->rotated_pairs > n_pairs))
+        return fail(err, "turning is %d (expected 1 to %d, the pairs of a head)", c->rotated_pairs,
                     n_pairs);
     if (flags & ROPE_USES_CLIP && (c->clip < 1 || c->clip > n_pairs))
         return fail(err, "clip is %d (expected 1 to %d, the pairs of a head)", c->clip, n_pairs);

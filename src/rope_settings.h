@@ -103,12 +103,13 @@ typedef struct {
 } MethodName;
 MethodName settings_method_name(const RopeConfig *config);
 
-// settings_turning returns how many elements of a head rotate, as a model's file counts them; with
-// `proportional`, rotary_dim covers the whole head, and `turning` counts the pairs that rotate.
-// settings_turn stores that number, which messages call `field`. False with the reason when the
-// head is smaller.
-int settings_turning(const RopeConfig *config);
-bool settings_turn(RopeConfig *config, const char *field, int turning, int head_dim, Error *err);
+// settings_rotary_dim returns how many elements of a head rotate, as a model's file counts them;
+// with `proportional`, rotary_dim covers the whole head, and `rotated_pairs` counts the pairs that
+// rotate. settings_set_rotary_dim stores that number, which messages call `field`. False with the
+// reason when the head is smaller.
+int settings_rotary_dim(const RopeConfig *config);
+bool settings_set_rotary_dim(RopeConfig *config, const char *field, int rotary_dim, int head_dim,
+                             Error *err);
 
 // Fills in the settings that were not given, except window and sinks. factor becomes 1 if dynamic
 // or of `proportional`, else max(1, context / L).

@@ -21,7 +21,7 @@ enum {
     FEW_BLOCKS = 8,      // that a text has at least
 };
 // A rise, and a cost, of so much is said.
-static const double WORTH_SAYING = 1.03;
+static const double LEAST_CHANGE = 1.03;
 // Beyond the model's own reach a cost is the price of the length, but for one that ruins short
 // texts.
 static const double RUINOUS = 1.5;
@@ -238,7 +238,7 @@ static void describe_rung(const Check *c, const Row *row, char *out, size_t size
 // A rise that is no failure, where it is none of chance.
 static void add_rise(const Check *c, const Row *row, char *out, size_t size) {
     (void)c;
-    if (row->value < WORTH_SAYING || row->value - 2 * row->error < 1) return;
+    if (row->value < LEAST_CHANGE || row->value - 2 * row->error < 1) return;
     add_words(out, size, ", %.0f %% harder after %d tokens than after %d",
               100 * (row->value - 1), row->length, row->beside);
 }
@@ -298,7 +298,7 @@ static void describe_cost(const Check *c, const Row *row, char *out, size_t size
 }
 
 static void add_cost(const Check *c, const Row *row, char *out, size_t size) {
-    if (row->value < WORTH_SAYING || row->value - 2 * row->error < 1) return;
+    if (row->value < LEAST_CHANGE || row->value - 2 * row->error < 1) return;
     add_words(out, size, ", %.0f %% harder than with %s", 100 * (row->value - 1), whose(c));
     if (!is_at_length(c, row)) add_words(out, size, " at %d", row->length);
 }

@@ -227,9 +227,9 @@ char *config_complete(const Card *card, const Known *model, Error *err) {
     sprintf(whole, "{\"model_type\": \"%s\"", family_with(family)->model_type);
     add_missing(whole, beside, "head_dim", model->head_dim);
     if (model->latent) {
-        int turning = model->rope.rotary_dim;
-        add_missing(whole, beside, "qk_nope_head_dim", model->head_dim - turning);
-        add_missing(whole, beside, "qk_rope_head_dim", turning);
+        int rotary_dim = model->rope.rotary_dim;
+        add_missing(whole, beside, "qk_nope_head_dim", model->head_dim - rotary_dim);
+        add_missing(whole, beside, "qk_rope_head_dim", rotary_dim);
     }
     add_missing(whole, beside, "hidden_size", model->head_dim);
     add_missing(whole, beside, "num_attention_heads", 1);

@@ -130,7 +130,7 @@ void config_find_head(Config *c) {
 void config_turn(const Config *c, int head_dim) {
     bool is_whole = c->type == TYPE_PROPORTIONAL;
     int part = c->own_rotary_dim ? c->own_rotary_dim : (int)(head_dim * c->partial);
-    if (is_whole) c->rope->turning = part / 2;
+    if (is_whole) c->rope->rotated_pairs = part / 2;
     c->rope->rotary_dim = is_whole ? head_dim : part;
 }
 
@@ -276,7 +276,7 @@ static double theta_of_list(const Config *c, double theta) {
 }
 
 // The value of a number to an engine, under a key or in its list with a number for each layer.
-static double taken_number(const Config *c, KeyPlace at, KeyId key, int kind, double missing) {
+static double engine_number(const Config *c, KeyPlace at, KeyId key, int kind, double missing) {
     const Slot slot = slot_of(config_value(c, at, key));
     const bool is_list = at == AT_BESIDE && has_list(c, key);
     const Json *v = is_list ? item_of_kind(c, slot.member, kind) : slot.member;
@@ -290,10 +290,10 @@ void config_find_base(Config *c) {
     const KeyId full_key = full_theta_key(c);
     if (c->kind == KIND_FULL || c->layout == ONE_BLOCK) {
         // One of the places must have it.
-        const bool may_lack = c->theta > 0 || config_ask_block(c, KEY_ROPE_THETA)->member;
-        const bool is_nowhere = !may_lack && !config_beside(c, full_key);
+        const bool may_be_absent = c->theta > 0 || config_ask_block(c, KEY_ROPE_THETA)->member;
+        const bool is_nowhere = !may_be_absent && !config_beside(c, full_key);
         if (is_nowhere && config_fills(c, FILLED_THETA)) c->theta = c->strict->file->instead.theta;
-        else c->theta = config_number_of_kind(c, full_key, may_lack ? c->theta : REQUIRED);
+        else c->theta = config_number_of_kind(c, full_key, may_be_absent ? c->theta : REQUIRED);
         return;
     }
     // The theta of sliding layers whose block has none: under their own key, or for an engine with
@@ -307,9 +307,9 @@ void config_find_base(Config *c) {
     if (is_read && config_slot(c, sliding, KEY_ROPE_THETA)->member) {
         theta = config_number(c, sliding, KEY_ROPE_THETA, theta);
     } else if (is_one && !key) {
-        theta = taken_number(c, AT_BESIDE, full_key, KIND_FULL, c->theta);
+        theta = engine_number(c, AT_BESIDE, full_key, KIND_FULL, c->theta);
         if (!config_sees_scaling_only(c) && has_theta(c, KIND_FULL, full))
-            theta = theta_of_list(c, taken_number(c, full, KEY_ROPE_THETA, KIND_FULL, theta));
+            theta = theta_of_list(c, engine_number(c, full, KEY_ROPE_THETA, KIND_FULL, theta));
     }
     c->theta = theta;
 }

@@ -11,7 +11,7 @@
 
 bool publishes_original(const RopeConfig *c) {
     return rope_methods[c->method].flags &
-           ~(ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC | ROPE_USES_TURNING);
+           ~(ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC | ROPE_USES_ROTATED_PAIRS);
 }
 
 bool publishes_chunks(const RopeConfig *c) {

@@ -109,7 +109,7 @@ static void read_dims(Config *c) {
     if (of_model && is_silent && c->type != TYPE_PROPORTIONAL) c->rope->rotary_dim = of_model;
     if (r->rotary_dim < 2 || r->rotary_dim % 2)
         config_reject_key(c, where, key, "what makes an even part of head_dim, %d", head_dim);
-    if (c->type == TYPE_PROPORTIONAL && r->turning < 1)
+    if (c->type == TYPE_PROPORTIONAL && r->rotated_pairs < 1)
         config_reject_key(c, where, key, "what makes a pair of head_dim");
     if (of_model && r->rotary_dim != of_model)
         config_reject_key(c, where, key, "what makes %d of head_dim %d, as in the model", of_model,
@@ -281,7 +281,10 @@ static void read_axes(Config *c) {
 static void read_settings(Config *c) {
     RopeConfig *r = c->rope;
     *r = (RopeConfig){
-        .method = type_rows[c->type].method, .rotary_dim = r->rotary_dim, .turning = r->turning};
+        .method = type_rows[c->type].method,
+        .rotary_dim = r->rotary_dim,
+        .rotated_pairs = r->rotated_pairs,
+    };
     config_find_original(c);
     int low = c->type == TYPE_LONGROPE ? 2 : 1;
     if (r->train_ctx < low)

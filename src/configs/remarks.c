@@ -286,7 +286,7 @@ void config_remark_any(Config *c) {
                       "unknown model_type %s, read as %s: %d of %d elements of a "
                       "head turn, theta %.12g%s, %d positions",
                       name.text, config_is_of(c, FAMILY_LATENT) ? "DeepSeek's" : "a Llama's",
-                      r->method == ROPE_PROPORTIONAL ? 2 * r->turning : r->rotary_dim,
+                      r->method == ROPE_PROPORTIONAL ? 2 * r->rotated_pairs : r->rotary_dim,
                       c->strict->file->head_dim, r->theta,
                       c->strict->says_theta ? "" : " (no key says it)",
                       c->strict->file->max_positions);

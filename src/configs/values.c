@@ -193,9 +193,9 @@ static double number_from(Config *c, KeyPlace at, KeyId key, double missing, dou
         config_refuse(c, !c->passes[key], "TypeError: a setting is not a number that can be used");
         return otherwise;
     }
-    const bool may_lack = !isnan(missing) && !(row->needed & type);
+    const bool may_be_absent = !isnan(missing) && !(row->needed & type);
     const bool may_be_null = !isnan(missing) && row->null & type;
-    if (slot.state == SLOT_ABSENT && may_lack) return missing;
+    if (slot.state == SLOT_ABSENT && may_be_absent) return missing;
     if (slot.state == SLOT_NULL && may_be_null) return missing;
     const bool is_whole = row->type == KEY_IS_WHOLE;
     const bool is_allowed = is_whole ? x == floor(x) && x >= low && x <= row->high

@@ -113,7 +113,7 @@ void block_put(FILE *out, const RopePlan *plan, BlockForm form) {
         put_json_number(out, "partial_rotary_factor", 1);
     if (c->method == ROPE_PROPORTIONAL)
         put_json_number(out, "partial_rotary_factor",
-                        block_share_of(2 * c->turning, c->rotary_dim));
+                        block_share_of(2 * c->rotated_pairs, c->rotary_dim));
     if (!form.is_bare) put_fields(out, &fields);
     put_attention(out, c);
     if (c->method == ROPE_LONGROPE) {

@@ -59,7 +59,7 @@ static const Rule rules_of_layers[] = {
 static bool check_layers(Model *m, Error *err) {
     const ModelConfig *c = &m->config;
     LayersConfig *l = &c->extra->layers;
-    int turning = c->rotary_dim ? c->rotary_dim : (int)c->head_dim;
+    int rotary_dim = c->rotary_dim ? c->rotary_dim : (int)c->head_dim;
     if (!CHECK_RULES(m, rules_of_layers, err)) return false;
     if (!l->sliding_rope) return true;
     if (l->sliding.method > ROPE_PROPORTIONAL)
@@ -69,8 +69,9 @@ static bool check_layers(Model *m, Error *err) {
         return fail(err, "sliding_method is longrope, whose lists are for rope_method alone");
     if (l->sliding.train_ctx < 1)
         return fail(err, "sliding_train_ctx is 0 (expected 1 to %d)", MOST);
-    if (l->sliding_rotary_dim) turning = l->sliding_rotary_dim;
-    return settings_turn(&l->sliding, "sliding_rotary_dim", turning, (int)c->head_dim, err);
+    if (l->sliding_rotary_dim) rotary_dim = l->sliding_rotary_dim;
+    return settings_set_rotary_dim(&l->sliding, "sliding_rotary_dim", rotary_dim,
+                                   (int)c->head_dim, err);
 }
 
 // ---- the tables after it ----

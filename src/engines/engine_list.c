@@ -160,7 +160,7 @@ static bool read_name(const char *text, int n, Reading *out, Error *err) {
         if (word == A_WRONG_VALUE) return false;
         if (word == NO_SETTING) return fail_unknown(err, "there is no engine", name, "", expected);
     }
-    return release_settle(out, err);
+    return release_resolve(out, err);
 }
 
 int engines_list(const char *list, Reading readings[MOST_READINGS], Error *err) {

@@ -45,7 +45,7 @@ RopeType server_block_type(const Config *c, const Json *block);
 // transformers puts no theta into such a block, and checks llama3 for one.
 void server_refuse_flat_llama3(Config *c);
 // Whether there are chunks that the class does not take: Qwen's alone take them.
-bool server_lacks_chunks(const Config *c);
+bool server_has_no_chunks(const Config *c);
 // Whether the engine makes the model by transformers' own class.
 bool server_is_of_transformers(const Config *c);
 // Whether a rope_scaling replaces the block in which Mistral 4's class has put how much of a head turns:

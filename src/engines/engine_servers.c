@@ -25,7 +25,7 @@ void server_refuse_flat_llama3(Config *c) {
     config_refuse(c, is_llama3 && !json_member(flat, "rope_theta"), "KeyError: rope_theta");
 }
 
-bool server_lacks_chunks(const Config *c) {
+bool server_has_no_chunks(const Config *c) {
     bool has_chunks = reading_is_on(json_member(c->config, key_of_chunks));
     return has_chunks && !reading_does(c, DOES_TAKES_CHUNKS);
 }

@@ -9,7 +9,7 @@
 // SGLang's own config class of OLMo 3 has rope_scaling alone.
 void engine_prepare_sglang(Config *c) {
     if (reading_does(c, DOES_TAKES_TEXT_CONFIG)) c->flags &= ~(unsigned)SERVES;
-    reading_unseen(c, server_lacks_chunks(c));
+    reading_unseen(c, server_has_no_chunks(c));
     if (reading_does(c, DOES_FLAT_BY_KIND) && server_flat_block(c)) c->layout = ONE_BLOCK;
     if (!reading_does(c, DOES_SCALING_ALONE)) return;
     c->layout = FULL_ONLY;

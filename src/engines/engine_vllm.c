@@ -248,7 +248,7 @@ void engine_prepare_vllm(Config *c) {
     if (hf_has_one_block(c) && c->as->own) c->theta = c->as->own->theta;
     bool has_chunks = reading_is_on(json_member(c->config, key_of_chunks));
     reading_unseen(c, has_chunks && c->as->out->release < 0.24);
-    reading_unseen(c, server_lacks_chunks(c));
+    reading_unseen(c, server_has_no_chunks(c));
 }
 
 void engine_vllm(Config *c) {

@@ -267,7 +267,7 @@ static void take_newest(const char *told, int row, double *release) {
     if (n && strncmp(told, last, n) == 0 && last[n] == '.') release_read(last, release);
 }
 
-bool release_settle(Reading *out, Error *err) {
+bool release_resolve(Reading *out, Error *err) {
     const Engine *engine = &engines[out->row];
     const bool has_below = out->transformers < NEWEST;
     const int below = out->transformers < 5 ? ENGINE_HF4 : ENGINE_HF5;

@@ -88,4 +88,4 @@ bool release_has(const char *engine, double release, ReleaseRule rule);
 const char *release_read(const char *text, double *release);
 // Completes the release of a reading, and that of transformers below it, each of which may be given.
 // False with the reason where no facts are of such a one, or the two do not go together.
-bool release_settle(Reading *out, Error *err);
+bool release_resolve(Reading *out, Error *err);

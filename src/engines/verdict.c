@@ -75,7 +75,7 @@ static void compare_settings(Config *c, const Reading *reference, const RopeFreq
         {"beta_fast", r->beta_fast, s->beta_fast, as->why_betas, {fast, slow}},
         {"beta_slow", r->beta_slow, s->beta_slow, as->why_betas, {fast, slow}},
         {"truncate", r->truncate, s->truncate, as->why_truncate, {KEY_TRUNCATE}},
-        {"pairs that turn", r->turning, s->turning, NULL, {KEY_NONE}},
+        {"pairs that turn", r->rotated_pairs, s->rotated_pairs, NULL, {KEY_NONE}},
     };
     const int n = is_plain || was_plain ? 2 : (int)(sizeof facts / sizeof *facts);
     for (int i = 0; i < n; i++) {

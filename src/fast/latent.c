@@ -56,14 +56,14 @@ static void store_latent_by_team(const Team *team, const Transformer *t, int ind
     const Layer *layer = &t->model->layers[index];
     const Angles *angles = angles_of(t, layer);
     int64_t rank = m->kinds->latent->kv_rank;
-    int64_t turning = t->model->rope.rotary_dim;
+    int64_t rope_dim = t->model->rope.rotary_dim;
     float eps = (float)m->kinds->latent->norm_eps;
     float key[2 * ROPE_MAX_HEAD_DIM];
     int row, end;
     for (rows_to_store(team, t, &row, &end); row < end; row++) {
-        const float *vector = t->kinds->latent->vectors + row * (rank + turning);
-        memcpy(key, vector + rank, turning * sizeof *key);
-        rmsnorm_fast(key + turning, vector, layer->kinds->latent->kv_a_norm, rank, eps);
+        const float *vector = t->kinds->latent->vectors + row * (rank + rope_dim);
+        memcpy(key, vector + rank, rope_dim * sizeof *key);
+        rmsnorm_fast(key + rope_dim, vector, layer->kinds->latent->kv_a_norm, rank, eps);
         angles_turn_key(angles, row, key);
         kv_cache_write(&t->caches[index], 0, t->first + row, key, NULL);
     }
@@ -78,25 +78,25 @@ static void absorb_by_team(const Team *team, const Transformer *t, int index, in
     const Latent *l = t->kinds->latent;
     const Angles *angles = angles_of(t, layer);
     int64_t rank = m->kinds->latent->kv_rank;
-    int64_t turning = t->model->rope.rotary_dim;
-    int64_t still = m->head_dim - turning;
+    int64_t rope_dim = t->model->rope.rotary_dim;
+    int64_t nope_dim = m->head_dim - rope_dim;
     int64_t heads = m->n_heads * m->head_dim;
     int skipped = t->n - n_wanted;
-    float *weights = l->weights + team->number * still * l->width;
+    float *weights = l->weights + team->number * nope_dim * l->width;
     float *rows = l->rows + team->number * l->chunk * l->width;
     for (int h; (h = team_next_task(team)) < m->n_heads;) {
         const float *q = t->q + skipped * heads + h * m->head_dim;
-        for (int64_t i = 0; i < still; i++) {
+        for (int64_t i = 0; i < nope_dim; i++) {
             float *row = weights + i * l->width;
-            matrix_row(&layer->wk, h * still + i, 0, rank, row);
+            matrix_row(&layer->wk, h * nope_dim + i, 0, rank, row);
             memset(row + rank, 0, (l->width - rank) * sizeof *row);
         }
         memset(rows, 0, n_wanted * l->width * sizeof *rows);
         gemm_accumulate(&(Gemm){
             .m = n_wanted,
             .n = l->width,
-            .k = still,
-            .a = q + turning,
+            .k = nope_dim,
+            .a = q + rope_dim,
             .a_stride = heads,
             .b = weights,
             .b_type = NUMBER_F32,
@@ -105,9 +105,9 @@ static void absorb_by_team(const Team *team, const Transformer *t, int index, in
         });
         for (int row = 0; row < n_wanted; row++) {
             int64_t place = (int64_t)(skipped + row) * m->n_heads + h;
-            float *out = l->queries + place * (turning + rank);
-            memcpy(out, q + row * heads, turning * sizeof *out);
-            memcpy(out + turning, rows + row * l->width, rank * sizeof *out);
+            float *out = l->queries + place * (rope_dim + rank);
+            memcpy(out, q + row * heads, rope_dim * sizeof *out);
+            memcpy(out + rope_dim, rows + row * l->width, rank * sizeof *out);
             angles_turn_query(angles, skipped + row, out);
         }
     }
@@ -121,9 +121,9 @@ static void mix_values_by_team(const Team *team, const Transformer *t, int index
     const Latent *l = t->kinds->latent;
     int64_t rank = m->kinds->latent->kv_rank;
     int64_t value_dim = model_value_dim(m);
-    int64_t still = m->head_dim - t->model->rope.rotary_dim;
+    int64_t nope_dim = m->head_dim - t->model->rope.rotary_dim;
     int n_rows = (int)wv->rows;
-    float *weights = l->weights + team->number * still * l->width;
+    float *weights = l->weights + team->number * nope_dim * l->width;
     for (int r = team_first(team, n_rows), end = team_end(team, n_rows); r < end; r++) {
         int64_t h = r / value_dim;
         matrix_row(wv, r, 0, rank, weights);
@@ -169,16 +169,16 @@ static void lay_out_latent_layers(Transformer *t, Arena *arena) {
     const LatentConfig *c = m->kinds->latent;
     Latent *l = t->kinds->latent;
     int64_t chunk = t->config->chunk;
-    int64_t turning = model->rope.rotary_dim;
-    int64_t still = m->head_dim - turning;
+    int64_t rope_dim = model->rope.rotary_dim;
+    int64_t nope_dim = m->head_dim - rope_dim;
     int threads = thread_count();
     if (c->kv_rank == 0) return;
     *l = (Latent){.chunk = chunk, .width = whole_vectors(c->kv_rank)};
     l->q_latent = arena_take(arena, chunk * c->q_rank, sizeof(float));
-    l->vectors = arena_take(arena, chunk * (c->kv_rank + turning), sizeof(float));
-    l->queries = arena_take(arena, chunk * m->n_heads * (turning + c->kv_rank), sizeof(float));
+    l->vectors = arena_take(arena, chunk * (c->kv_rank + rope_dim), sizeof(float));
+    l->queries = arena_take(arena, chunk * m->n_heads * (rope_dim + c->kv_rank), sizeof(float));
     l->mixed = arena_take(arena, chunk * m->n_heads * c->kv_rank, sizeof(float));
-    l->weights = arena_take(arena, threads * still * l->width, sizeof(float));
+    l->weights = arena_take(arena, threads * nope_dim * l->width, sizeof(float));
     l->rows = arena_take(arena, threads * chunk * l->width, sizeof(float));
     t->key_width = t->value_width = 0;
     if (t->widest < c->q_rank) t->widest = c->q_rank;

@@ -184,8 +184,8 @@ static bool is_zero(const uint8_t *p, int from, int to) {
 static int write_header(Model copy, uint8_t out[HEADER_BYTES]) {
     FieldTable tables[MAX_TABLES];
     int n = model_fields(&copy, tables);
-    int turning = settings_turning(&copy.rope);
-    copy.config.rotary_dim = turning == copy.config.head_dim ? 0 : turning;
+    int rotary_dim = settings_rotary_dim(&copy.rope);
+    copy.config.rotary_dim = rotary_dim == copy.config.head_dim ? 0 : rotary_dim;
     copy.config.magic = MAGIC;
     memset(out, 0, HEADER_BYTES);
     int needed = fields_write(tables, n, out);

@@ -46,7 +46,7 @@ static void put_method(const char *before, const RopeConfig *c) {
         {"mscale_all_dim", has_pair ? c->mscale_all_dim : 0},
         {"low_freq_factor", c->low_freq_factor},
         {"high_freq_factor", c->high_freq_factor},
-        {"rotary_dim", settings_turning(c)},
+        {"rotary_dim", settings_rotary_dim(c)},
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         put_number(before, fields[i].name, fields[i].value);
@@ -104,7 +104,7 @@ bool print_fields(Job *job, Error *err) {
         put_string("unused", unused);
     }
     RopeConfig rope = file->rope;
-    if (file->no_rope) rope.rotary_dim = rope.turning = 0;
+    if (file->no_rope) rope.rotary_dim = rope.rotated_pairs = 0;
     if (file->model_type) put_string("family", file->model_type);
     if (file->wrapper) put_string("wrapper", file->wrapper);
     put_string("inside", file->inside);

@@ -148,9 +148,10 @@ Model model_of_rope_file(const Model *model, const RopeFile *file, struct ModelE
     copy.config.extra = extra;
     copy.rope = file->rope;
     if (extra->layers.sliding_rope) {
-        int turning = settings_turning(&file->sliding);
+        int of_full = settings_rotary_dim(&file->rope);
+        int of_sliding = settings_rotary_dim(&file->sliding);
         extra->layers.sliding = file->sliding;
-        extra->layers.sliding_rotary_dim = turning == settings_turning(&file->rope) ? 0 : turning;
+        extra->layers.sliding_rotary_dim = of_sliding == of_full ? 0 : of_sliding;
     }
     copy.config.head_dim = file->head_dim;
     copy.config.seq_len = rope_file_context(file);

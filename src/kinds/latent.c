@@ -31,7 +31,7 @@ static const Rule rules_of_latent[] = {
 
 static bool check_latent(Model *m, Error *err) {
     const ModelConfig *c = &m->config;
-    int turning = c->rotary_dim ? c->rotary_dim : (int)c->head_dim;
+    int rope_dim = c->rotary_dim ? c->rotary_dim : (int)c->head_dim;
     if (c->kinds->latent->indexer[0])
         return fail(err,
                     "index_topk is %d: attention to the keys that an indexer chooses (DeepSeek "
@@ -42,8 +42,8 @@ static bool check_latent(Model *m, Error *err) {
     if (c->n_kv_heads != c->n_heads)
         return fail(err, "n_kv_heads is %d with kv_rank (expected %d, as n_heads)", c->n_kv_heads,
                     c->n_heads);
-    return turning < c->head_dim ||
-           fail(err, "rotary_dim is %d of head_dim %d with kv_rank (expected less)", turning,
+    return rope_dim < c->head_dim ||
+           fail(err, "rotary_dim is %d of head_dim %d with kv_rank (expected less)", rope_dim,
                 (int)c->head_dim);
 }
 
@@ -57,13 +57,13 @@ static void add_latent_tensors(Model *m, Layer *w, Tensors *t) {
     const ModelConfig *c = &m->config;
     const LatentConfig *l = c->kinds->latent;
     LatentTensors *to = w->kinds->latent;
-    int64_t turning = m->rope.rotary_dim;
+    int64_t rope_dim = m->rope.rotary_dim;
     const Tensor rows[] = {
         {110, &to->wq_a, ATTENTION, .rows = l->q_rank, .cols = c->dim},
         {115, &to->b_q_a, FLOATS, .rows = l->bias && l->q_rank > 0, .cols = l->q_rank},
         {120, &to->q_a_norm, FLOATS, .rows = l->q_rank > 0, .cols = l->q_rank},
-        {140, &to->wkv_a, ATTENTION, .rows = l->kv_rank + turning, .cols = c->dim},
-        {145, &to->b_kv_a, FLOATS, .rows = l->bias, .cols = l->kv_rank + turning},
+        {140, &to->wkv_a, ATTENTION, .rows = l->kv_rank + rope_dim, .cols = c->dim},
+        {145, &to->b_kv_a, FLOATS, .rows = l->bias, .cols = l->kv_rank + rope_dim},
         {150, &to->kv_a_norm, FLOATS, .rows = 1, .cols = l->kv_rank},
     };
     if (l->kv_rank == 0) return;
@@ -71,7 +71,7 @@ static void add_latent_tensors(Model *m, Layer *w, Tensors *t) {
     if (l->q_rank) tensor_at(t, &w->wq)->cols = l->q_rank;
     Tensor *wk = tensor_at(t, &w->wk);
     Tensor *wv = tensor_at(t, &w->wv);
-    wk->rows = c->n_heads * (c->head_dim - turning);
+    wk->rows = c->n_heads * (c->head_dim - rope_dim);
     wv->rows = tensor_at(t, &w->wo)->cols;
     wk->cols = wv->cols = l->kv_rank;
     wk->looked_up = wv->looked_up = true;
@@ -97,8 +97,8 @@ static void mix_latent(Plain *p, const float *x) {
     const LatentTensors *own = p->w->kinds->latent;
     const PlainLatent *made = p->kinds->latent;
     int64_t d = m->head_dim;
-    int64_t turning = p->model->rope.rotary_dim;
-    int64_t still = d - turning;
+    int64_t rope_dim = p->model->rope.rotary_dim;
+    int64_t nope_dim = d - rope_dim;
     float *k = key_row(p, p->keys, p->i);
     (void)x;
     project_queries(p);
@@ -109,12 +109,12 @@ static void mix_latent(Plain *p, const float *x) {
     matmul_biased(made->latent, &own->wkv_a, p->normed, own->b_kv_a, p->row);
     rmsnorm(made->latent, made->latent, own->kv_a_norm, l->kv_rank, l->norm_eps);
     matmul(value_row(p, p->i), &p->w->wv, made->latent, p->row);
-    matmul(made->still, &p->w->wk, made->latent, p->row);
+    matmul(made->nope, &p->w->wk, made->latent, p->row);
 
     // k (n_heads, d): the part that rotates, then each head's own part
     for (int h = 0; h < m->n_heads; h++) {
-        memcpy(k + h * d, shared, turning * sizeof(float));
-        memcpy(k + h * d + turning, made->still + h * still, still * sizeof(float));
+        memcpy(k + h * d, shared, rope_dim * sizeof(float));
+        memcpy(k + h * d + rope_dim, made->nope + h * nope_dim, nope_dim * sizeof(float));
     }
     attend(p);
     project_mixed(p);
@@ -131,11 +131,11 @@ static void lay_out_latent(Plain *p, Arena *arena) {
     const ModelConfig *m = &p->model->config;
     const LatentConfig *l = m->kinds->latent;
     PlainLatent *made = p->kinds->latent;
-    int64_t turning = p->model->rope.rotary_dim;
+    int64_t rope_dim = p->model->rope.rotary_dim;
     if (l->kv_rank == 0) return;
     made->q_latent = arena_take(arena, l->q_rank, sizeof(float));
-    made->latent = arena_take(arena, l->kv_rank + turning, sizeof(float));
-    made->still = arena_take(arena, m->n_heads * (m->head_dim - turning), sizeof(float));
+    made->latent = arena_take(arena, l->kv_rank + rope_dim, sizeof(float));
+    made->nope = arena_take(arena, m->n_heads * (m->head_dim - rope_dim), sizeof(float));
 }
 
 static void describe_latent(const Model *m, Teller *tell, void *whose) {

@@ -30,7 +30,7 @@ typedef struct PlainLatent {
     float *q_latent;  // (q_rank) the input of wq
     float *latent;    // (kv_rank + rotary_dim) the input of wk and wv, then the part that all keys
                       // share
-    float *still;     // (n_heads * (head_dim - rotary_dim)) the rest of each key
+    float *nope;      // (n_heads * (head_dim - rotary_dim)) the rest of each key
 } PlainLatent;
 
 // Whether a model's layers have latent attention.

@@ -25,8 +25,8 @@ float dot(const float *a, const float *b, int64_t n) {
 // One thread computes a whole sum, so the result does not depend on the number of threads. A small
 // matrix is not worth starting them.
 void matmul(float *out, const Matrix *w, const float *x, float *row) {
-    enum { WORTH_THREADS = 1 << 16 };
-#pragma omp parallel for if (w->rows * w->cols >= WORTH_THREADS)
+    enum { LEAST_FOR_THREADS = 1 << 16 };
+#pragma omp parallel for if (w->rows * w->cols >= LEAST_FOR_THREADS)
     for (int64_t part = 0; part < MATMUL_PARTS; part++) {
         float *room = row + part * (w->cols + Q4_PACK);
         int64_t end = w->rows * (part + 1) / MATMUL_PARTS;

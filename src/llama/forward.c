@@ -56,7 +56,7 @@ static float product(Plain *p, int h, const float *k, int j) {
 // x += wo @ mixed. A head mixes the values of all tokens, each by how well its key matches the
 // query (arXiv 1706.03762).
 static void attention(Plain *p, float *x) {
-    enum { WORTH_THREADS = 1 << 16 };
+    enum { LEAST_FOR_THREADS = 1 << 16 };
     const ModelConfig *m = &p->model->config;
     const Layer *w = p->w;
     int64_t d = m->head_dim;
@@ -78,7 +78,7 @@ static void attention(Plain *p, float *x) {
 
     double grown = rope_logn(p->rope, p->i) * query_temperature(p->rope, p->i);
     float scale = (float)grown * (1 / sqrtf((float)d));
-#pragma omp parallel for if (m->n_heads * d * p->i >= WORTH_THREADS)
+#pragma omp parallel for if (m->n_heads * d * p->i >= LEAST_FOR_THREADS)
     for (int h = 0; h < m->n_heads; h++) {
         int64_t head = h / sharing * d;
         float *scores = p->scores + h * (p->context + 1L);

@@ -210,7 +210,7 @@ bool settings_advice(const RopeSettings *s, const RopePlan *plan, int context, E
         r->dynamic || r->map || times <= 1 || (r->window > 0 && r->window <= r->train_ctx);
     // The reach of some methods can only be measured, and Llama 3.1 itself reaches 16 times L with
     // a factor of 8.
-    reaches = reaches || flags & (ROPE_USES_FREQ_FACTORS | ROPE_USES_TURNING) ||
+    reaches = reaches || flags & (ROPE_USES_FREQ_FACTORS | ROPE_USES_ROTATED_PAIRS) ||
               settings_have_no_factor(r);
     if (s->rope.window > 0 && s->rope.window <= kept)
         return fail(advice,

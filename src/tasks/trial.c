@@ -291,7 +291,7 @@ static void choose_usual(Trial *t) {
 // The positions that the chosen trial takes, answer included, with t->pieces of the haystack. Keys
 // may differ by a few tokens, for which there is slack; of the words of a list the longest counts.
 // 0 with the reason.
-static int positions_taken(const Trial *t, Error *err) {
+static int positions_needed(const Trial *t, Error *err) {
     const int n_words = t->task->names == WORDS ? N_REPEATED : 1;
     Trial one = *t;
     int most = 0;
@@ -317,9 +317,9 @@ bool trial_find_pieces(Trial *t, Error *err) {
     choose_usual(t);
     while (high - low > 1) {
         t->pieces = low + (high - low) / 2;
-        int taken = positions_taken(t, err);
-        if (!taken) return false;
-        if (taken <= t->length) low = t->pieces;
+        int needed = positions_needed(t, err);
+        if (!needed) return false;
+        if (needed <= t->length) low = t->pieces;
         else high = t->pieces;
     }
     t->pieces = low;
@@ -339,7 +339,7 @@ bool trial_fits(Trial *t, Error *err) {
         t->length = taken;
         if (t->task->n_hidden == 0) break;
         choose_usual(t);
-        taken = positions_taken(t, err);
+        taken = positions_needed(t, err);
         if (!taken) return false;
     }
     return fail(err, "%d positions are too few for the task %s (%d are enough)", found,
