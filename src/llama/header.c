@@ -93,9 +93,8 @@ static bool check_fields(Model *m, Error *err) {
         return fail(err, "temperature_length is %d where temperature_beta is 0 (expected 0)",
                     m->rope.temperature_length);
 
-    int rotary_dim = c->rotary_dim ? c->rotary_dim : (int)c->head_dim;
-    if (!settings_set_rotary_dim(&m->rope, "rotary_dim", rotary_dim, (int)c->head_dim, err))
-        return false;
+    int all = (int)c->head_dim, rotary_dim = c->rotary_dim ? c->rotary_dim : all;
+    if (!settings_set_rotary_dim(&m->rope, "rotary_dim", rotary_dim, all, err)) return false;
     int n_pairs = m->rope.rotary_dim / 2;
     return c->n_longrope == 0 || c->n_longrope == n_pairs ||
            fail(err, "longrope lists of %d factors (expected %d)", c->n_longrope, n_pairs);
