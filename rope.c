@@ -228,7 +228,7 @@ const RopeMap rope_maps[] = {
     {"lm-infinite", lm_infinite, NULL, ROPE_MAP_WINDOW, 10,
      "LM-Infinite: a window, and the first keys at its far end", "arXiv 2308.16137"},
     {"string", string_map, NULL, ROPE_MAP_NEAR | ROPE_MAP_LOCAL, 0,
-     "distances from --near on begin anew at --local", "arXiv 2410.18745"},
+     "distances from --near on begin again at --local", "arXiv 2410.18745"},
 };
 const int rope_n_maps = sizeof rope_maps / sizeof rope_maps[0];
 

@@ -164,7 +164,7 @@ static bool load_model(Program *p, Error *err) {
     if (!o->sliding || p->job.kinds.own_sliding) return true;
     const char *what = o->rope_config ? o->rope_config : "this one";
     return fail(err,
-                "--rope-sliding is for models whose sliding layers turn by settings of their own, "
+                "--rope-sliding is for models whose sliding layers have separate RoPE settings, "
                 "and %s has one RoPE",
                 o->model_path ? o->model_path : what);
 }
@@ -178,7 +178,7 @@ static bool find_tokenizer(Program *p, Error *err) {
     char room[4096];
     const char *exporter = exporter_command(room, sizeof room);
     if (is_brought && !o->tokenizer_path && !tokenizer_is_beside(model_path))
-        return fail(err, "%s: its tokenizer could not be brought in (-z FILE names another)",
+        return fail(err, "%s: its tokenizer could not be imported (-z FILE names another)",
                     o->model_path);
     p->job.tokenizer = tokenizer_find(o->tokenizer_path, model_path, vocab_size, exporter, err);
     if (!p->job.tokenizer && o->job == JOB_CHECK)

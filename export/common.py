@@ -111,7 +111,7 @@ def not_used(config: Keys, family: Any, *keys: str) -> None:
     """Notes keys that are present but not read by the family's class."""
     for key in keys:
         if config.values.get(key) is not None:
-            config.job.note('%s means nothing to model_type %s and is not used' % (key, family.model_type))
+            config.job.note('%s has no effect with model_type %s' % (key, family.model_type))
 
 
 def named(value: Any, path: str, key: str) -> str:

@@ -56,7 +56,7 @@ FOR_PAGE void page_reader_rewind(PageReader *r, int position) {
 // See session_read.
 FOR_PAGE bool page_reader_read(PageReader *r, const int32_t *ids, int n, int length, int n_logits) {
     if (r->is_lost)
-        return fail(&r->page->err, "layers with a state cannot go back: read the text again");
+        return fail(&r->page->err, "layers with a state cannot go back: process the text again");
     return session_read(r->session, ids, n, length, n_logits, &r->page->err);
 }
 

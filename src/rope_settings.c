@@ -50,7 +50,8 @@ const Setting rope_settings[N_ROPE_SETTINGS] = {
                             .high = 1e6,
                             .methods = ROPE_USES_BETAS},
     [SET_LOW_FREQ] = {"--low-freq-factor", "F",
-                      "llama3: pairs with a wavelength above L / F rotate s times slower; a larger F "
+                      "llama3: pairs with a wavelength above L / F rotate s times slower; a "
+                      "larger F "
                       "slows more [1]",
                       NUMBER, IN(low_freq_factor), 1e-6, 1e9, .key = "low_freq_factor",
                       .missing = 1, .methods = ROPE_USES_FREQ_FACTORS},
@@ -377,7 +378,7 @@ bool settings_check(const RopeConfig *config, int context, Error *err) {
     if (c->sinks > 0 && c->window == 0)
         return fail(
             err,
-            "%d sinks without a window (--window says how many of the last positions are seen)",
+            "%d sinks without a window (--window sets how many of the last positions are seen)",
             c->sinks);
     return !c->logn || c->train_ctx >= 2 || fail(err, "logn needs a train_ctx of at least 2");
 }

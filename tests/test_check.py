@@ -202,7 +202,7 @@ def test_rope_config():
         return judge(model, '--rope-config', write(in_work('block.json'), text), *options)
     yarn = '{"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": %d}'
     found = with_block(MODEL, yarn % 512, '-n', 1024)
-    check(found[:2] == (YES, 'settings hold to 1024; nothing was read'), 'a block for this model', found)
+    check(found[:2] == (YES, 'settings hold to 1024; no text was processed'), 'a block for this model', found)
     fails('a block for another model', with_block(MODEL, yarn % 32768, '-n', 1024), 'train_ctx')
     fails('a base that the file does not have', with_block(MODEL, '{"rope_theta": 500000.0}'), 'theta')
     fails('a method that the file does not have', with_block(SIBLING, '{"type": "linear", "factor": 16.0}', '-n', 1024),
@@ -236,9 +236,9 @@ def test_settings_that_limit_nothing():
     path = write(in_work('cohere2.json'), json.dumps({
         'model_type': 'cohere2', 'hidden_size': 256, 'num_attention_heads': 2, 'num_hidden_layers': 4,
         'max_position_embeddings': 8192, 'rope_theta': 50000, 'sliding_window': 4096, 'sliding_window_pattern': 4}))
-    for n, status, last in ((8192, YES, 'settings hold to 8192; nothing was read'),
+    for n, status, last in ((8192, YES, 'settings hold to 8192; no text was processed'),
                             ('1m', UNDECIDED, 'undecided at 1048576: no setting limits it, and the file claims 8192: '
-                             'only reading tells')):
+                             'only a check with texts can tell')):
         found = run('--check', '--settings', '--rope-config', path, '-n', n)
         check(found.status == status and found.out.splitlines()[-1] == '# ' + last, 'settings at %s' % n, found)
 
@@ -249,7 +249,7 @@ def test_settings_alone():
     check(settings_of(alone, '-n', '1k') ==
           (NO, '# settings fail at 1024: reach 512 (1024 wanted)', {'reach': ('512', 'fail')}), 'a reach too short')
     check(settings_of(alone, '-n', 512) ==
-          (YES, '# settings hold to 512; nothing was read', {'reach': ('512', 'ok')}), 'a reach that is enough')
+          (YES, '# settings hold to 512; no text was processed', {'reach': ('512', 'ok')}), 'a reach that is enough')
     for options, last in ((('--theta', 13000), 'theta 13000 (the model has 10000)'),
                           (('--window', 300), 'window 300 (512 wanted)'),
                           (('--rope', 'yarn', '--train-ctx', 256), 'train_ctx 256 (the model has 512)')):
@@ -337,7 +337,7 @@ def test_reach():
 def test_words():
     """The last line says what is wanted, which limit binds, of what a ratio is, and speaks of -n."""
     base = judge(changed(MODEL, 'base.bin', theta=1000.0))[1]
-    check(re.fullmatch(r'fails at 512: with a theta of 8000 it reads short texts better: as it is, their perplexity is \S+ '
+    check(re.fullmatch(r'fails at 512: with a theta of 8000 it predicts short texts better: as it is, their perplexity is \S+ '
                        r'(?:\+- \S+|\(\S+ to \S+\)) times as high \(at most 1\.05\)', base), 'which theta', base)
 
 
@@ -635,7 +635,7 @@ def test_a_lost_attention_factor():
     passes, and one that is the formula's is not asked about."""
     status, last, rows = judge(changed(SIBLING, 'temperature.bin', attention_factor=1.0), '-n', 2048)
     check(status == NO and rows['attention-factor', 2048] == 'fail' and re.fullmatch(
-        r"fails at 2048: with an attention factor of 1\.277, the method's own, it reads better: with 1 the same words are "
+        r"fails at 2048: with an attention factor of 1\.277, the method's own, it predicts better: with 1 the same words are "
         r'1\.1\d \+- 0\.0\d times as hard \(at most 1\.07\)', last), 'the factor is lost', last)
     status, last, rows = judge(changed(SIBLING, 'meant.bin', attention_factor=1.15), '-n', 512)
     check(status == YES and rows['attention-factor', 512] == 'ok', 'another factor that is as good', (last, rows))
@@ -650,7 +650,7 @@ def test_layers_that_all_slide():
         found = judge_settings(changed(MODEL, 'slides.bin', **fields), n=n)
         check(found[0] == status and ('window', n) in found[2], 'a file', found)
     path = os.path.join(ROOT, 'tests', 'configs', 'mistral-7b-v0.1.json')
-    for n, status, last in (('32k', NO, 'fail at 32768: window 4096 (32768 wanted)'), (4096, YES, 'hold to 4096; nothing was read')):
+    for n, status, last in (('32k', NO, 'fail at 32768: window 4096 (32768 wanted)'), (4096, YES, 'hold to 4096; no text was processed')):
         found = run('--check', '--settings', '--rope-config', path, '-n', n)
         check(found.status == status and found.out.splitlines()[-1] == '# settings ' + last, 'a config', found)
 

@@ -55,7 +55,7 @@ def mistakes_of_converters(wanted):
         if not any(word in what for word in wanted):
             continue
         status, last, rows = judge(write_damaged('damaged.bin', c_of, damaged))
-        words = (r'# fails at 512: with %s it reads short texts better: as it is, their perplexity is \S+ '
+        words = (r'# fails at 512: with %s it predicts short texts better: as it is, their perplexity is \S+ '
                  r'(?:\+- \S+|\(\S+ to \S+\)) times as high \(at most 1\.02\)\. Wrongly converted\?' % re.escape(what))
         check(status == NO and re.fullmatch(words, last) and rows['conversion']['verdict'] == 'fail', what, last)
 
@@ -108,7 +108,7 @@ def test_a_model_that_knows_nothing():
         result = run(in_work('random.bin'), '--check', '-n', n)
         last = result.out.splitlines()[-1]
         check(result.status == NO and re.fullmatch(
-            r'# fails at 64: it knows next to nothing of a short text \(perplexity \d+ \+- \d+, at most 26\)\. '
+            r'# fails at 64: it cannot predict a short text \(perplexity \d+ \+- \d+, at most 26\)\. '
             r'Wrongly converted\?', last), 'random weights at %d' % n, last)
 
 

@@ -521,7 +521,7 @@ def test_gpt_oss_brought_in():
         '--rope-config', config)))
     check(len(facts(model)[1]) == 2 * len(ENGINES), 'gpt-oss: two rows each', facts(model))
     shown = good(model, '--rope-json').out
-    check('so 5 of 8 engines read it alike' in shown and '"truncate": false' in shown, 'gpt-oss: --rope-json', shown)
+    check('so 5 of 8 engines interpret it the same way' in shown and '"truncate": false' in shown, 'gpt-oss: --rope-json', shown)
     own = table(good(model, '--explain', '-n', 100).out)[2]
     back = write(in_work('gptoss.json'), shown.splitlines()[-1])
     check(table(good(model, '--explain', '-n', 100, '--rope-config', back).out)[2] == own, 'gpt-oss: it comes back',
@@ -748,10 +748,10 @@ def test_rope_json():
         path = small_model(**model)
         shown = good(path, '--rope-json', *(['--rope'] + options if options else [])).out
         lines = [line for line in shown.splitlines() if line.startswith('#')]
-        count = [line for line in lines if 'engines read it alike' in line]
+        count = [line for line in lines if 'engines interpret it the same way' in line]
         of = 8 if what == "Phi-3's longrope" else 9  # ik_llama.cpp is not known to read it
         check(len(count) == 1 and 'so %d of %d engines' % (alike, of) in count[0],
-              '%s is read alike by %d' % (what, alike), lines)
+              '%s is interpreted the same way by %d' % (what, alike), lines)
         others = [line for line in lines if ' differs: ' in line or ' refuses it: ' in line]
         check(len(others) == of - alike and all(line.split(': ', 1)[1] for line in others),
               'who reads %s otherwise, and why' % what, lines)
@@ -774,7 +774,7 @@ def test_rope_json_of_layers():
                                 ('exaone4', '7 of 8', 'high_freq_factor')):
         path = saved(cases[name], name + '.json')
         shown = good('--rope-json', '--rope-config', path).out
-        check('so %s engines read it alike' % alike in shown and inside in shown, 'the block of ' + name, shown)
+        check('so %s engines interpret it the same way' % alike in shown and inside in shown, 'the block of ' + name, shown)
         block = json.loads(shown.splitlines()[-1])
         text = cases[name].get('text_config', cases[name])
         values = {key: value for key, value in text.items() if key not in ('rope_parameters', 'rope_scaling')}
@@ -822,7 +822,7 @@ def test_folders():
         folder = tempfile.mkdtemp(dir=in_work('')) + '/'
         done = export('--no-tokenizer', model, folder)
         check(done.returncode == 0, what + ' is carried out', done.stderr)
-        count = [line for line in good(model, '--rope-json').out.splitlines() if 'engines read it alike' in line][0]
+        count = [line for line in good(model, '--rope-json').out.splitlines() if 'engines interpret it the same way' in line][0]
         most = json.load(open(folder + 'config.json'))['max_position_embeddings']
         found = [engines(folder + 'config.json', length)[0] for length in (257, most + 1)]
         alike = [name for name in found[0] if all(rows[name]['full']['verdict'] in ('same', 'too long') for rows in found)]
@@ -843,8 +843,8 @@ def test_check():
                               (['--rope-config', saved(YARN)], '7 of 9')):
         lines = run(model, '--check', text, '-n', 64, '--tsv', '--budget', 2, *options).out.splitlines()
         # What is in force is read as it would be published, a file as it is.
-        words = '# read alike by' if '--rope-config' in options else '# as published, read alike by'
-        found = [line for line in lines if 'read alike by ' in line]
+        words = '# interpreted the same way by' if '--rope-config' in options else '# as published, interpreted the same way by'
+        found = [line for line in lines if 'interpreted the same way by ' in line]
         check(found == (['%s %s engines: --engines' % (words, expected)] if expected else []) and
               re.match(r'# (holds to|fails at|undecided at) ', lines[-1]),
               'the remark of --check %s' % options, lines[-3:])

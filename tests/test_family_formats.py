@@ -726,7 +726,7 @@ def shows(name, folder, out):
         kinds.append(json.loads(read(path).decode())['model_type'])
         # 1: some read it otherwise; 3: none was looked at.
         engines = run('--engines', '--tsv', '--rope-config', path, '-n', 64)
-        told = len(engines.out.splitlines()) > 5 or 'no RoPE: queries and keys do not turn' in engines.out
+        told = len(engines.out.splitlines()) > 5 or 'no RoPE: queries and keys do not rotate' in engines.out
         check(engines.status in (0, 1, 3) and told, name + ': engines', engines)
     # A model that does not turn may go out as one of a family that shows angles, which its layers do not use.
     still = kinds[0] != kinds[1] and not rows[0][1]

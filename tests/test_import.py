@@ -91,10 +91,10 @@ def test_brought_in():
         made = [name for name in cached(folder) if name not in before]
         new = source != 'its folder'  # which is the one before
         check(len(made) == new and all(name.startswith(named) for name in made), source + ': a folder', cached(folder))
-        check(('run: brought in %s in ' % source in first.err) == new, source + ': is said', first.err)
+        check(('run: imported %s in ' % source in first.err) == new, source + ': is said', first.err)
         check(not new or '--cache=empty' in first.err, source + ': and how the cache is emptied', first.err)
         again = run(folder, source, *IDS)
-        check(again.out == first.out and 'brought in' not in again.err, source + ': at once, the second time', again.err)
+        check(again.out == first.out and 'imported' not in again.err, source + ': at once, the second time', again.err)
         text = run(folder, source, '-i', 'abcab', '-n', 9, '-t', 0)
         check(text.status == 0 and text.out == run(folder, by_hand, '-i', 'abcab', '-n', 9, '-t', 0).out,
               source + ': with its tokenizer', text.err)
@@ -105,7 +105,7 @@ def test_brought_in():
           os.listdir(place_of))
     inside = run(os.path.join(folder, 'its folder'), '.', *['../ids.txt' if word == 'ids.txt' else word for word in IDS],
                  cache='../cache')
-    check(inside.status == 0 and rows(inside.out) == rows(first.out) and 'brought in' not in inside.err,
+    check(inside.status == 0 and rows(inside.out) == rows(first.out) and 'imported' not in inside.err,
           'the folder where one is', inside.err)
 
 
@@ -158,7 +158,7 @@ def test_changed():
 def bringer(folder):
     def brought(what, expected, *arguments, **options):
         done = run(folder, *arguments, '-i', 'a', '-n', 12, **options)
-        check(done.status == 0 and ('brought in' in done.err) == expected, what, (done.err, cached(folder)))
+        check(done.status == 0 and ('imported' in done.err) == expected, what, (done.err, cached(folder)))
         return done
     return brought
 
@@ -245,7 +245,7 @@ def test_clones():
         env = {**os.environ, 'XDG_CACHE_HOME': os.path.join(folder, 'cache')}
         done = subprocess.run([os.path.join(folder, name, 'run'), 'its folder', '-i', 'a', '-n', '9'], cwd=folder, env=env,
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, universal_newlines=True)
-        check(done.returncode == 0 and ('brought in' in done.stderr) == expected, what, done.stderr)
+        check(done.returncode == 0 and ('imported' in done.stderr) == expected, what, done.stderr)
     brought('the first', True, 'one')
     brought('the second', False, 'two')
     with open(os.path.join(folder, 'two/export/kinds/layers.py'), 'a') as file:
@@ -337,12 +337,12 @@ def test_parts():
     whole = run(folder, 'whole.gguf', *IDS)
     for what, expected in ('only/s-00002-of-00002.gguf', True), ('only/s-00001-of-00002.gguf', False), ('only', False):
         done = run(folder, what, *IDS)
-        check(rows(done.out) == rows(whole.out) != [] and ('brought in' in done.err) == expected, what,
+        check(rows(done.out) == rows(whole.out) != [] and ('imported' in done.err) == expected, what,
               (done.err, whole.err))
     os.utime(os.path.join(folder, 'only/s-00001-of-00002.gguf'), (1e9, 1e9))
-    check('brought in' not in run(folder, 'only/s-00002-of-00002.gguf', *IDS).err, 'another time of a part')
+    check('imported' not in run(folder, 'only/s-00002-of-00002.gguf', *IDS).err, 'another time of a part')
     change(os.path.join(folder, 'only/s-00001-of-00002.gguf'))
-    check('brought in' in run(folder, 'only/s-00002-of-00002.gguf', *IDS).err, 'another part changed')
+    check('imported' in run(folder, 'only/s-00002-of-00002.gguf', *IDS).err, 'another part changed')
     shutil.copy(os.path.join(folder, 'whole.gguf'), os.path.join(folder, 'only/other.gguf'))
     done = run(folder, 'only', *IDS)
     check(done.status == 2 and 'with 2 GGUF files in it (name one of them, such as only/other.gguf)' in done.err,
@@ -396,7 +396,7 @@ def test_tokenizer():
     done = run(folder, 'its folder', '-i', 'a')
     lines = done.err.splitlines()
     check(done.status == 2 and len(lines) == 2 and 'WordPiece' in lines[0] and
-          lines[1] == 'run: its folder: its tokenizer could not be brought in (-z FILE names another)',
+          lines[1] == 'run: its folder: its tokenizer could not be imported (-z FILE names another)',
           'and no text', done.err)
 
 

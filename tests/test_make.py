@@ -314,7 +314,7 @@ def test_install():
     done = run('rope-run-export --no-tokenizer %s %s/' % (model, folder))
     check(done.returncode == 0 and os.path.exists(os.path.join(folder, 'model.safetensors')),
           'the exporter finds the program, which widens weights', done.stderr)
-    told = re.search(r'\(to bring it in: (rope-run-export .*)\)', run('rope-run --no-import ' + folder).stderr)
+    told = re.search(r'\(to import it: (rope-run-export .*)\)', run('rope-run --no-import ' + folder).stderr)
     done = told and run(told.group(1) + ' --no-tokenizer', cwd=in_work(''))
     check(done and done.returncode == 0 and os.path.exists(folder + '.bin'), 'the command that brings it in does', done)
     config = os.path.join(folder, 'config.json')
@@ -332,7 +332,7 @@ def test_install():
     check(done.returncode == 2 and done.stderr.count('\n') == 1 and 'needs rope-run, which cannot be started' in
           done.stderr, 'where the program is not, it says so', done.stderr)
     told = run('rope-run %s --explain' % folder).stderr
-    check('brought in %s in ' % folder in told, 'and the program brings it in by itself', told)
+    check('imported %s in ' % folder in told, 'and the program brings it in by itself', told)
     told = run('rope-run %s/config.json' % folder).stderr
     check('JSON, not a model file' in told and 'rope-run-export %s NAME.bin' % folder in told, 'and a config', told)
     told = run('rope-run %s --ppl book.txt -n 64' % model, cwd=share).stderr

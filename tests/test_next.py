@@ -131,7 +131,7 @@ def test_past_the_short_list():
             check((moved > 1e-3) == (length > 24), 'stale keys at %d' % length, moved)
         text = write(in_work('ids.txt'), ' '.join(map(str, ids)))
         scored = good(model, '--ppl', text, '--ids', '-n', 30, '--per-token', '--stepwise', '--kv', 'f32', *engine)
-        check(scored.err.count('grew past 24 positions, so all of it was read anew') == 1, 'a line', scored)
+        check(scored.err.count('grew past 24 positions, so all of it was recomputed') == 1, 'a line', scored)
         for row in table(scored.out)[2]:
             position, token = int(row['position']), int(row['token'])
             close([-float(row['nll'])], [expected_of(c, weights, ids, position)[token]], 1e-4,

@@ -116,9 +116,9 @@ static void hear_of_pasted(void) {
     } cases[] = {
         {start, "\"rope_parameters\": {\"rope_theta\": 9}}", true,
          "rope_theta is 7 beside rope_parameters and 9 in it: 9"},
-        {start, "\"head_dim\": 8,\n}", true, "line 1: a comma with nothing behind it is not JSON"},
+        {start, "\"head_dim\": 8,\n}", true, "line 1: a comma after the last value is not JSON"},
         {bare, "\"max_position_embeddings\": 64}", true,
-         "there is no model_type, so it is read as a Llama's"},
+         "model_type is missing, so it is interpreted as a Llama"},
         {bare, "\"rope_local_base_freq\": 10000}", false,
          "rope_local_base_freq cannot be used (found 10000, expected none"},
         {"```json\n", "{\"rope_type\": \"linear\", \"factor\": 2}\n```", true, "linear"},

@@ -277,7 +277,7 @@ def test_engines():
 # ---- families without a row, and layers without RoPE ----
 
 def test_unknown_families():
-    """A model_type without a row is read as a Llama's or DeepSeek's where the keys suffice, and a line says what was
+    """A model_type without a row is interpreted as a Llama or DeepSeek's where the keys suffice, and a line says what was
     taken for granted; engines were not looked at with it. The exporter, which cannot run it, says how to see that."""
     for row in rows('unknown'):
         ask(dict(row, doors='explain'))

@@ -37,7 +37,7 @@ def linear(factor, length, theta):
 # that stand for what a fragment leaves out.
 STILL = 'no RoPE'
 BESIDE = '%s beside text_config is not used: its place is in it'
-UNSEEN = "unknown model_type %s, read as a Llama's: %d of %d elements of a head turn, theta %s"
+UNSEEN = "unknown model_type %s, interpreted as a Llama: %d of %d elements of a head rotate, theta %s"
 NO_THETA = '%s has no rope_theta, nor is there one beside it: 10000, the default of its class, counts'
 FOR_VLLM = '%s is not used: vLLM before 0.30 alone reads it'
 LIST_AS_BLOCK = 'a list, expected one object of settings for all layers'
@@ -88,31 +88,31 @@ ROWS = {
     # a model_type that says nothing
     'type-null.json': dict(head=128, means=yarn(4, 32768, 1e6), engines={'hf5': 'same', 'vllm': 'same'}),
     'type-empty.json': dict(head=128, means=yarn(4, 32768, 1e6), engines={'hf5': 'same'},
-                            says=["there is no model_type, so it is read as a Llama's"]),
+                            says=["model_type is missing, so it is interpreted as a Llama"]),
     'type-number.json': dict(head=128, means=plain(32768, 1e6), engines=NOBODY,
                              says=[UNSEEN % ('3', 128, 128, '1000000')]),
     # families without RoPE, by what their configs say
     'absolute.json': dict(means=STILL, engines=NOBODY, says=[
-        'unknown model_type newest_encoder: position_embedding_type absolute is read as no RoPE']),
+        'unknown model_type newest_encoder: position_embedding_type absolute is interpreted as no RoPE']),
     'alibi.json': dict(means=STILL, engines=NOBODY, says=[
-        'unknown model_type newest_falcon: alibi true is read as no RoPE']),
+        'unknown model_type newest_falcon: alibi true is interpreted as no RoPE']),
     'share-of-nothing.json': dict(means=STILL, engines=NOBODY, says=[
-        'unknown model_type newest_bert: rotary_emb_fraction 0.0 is read as no RoPE']),
-    'block-of-mamba.json': dict(means=STILL, says=['rope_scaling is not used, since no layer turns',
+        'unknown model_type newest_bert: rotary_emb_fraction 0.0 is interpreted as no RoPE']),
+    'block-of-mamba.json': dict(means=STILL, says=['rope_scaling has no effect, since no layer has RoPE',
                                                    'model_type mamba2 is explained, and not run yet']),
     'turns-by-type.json': dict(head=64, means=plain(512, 1e4), engines=NOBODY,
-                               says=[UNSEEN % ('newest_encoder', 64, 64, '10000 (no key says it)')]),
+                               says=[UNSEEN % ('newest_encoder', 64, 64, '10000 (no key gives it)')]),
     'fraction.json': dict(head=64, means=plain(2048, 1000, turns=32), engines=NOBODY,
                           says=[UNSEEN % ('newest_bert', 32, 64, '1000')]),
     # unverified families
     'strange-keys.json': dict(head=128, means=plain(8192, 1e4), engines=NOBODY, says=[
-        UNSEEN % ('newest_glm', 128, 128, '10000 (no key says it)'),
-        'what is not read, and may change how it turns: rope_ratio, attn_config.rope_theta']),
+        UNSEEN % ('newest_glm', 128, 128, '10000 (no key gives it)'),
+        'keys that are not interpreted and may change its RoPE: rope_ratio, attn_config.rope_theta']),
     'unknown-share.json': dict(head=128, means=plain(8192, 20000, turns=32), engines=NOBODY,
                                says=[UNSEEN % ('newest_lm', 32, 128, '20000')]),
     'advice-drops-share/config.json': dict(head=128, means=yarn(4, 32768, 6e5, turns=64), engines=NOBODY,
                                            says=[UNSEEN % ('bailing_moe', 64, 128, '600000')]),
-    'theta-null.json': dict(means=STILL, says=['a rope_theta of null is read as no RoPE'], engines=NOBODY),
+    'theta-null.json': dict(means=STILL, says=['a rope_theta of null is interpreted as no RoPE'], engines=NOBODY),
     'theta-null-nope/config.json': dict(means=STILL, says=[
         'layer_types has 4 layers, and num_hidden_layers is 32', 'model_type olmo_hybrid is explained, and not run yet']),
     # keys of other engines, and keys that a block lacks
@@ -236,7 +236,7 @@ def explain(name, path, row):
         settings, _, rows = table(done.out)
         for text in row.get('says', []):
             check(text in done.err, 'said of ' + name, done.err)
-        unused = 'not used, since they mean nothing to the rope_type: '
+        unused = 'not used, since they have no effect with the rope_type: '
         check(len([line for line in done.err.splitlines() if unused not in line and 'try --' not in line])
               == len(row.get('says', [])), 'nothing else is said of ' + name, done.err)
         if row['means'] == STILL:
@@ -508,7 +508,7 @@ def test_other_names():
                 'LitGPT', 'rope_base is rope_theta', 'rope_condense_ratio', 'rope_adjustments', 'expected a config.json')),
                   'LitGPT: ' + option, said)
     beside = run('--explain', '--rope-config', of(rope_base=5e5, rope_condense_ratio=4, rope_adjustments={'factor': 2.0}))
-    check(all(word in beside.err for word in ('rope_base means nothing', 'did you mean rope_theta', 'rope_condense_ratio',
+    check(all(word in beside.err for word in ('rope_base is not a known key', 'did you mean rope_theta', 'rope_condense_ratio',
                                               'rope_adjustments')), 'beside a model_type', beside.err)
     for left_out, words in (('hidden_size', 'hidden_size is missing (expected a whole number from 1'),
                             ('num_attention_heads', 'num_attention_heads is missing (expected a whole number from 1')):

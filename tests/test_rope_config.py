@@ -205,7 +205,7 @@ def test_no_model_type():
     """A config without a family is a Llama's, and a line says so; a part of one is not warned about."""
     whole = changed(LLAMA, model_type=..., architectures=...)
     result = good('--explain', '--rope-config', saved(whole))
-    check(result.err == "run: warning: %s: there is no model_type, so it is read as a Llama's\n"
+    check(result.err == "run: warning: %s: model_type is missing, so it is interpreted as a Llama\n"
           % in_work('config.json'), 'no model_type', result.err)
     expected = good('--explain', '--rope-config', saved(LLAMA))
     check(expected.out == result.out and not expected.err, 'and it is one', result.out)
@@ -239,7 +239,7 @@ def test_no_json():
     expected = good('--explain', '--rope-config', saved(whole)).out
     comma = whole.replace('10000.0\n}', '10000.0,\n}')
     inner = json.dumps(dict(LLAMA, rope_scaling={'type': 'linear', 'factor': 2}), indent=1)
-    nothing = 'a comma with nothing behind it'
+    nothing = 'a comma after the last value'
     for text, line, what in ((comma, 9, nothing), (whole + ' ,', 10, nothing),
                              ('# mine\n' + whole, 1, 'a line that begins with #'),
                              (inner.replace('2\n', '2,\n'), 12, nothing)):
@@ -415,7 +415,7 @@ def test_another_model():
              ['hidden_size is 2048 (expected 32), num_hidden_layers is 16 (expected 2)'])):
         for job in jobs:
             one_line(run(model, *job, '--rope-config', saved(dict(own, **changes))), 2, 'another model: %s' % words,
-                     'line ', "another model's config", 'give its block of them alone', *words)
+                     'line ', "another model's config", 'give only its block', *words)
         good('--explain', '--rope-config', saved(dict(own, **changes)))
     settings, _ = explained(model, '--rope-config', saved(own['rope_scaling'], 'block'))
     check(settings['method'] == 'linear', 'its block alone', settings)

@@ -251,7 +251,7 @@ def the_same(*arguments):
     for e in found.pop('effective', []):
         check('# effective_length %(method)s %(words)s\n' % e in told.out, 'an effective length', e)
     alike, engines = found.pop('engines_alike', None), found.pop('engines', None)  # a sentence in the table
-    check(alike == engines or 'read alike by %s of %s engines' % (alike, engines) in told.out, 'engines', (alike, engines))
+    check(alike == engines or 'interpreted the same way by %s of %s engines' % (alike, engines) in told.out, 'engines', (alike, engines))
     plain = {key: '-' if value is None else value for key, value in found.items()}
     check(plain == settings or 'bench' in settings, 'what stands above the rows', (found, settings))
     return reason, json.loads(result.raw)
@@ -273,7 +273,7 @@ def test_json():
     reason, found = the_same(model, '--check', '--settings', '-n', 768)
     check(reason['code'] == 'reach' and found['rows'][0]['se'] is None, 'settings', (reason, found))
     reason, found = the_same(model, '--engines', '--rope', 'yarn', '-n', 4096)
-    check(reason == {'code': 'differ', 'words': '8 of 9 engines read it alike'} and found['status'] == 1
+    check(reason == {'code': 'differ', 'words': '8 of 9 engines interpret it the same way'} and found['status'] == 1
           and found['rows'][0]['note'] is None and found['rows'][0]['scale'] == 8, 'engines that differ', reason)
     check(the_same(model, '--engines', 'hf4', '--rope', 'yarn', '-n', 4096)[0]['code'] == 'same', 'and that do not')
     reason, found = the_same(model, '--explain', '--rope', 'yarn+dca', '-n', 4096)

@@ -136,10 +136,10 @@ def test_latent():
         seen.add(right[0][1])
     check(len(seen) > 6, 'many landmarks', seen)
     result = run(os.path.join(ROOT, 'model.bin'), '--tasks', 'latent,passkey', '-n', 300, '--trials', 1)
-    check(result.status == 0 and 'latent is not asked: the model knows the city of none of 12 landmarks' in result.err and
+    check(result.status == 0 and 'latent is left out: the model does not know the city of any of 12 landmarks' in result.err and
           'latent\t' not in result.out and 'passkey\t' in result.out, 'what the model does not know', result)
     alone = run(os.path.join(ROOT, 'model.bin'), '--tasks', 'latent', '-n', 300)
-    check(alone.status == 2 and 'there is nothing left to ask' in alone.err.splitlines()[-1] and not alone.raw, 'alone', alone)
+    check(alone.status == 2 and 'no question is left' in alone.err.splitlines()[-1] and not alone.raw, 'alone', alone)
 
 
 def test_common_words():
@@ -294,7 +294,7 @@ def test_answers_that_cannot_be_used():
         one_line(result, 2, line, 'standard input: line 3: ', *words)
     many = '\n'.join(answer_line('', task='task %d' % i) for i in range(65))
     one_line(run('--answers', '-', stdin=many.encode()), 2, 'too many tasks', 'line 65: task: ', 'no more than 64')
-    one_line(run('--answers', '-', stdin=b' \n\n'), 2, 'nothing', 'there is nothing in it')
+    one_line(run('--answers', '-', stdin=b' \n\n'), 2, 'nothing', 'it is empty')
     one_line(run('--answers', in_work('none.jsonl')), 2, 'no file', 'cannot open')
     one_line(run(os.path.join(ROOT, 'model.bin'), '--answers', '-'), 2, 'a model', '--answers and a model file')
     one_line(run('--answers', '-', '--passkey'), 2, 'two jobs', '--passkey and --answers')

@@ -307,7 +307,7 @@ def test_ctrl_c():
     long = write(in_work('long.txt'), 'abcdefg ' * 12000)
     terminal = Terminal(slow, '-m', 'chat', '-f', long, '--plain').wait(b'/bye')
     time.sleep(0.5)
-    terminal.send(CTRL_C).wait(b'the message was not read').say(b'Hi\n').say(b'/bye\n')
+    terminal.send(CTRL_C).wait(b'the message was not processed').say(b'Hi\n').say(b'/bye\n')
     seen = ends_well(terminal, 'in a message', 0, None, 1)
     check('ok' in seen, 'the message after it is answered', seen[-200:])
 

@@ -234,7 +234,7 @@ def test_copies():
               and not table(result.out)[2], '--quantize %s of %s says that it is a copy' % (kind, kind), result)
         check(read(out) == read(in_work('first.bin')), '--quantize %s of %s keeps every byte' % (kind, kind))
     result = good(in_work('first.bin'), '--quantize', 'f32', out)
-    check(result.err.endswith(': float32 weights, nothing was rounded\n'), 'q4 as floats', result)
+    check(result.err.endswith(': float32 weights, without rounding\n'), 'q4 as floats', result)
     mixed = dict(c, weight_type=Q8, group_size=16)  # q8 in other groups is rounded again
     write_model(in_work('groups.bin'), mixed, weights)
     result = good(in_work('groups.bin'), '--quantize', 'q8', out)
@@ -268,7 +268,7 @@ def test_interrupted():
             check(number not in ignored or process.poll() is None, '--quantize under nohup')
         out, err = process.communicate(timeout=60)
         check(process.returncode == 130 and not out
-              and err.decode() == 'run: %s: interrupted; nothing was written\n' % older
+              and err.decode() == 'run: %s: interrupted; no file was written\n' % older
               and os.listdir(folder) == ['out.bin'] and read(older) == kept,
               '--quantize interrupted by %s' % (numbers,), '%s %r %s' % (process.returncode, err, os.listdir(folder)))
     os.remove(model)

@@ -241,7 +241,7 @@ def test_heads():
 def test_refused():
     one_line(run(MODEL, '--why', '-n', 512), 2, 'no longer than trained', '-n 512', 'of 512')
     count = write_tokenizer(in_work('tokenizer.bin'))
-    for changes, words in (dict(encoding='alibi'), ("'alibi'",)), (dict(train_ctx=16, seq_len=16), ('no text fits',)), (
+    for changes, words in (dict(encoding='alibi'), ("'alibi'",)), (dict(train_ctx=16, seq_len=16), ('too few for a text',)), (
             dict(qk_norm=3, qk_norm_late=1), ('no pair turns by itself',)):
         c = config(vocab_size=count, n_layers=1, **changes)
         write_model(in_work('tiny.bin'), c, random_weights(c, 1))

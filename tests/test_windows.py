@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Which layers slide, over how many positions, and where queries see later positions, too: a row of windows.json is a
+"""Which layers slide, over how many positions, and where queries also see later positions: a row of windows.json is a
 config, and what Hugging Face's class makes of it. Every door says the same: --fields, --explain, --engines, and the
 exporter, where the family is run. Where transformers is installed, its own classes are asked again."""
 
@@ -19,7 +19,7 @@ SMALL = {'hidden_size': 512, 'num_attention_heads': 8, 'num_key_value_heads': 8,
 ALL_ALIKE = 'mistral', 'mixtral', 'ministral3', 'phi3', 'phimoe', 'starcoder2', 'qwen3_moe'
 # Their layers turn alike, so that they slide by name alone is no reason not to explain them.
 NAMED = 'qwen2', 'qwen3', 'smollm3', 'ministral', 'dots1', 'qwen2_moe'
-WITH_BOTH = ' both: queries see later positions, too '
+WITH_BOTH = ' both: queries also see later positions '
 
 
 def rows():
@@ -104,7 +104,7 @@ def test_both_ways():
             told = ' %s ' % notes.get('directions', '')
             check(words in told and WITH_BOTH in told if words else not told.strip(), '%s, %s: %s' % (option, model_type, more),
                   told)
-        unread = 'use_bidirectional_attention means nothing to model_type mistral' in run('--explain', '--rope-config', path).err
+        unread = 'use_bidirectional_attention has no effect with model_type mistral' in run('--explain', '--rope-config', path).err
         check(unread == (model_type == 'mistral'), 'is said to be unread: ' + model_type)
         if FAMILIES[model_type].runs and words:
             found, problem, *_ = exporter_says(json.dumps({'vocab_size': 64, 'intermediate_size': 64, **config}))

@@ -161,8 +161,8 @@ class Search:
             self.keys[half] = len(counted)
             if len(counted) < FEWEST_KEYS:
                 raise Problem('--keys: %d key tokens in the last halves of the windows that are %s are too few (at '
-                              'least %d expected: more --windows, a smaller --keys, or a --judge that reads %d '
-                              'positions well)' % (len(counted), half, FEWEST_KEYS, self.n))
+                              'least %d expected: more --windows, a smaller --keys, or a --judge that works at %d '
+                              'positions)' % (len(counted), half, FEWEST_KEYS, self.n))
         return sum(counted) / len(counted)
 
     def warn(self, warning):

@@ -183,7 +183,9 @@ static void check_free(Check *c) {
 // line where not all do.
 static void note_engines(Check *c, bool in_numbers) {
     const ReadByEngines what = read_by_engines(c->job);
-    const char *how = what.as_it_stands ? "read alike by" : "as published, read alike by";
+    const char *how = what.as_it_stands ? "interpreted the same way by" : "as published, "
+                                                                          "interpreted the same "
+                                                                          "way by";
     int known;
     if ((c->table.json != NULL) != in_numbers) return;
     const int alike = engines_alike(&what, &known);

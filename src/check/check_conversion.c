@@ -311,7 +311,8 @@ static void describe_mistake(const Check *c, const Row *row, char *out, size_t s
     (void)c;
     describe_ratio(row, ratio, sizeof ratio);
     snprintf(out, size,
-             "with %s it reads short texts better: as it is, their perplexity is %s times as high "
+             "with %s it predicts short texts better: as it is, their perplexity is %s times as "
+             "high "
              "(at most %.2f). Wrongly converted?",
              mistake_words[row->other], ratio, row->limit);
 }

@@ -356,7 +356,8 @@ static void describe_factor_lost(const Check *c, const Row *row, char *out, size
     describe_ratio(row, ratio, sizeof ratio);
     attention_factors(c, row->length, &given, &own);
     snprintf(out, size,
-             "with an attention factor of %.4g, the method's own, it reads better: with %.4g the "
+             "with an attention factor of %.4g, the method's own, it predicts better: with %.4g "
+             "the "
              "same words are %s times as hard (at most %.2f)",
              own, given, ratio, row->limit);
 }

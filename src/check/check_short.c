@@ -82,7 +82,7 @@ bool is_suspicious(const Check *c, const Row *row) {
 static void describe_short(const Check *c, const Row *row, char *out, size_t size) {
     (void)c;
     snprintf(out, size,
-             "it knows next to nothing of a short text (perplexity %.0f +- %.0f, at most %.0f). "
+             "it cannot predict a short text (perplexity %.0f +- %.0f, at most %.0f). "
              "Wrongly converted?",
              row->value, row->error, row->limit);
 }
@@ -129,7 +129,8 @@ static void describe_base(const Check *c, const Row *row, char *out, size_t size
     char ratio[60];
     describe_ratio(row, ratio, sizeof ratio);
     snprintf(out, size,
-             "with a theta of %.6g it reads short texts better: as it is, their perplexity is %s "
+             "with a theta of %.6g it predicts short texts better: as it is, their perplexity is "
+             "%s "
              "times as high (at most %.2f)",
              c->references[SMALLER_BASE + row->other].rope.theta, ratio, row->limit);
 }
@@ -198,7 +199,7 @@ static void judge_steps(const Check *c, Row *row) {
 static void describe_steps(const Check *c, const Row *row, char *out, size_t size) {
     (void)c;
     snprintf(out, size,
-             "read step by step, as in generation, -ln p of a token changes by %.2f +- %.2f (at "
+             "step by step, as in generation, -ln p of a token changes by %.2f +- %.2f (at "
              "most %.2f)",
              row->value, row->error, row->limit);
 }

@@ -217,13 +217,13 @@ Answer say_of_settings(Check *c) {
     bool failed = s->failed[0];
     if (!failed && s->says_nothing) {
         conclude(c, "text",
-                      "undecided at %d: no setting limits it, and the file claims %d: only reading "
-                      "tells",
+                      "undecided at %d: no setting limits it, and the file claims %d: only a "
+                      "check with texts can tell",
                       n, rope_file_context(c->job->rope_file));
         return UNDECIDED;
     }
     if (!failed && !s->is_past_reach) {
-        conclude(c, "settings", "settings hold to %d; nothing was read", n);
+        conclude(c, "settings", "settings hold to %d; no text was processed", n);
         return YES;
     }
     const char *code = failed ? s->row : "reach";

@@ -152,7 +152,7 @@ static void look_at(Card *card, bool has_braces, const char *mark, bool has_orde
     int line = has_order_mark ? 1 : json_line(card->text, mark ? mark : comma);
     const char *what = has_order_mark ? "a byte order mark"
                        : mark         ? "a line that begins with #"
-                                      : "a comma with nothing behind it";
+                                      : "a comma after the last value";
     snprintf(card->mended, sizeof card->mended, "line %d: %s", line, what);
 }
 

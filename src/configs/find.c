@@ -67,7 +67,7 @@ static void find_one_head(Config *c, bool is_global) {
     bool by_width =
         config_is_of(c, FAMILY_WIDTH_BY_HEADS) || (own == 0 && !is_global && state <= SLOT_NULL);
     if (state && config_is_of(c, FAMILY_WIDTH_BY_HEADS))
-        config_remark(c, "%s means nothing to model_type %s and is not used",
+        config_remark(c, "%s has no effect with model_type %s",
                       config_key_rows[key].name, f->model_type);
     if (f->head_times) c->head_dim = f->head_times * head_of_width(c);
     else if (by_width) c->head_dim = head_of_width(c);

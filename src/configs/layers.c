@@ -136,7 +136,7 @@ static void remark_unused(Config *c) {
     static const char pattern[] = "sliding_window_pattern";
     bool is_used = c->family->period_key && strcmp(c->family->period_key, pattern) == 0;
     if (!is_used && config_beside(c, KEY_SLIDING_WINDOW_PATTERN))
-        config_remark(c, "%s means nothing to model_type %s and is not used", pattern, type);
+        config_remark(c, "%s has no effect with model_type %s", pattern, type);
 }
 
 // Notes that queries also see later positions, and how many in sliding layers.
@@ -148,7 +148,7 @@ static void say_directions(Config *c, int window) {
     const int side = config_is_of(c, FAMILY_ENCODER) ? window : is_half ? window - 1 : 0;
     *out = '\0';
     if (!key) return;
-    snprintf(out, size, "both: queries see later positions, too (%s)", key);
+    snprintf(out, size, "both: queries also see later positions (%s)", key);
     if (side > 0)
         snprintf(out + strlen(out), size - strlen(out), ", in sliding layers %d to each side",
                  side);
@@ -260,8 +260,7 @@ static void check_parameters(Config *c) {
                           "%s and %s in it, since there is a rope_scaling", full, sliding);
     else if (is_something && c->kind == KIND_FULL)
         config_remark(c,
-                      "rope_parameters means nothing to model_type %s without %s and %s, and is "
-                      "not used",
+                      "rope_parameters has no effect with model_type %s without %s and %s",
                       c->family->model_type, full, sliding);
 }
 

@@ -115,8 +115,8 @@ static void check_sizes(Config *c) {
     if (!others[0] || !c->strict->good) return;
     c->strict->good =
         fail(c->strict->err,
-             "line %d: another model's config: %s: to try its settings on this model, give "
-             "its block of them alone",
+             "line %d: another model's config: %s: to try its settings on this model, give only "
+             "its block",
              line, others);
     free(c->strict->file->whole);
     c->strict->file->whole = NULL;
@@ -187,7 +187,7 @@ static void remark_card(Config *c, const Card *card, bool has_family) {
                       "%s is not JSON: it is left out here, and all nine engines refuse the file",
                       card->mended);
     if (card->is_whole && !has_family)
-        config_unread(c, "there is no model_type, so it is read as a Llama's");
+        config_unread(c, "model_type is missing, so it is interpreted as a Llama");
     memcpy(c->strict->file->not_json, card->mended, sizeof c->strict->file->not_json);
 }
 

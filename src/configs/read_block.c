@@ -23,7 +23,7 @@ static double usable_share(Config *c, KeyPlace where) {
     if (is_latent && fabs(share * c->head_dim - c->own_rotary_dim) < 1e-6) return fmin(share, 1);
     if (is_latent && !config_is_of(c, FAMILY_LINEAR)) {
         config_reject_key(c, where, KEY_PARTIAL_ROTARY_FACTOR,
-                          "1, or what makes %d of head_dim %.0f", c->own_rotary_dim, c->head_dim);
+                          "1, or a share that makes %d of head_dim %.0f", c->own_rotary_dim, c->head_dim);
         return fmin(share, 1);
     }
     if (!is_latent && share > 1) {
@@ -108,12 +108,13 @@ static void read_dims(Config *c) {
     const bool is_silent = !c->family && !config_ask(c, where, key)->member;
     if (of_model && is_silent && c->type != TYPE_PROPORTIONAL) c->rope->rotary_dim = of_model;
     if (r->rotary_dim < 2 || r->rotary_dim % 2)
-        config_reject_key(c, where, key, "what makes an even part of head_dim, %d", head_dim);
-    if (c->type == TYPE_PROPORTIONAL && r->rotated_pairs < 1)
-        config_reject_key(c, where, key, "what makes a pair of head_dim");
-    if (of_model && r->rotary_dim != of_model)
-        config_reject_key(c, where, key, "what makes %d of head_dim %d, as in the model", of_model,
+        config_reject_key(c, where, key, "a share that makes an even part of head_dim, %d",
                           head_dim);
+    if (c->type == TYPE_PROPORTIONAL && r->rotated_pairs < 1)
+        config_reject_key(c, where, key, "a share that makes a pair of head_dim");
+    if (of_model && r->rotary_dim != of_model)
+        config_reject_key(c, where, key, "a share that makes %d of head_dim %d, as in the model",
+                          of_model, head_dim);
 }
 
 // ---- the type ----
@@ -187,7 +188,7 @@ static void read_block_fields(Config *c) {
     // Hugging Face looks for `truncate` outside the blocks of kinds of layers, where it never is.
     bool is_lost = c->layout == BY_TYPE && c->type == TYPE_YARN && c->family;
     if (is_lost && config_ask_block(c, KEY_TRUNCATE)->member) {
-        config_remark(c, "%struncate means nothing to model_type %s and is not used",
+        config_remark(c, "%struncate has no effect with model_type %s",
                       c->strict->called.inside, c->family->model_type);
         c->rope->truncate = true;
     }
@@ -220,7 +221,7 @@ static const double *read_list(Config *c, KeyId key, double *out) {
     int n = c->rope->rotary_dim / 2;
     if (!config_find_list(c, key, n, out))
         config_reject_key(c, config_where(c, key), key,
-                          "a list of %d numbers above 0, half of what turns of a head", n);
+                          "a list of %d numbers above 0, one for each pair that rotates", n);
     return out;
 }
 

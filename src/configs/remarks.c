@@ -66,7 +66,7 @@ void config_remark_lost(Config *c) {
                           key.text);
         const char *meant = key_meant(key.text, id);
         if (meant)
-            config_unread(c, "%s means nothing, and is not used: did you mean %s?", key.text,
+            config_unread(c, "%s is not a known key and has no effect: did you mean %s?", key.text,
                           meant);
     }
 }
@@ -258,10 +258,10 @@ void config_remark_unread(Config *c) {
         add_name(found, sizeof found, "", one);
     }
     if (found[0] && c->strict->is_any)
-        config_unread(c, "what is not read, and may change how it turns: %s", found);
+        config_unread(c, "keys that are not interpreted and may change its RoPE: %s", found);
     else if (found[0])
-        config_unread(c, "%s mean%s nothing to model_type %s, and %s not used", found,
-                      n > 1 ? "" : "s", c->family->model_type, n > 1 ? "are" : "is");
+        config_unread(c, "%s %s no effect with model_type %s", found, n > 1 ? "have" : "has",
+                      c->family->model_type);
 }
 
 // ---- unverified families ----
@@ -276,19 +276,19 @@ void config_remark_any(Config *c) {
     const KeyId key = config_says_no_rope(c);
     const Json *why = config_value(c, AT_BESIDE, key);
     if (key == KEY_ROPE_THETA)
-        config_unread(c, "unknown model_type %s: a rope_theta of null is read as no RoPE",
+        config_unread(c, "unknown model_type %s: a rope_theta of null is interpreted as no RoPE",
                       name.text);
     else if (key)
-        config_unread(c, "unknown model_type %s: %s %s is read as no RoPE", name.text, why->key,
+        config_unread(c, "unknown model_type %s: %s %s is interpreted as no RoPE", name.text, why->key,
                       config_word(why).text);
     else
         config_unread(c,
-                      "unknown model_type %s, read as %s: %d of %d elements of a "
-                      "head turn, theta %.12g%s, %d positions",
-                      name.text, config_is_of(c, FAMILY_LATENT) ? "DeepSeek's" : "a Llama's",
+                      "unknown model_type %s, interpreted as %s: %d of %d elements of a "
+                      "head rotate, theta %.12g%s, %d positions",
+                      name.text, config_is_of(c, FAMILY_LATENT) ? "DeepSeek" : "a Llama",
                       r->method == ROPE_PROPORTIONAL ? 2 * r->rotated_pairs : r->rotary_dim,
                       c->strict->file->head_dim, r->theta,
-                      c->strict->says_theta ? "" : " (no key says it)",
+                      c->strict->says_theta ? "" : " (no key gives it)",
                       c->strict->file->max_positions);
 }
 
@@ -296,8 +296,8 @@ void config_remark_no_theta(Config *c) {
     const char *key = c->family ? c->family->only_key : NULL;
     if (key && strcmp(key, "rope_theta") == 0 && !c->strict->says_theta)
         config_remark(c,
-                      "no key says theta, by which transformers turns by %.12g: in models that "
-                      "do not turn rope_theta is null",
+                      "theta is missing, and transformers uses %.12g: in models without RoPE "
+                      "rope_theta is null",
                       c->rope->theta);
 }
 
@@ -309,7 +309,7 @@ void config_remark_no_rope(Config *c) {
         const Json *block = config_at(c, blocks[i]);
         const bool is_odd = config_is_something(block) && block->kind != '{';
         if (is_odd || (type->state == SLOT_WORD && !json_is(type->member, "default")))
-            config_unread(c, "%s is not used, since no layer turns", block->key);
+            config_unread(c, "%s has no effect, since no layer has RoPE", block->key);
     }
 }
 

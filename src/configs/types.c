@@ -23,11 +23,11 @@ const char *type_elsewhere(const Json *name) {
     static const struct {
         const char *name, *words;
     } rows[] = {
-        {"axial", "a vision tower's: patches of a picture turn by their rows and columns"},
-        {"xdrope", "of a model that sees pictures: tokens turn by four axes"},
-        {"deepseek_yarn", "what vLLM, SGLang and MLX-LM call yarn in DeepSeek's classes"},
-        {"deepseek_llama_scaling", "what vLLM calls a kind of yarn"},
-        {"telechat3-yarn", "what vLLM and MLX-LM call yarn in TeleChat 3"},
+        {"axial", "for a vision tower: patches of a picture rotate with their rows and columns"},
+        {"xdrope", "for a model that sees pictures: tokens rotate with four axes"},
+        {"deepseek_yarn", "the name of yarn in DeepSeek's classes of vLLM, SGLang and MLX-LM"},
+        {"deepseek_llama_scaling", "the name of a variant of yarn in vLLM"},
+        {"telechat3-yarn", "the name of yarn in TeleChat 3 of vLLM and MLX-LM"},
         {"ntk", "vLLM's alone"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

@@ -129,8 +129,7 @@ bool model_reaches(const Model *m, int positions, Error *err) {
     int most = m->config.most_positions;
     return !most || positions <= most ||
            fail(err,
-                "the model has learned %d positions, and knows nothing of more (found a context of "
-                "%d)",
+                "the model has learned only %d positions (found a context of %d)",
                 most, positions);
 }
 

@@ -44,7 +44,7 @@ static bool print_engines(const Publication *p, const char *config, Error *err) 
         if (r[i].verdict == VERDICT_SAME) r[i] = near->of[i];
     int same = near ? readings_alike(far, &known) : 0;
     if (near && known && !p->rope_file->is_unknown)
-        printf("; so %d of %d engines read it alike\n", same, known);
+        printf("; so %d of %d engines interpret it the same way\n", same, known);
     else if (near) printf("; no engine was looked at with such a model\n");
     for (int i = 0; i < n && !p->rope_file->is_unknown; i++) {
         bool is_second = i > 0 && strcmp(r[i].engine, r[i - 1].engine) == 0;

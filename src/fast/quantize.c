@@ -32,7 +32,7 @@ static void put_bytes(Writer *w, const void *data, size_t n, size_t alignment) {
     static const uint8_t zeros[ALIGNMENT];
     size_t gap = (alignment - w->offset % alignment) % alignment;
     if (w->good && interrupted)
-        w->good = fail(w->err, "%s: interrupted; nothing was written", w->path);
+        w->good = fail(w->err, "%s: interrupted; no file was written", w->path);
     if (w->good && (fwrite(zeros, 1, gap, w->file) != gap || fwrite(data, 1, n, w->file) != n))
         w->good = fail(w->err, "%s: cannot write (%s)", w->path, strerror(errno));
     w->offset += gap + n;

@@ -91,7 +91,7 @@ bool session_read(Session *s, const int32_t *tokens, int n, int length, int n_lo
                     context);
     length = session_place(s, length - 1) + 1;
     if (s->n_states && s->position > 0 && s->states_at != s->position)
-        return fail(err, "layers with a state have lost position %d: read the text again",
+        return fail(err, "layers with a state have lost position %d: process the text again",
                     s->position);
     for (int i = 0; i < n; i++)
         if (tokens[i] < 0 || tokens[i] >= vocab_size)

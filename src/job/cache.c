@@ -24,7 +24,7 @@ bool cache_find(char folder[PATH_MAX], const char *whose, Error *err) {
         given && given[0] == '/';  // relative paths do not count, according to its specification
     if (!is_given && (!home || home[0] != '/'))
         return fail(err,
-                    "%s: no place to bring it in to: neither XDG_CACHE_HOME nor HOME is set "
+                    "%s: no place to import it to: neither XDG_CACHE_HOME nor HOME is set "
                     "(--no-import says how to do it by hand)",
                     whose);
     int n = snprintf(folder, PATH_MAX, "%s%s", is_given ? given : home,

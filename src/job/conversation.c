@@ -61,7 +61,7 @@ static bool fail_full(Conversation *c, size_t tokens, const char *why, Error *er
         snprintf(room, sizeof room, "this model has no more than %zu positions", most);
     else if (needed * 1024 > FARTHEST * trained + 1024)
         snprintf(room, sizeof room,
-                 "too much for one chat: it is %d times what the model was trained on",
+                 "too much for one chat: it is %d times the model's trained length",
                  (int)(needed * 1024 / trained));
     else
         snprintf(room, sizeof room, "-n %zuk%s has room", needed,
@@ -125,7 +125,7 @@ static bool take_turn(Conversation *c, const char *message, bool is_given, Error
     if (interrupted) {
         if (!c->messages.is_typed || session_rewind(s, begin) != begin || !resume_once())
             return true;
-        fprintf(stderr, "run: the message was not read, and is taken back\n");
+        fprintf(stderr, "run: the message was not processed, and is taken back\n");
         return true;
     }
     const int answer = s->position;
@@ -187,7 +187,7 @@ bool hold_chat(Writing *w, Error *err) {
     if (guess)
         fprintf(
             stderr,
-            "run: warning: nothing in the tokenizer shows that the model was taught to chat: it "
+            "run: warning: the tokenizer does not show that the model was taught to chat: it "
             "gets %s turns, and may continue them instead of answering\n",
             guess);
     w->end_of_turn = chat_end_of_turn(w->job->tokenizer);

@@ -92,7 +92,7 @@ static bool refuse(const char *path, const char *what, const char *source, Sourc
     snprintf(out, sizeof out, "%s.bin", name);
     if (access(out, F_OK) == 0)
         snprintf(out, sizeof out, "%s-new.bin", name);  // the given file is not replaced
-    return fail(err, "%s: %s (to bring it in: %s %s%s%s %s%s%s)", path, what,
+    return fail(err, "%s: %s (to import it: %s %s%s%s %s%s%s)", path, what,
                 exporter_command(program, sizeof program), q, source, q, q, out, q);
 }
 
@@ -137,8 +137,8 @@ static bool refuse_folder(const char *path, DIR *folder, Source *note, Error *er
         return fail(err, "%s: a folder with an adapter (LoRA): merge it into its base model", path);
     return fail(err,
                 has_params
-                    ? "%s: a checkpoint in Meta's or Mistral's own form, which is not read since "
-                      "version 5.0 (expected Hugging Face's, with a config.json)"
+                    ? "%s: a checkpoint in Meta's or Mistral's own form, which version 5.0 "
+                      "dropped (expected Hugging Face's, with a config.json)"
                     : "%s: a folder without a checkpoint (expected config.json or a GGUF file "
                       "in it)",
                 path);
@@ -177,7 +177,7 @@ static bool refuse_text(const char *path, const char *text, const char *place, E
         return fail(
             err,
             "%s: JSON, not a model file (to see its settings: --explain --rope-config %s%s%s; "
-            "to bring its checkpoint in: %s %s%s%s NAME.bin)",
+            "to import its checkpoint: %s %s%s%s NAME.bin)",
             path, q, path, q, exporter_command(program, sizeof program), in, place, in);
     return fail(err, "%s: a text, not a model file (to measure it: model.bin --ppl %s%s%s)", path,
                 q, path, q);

@@ -146,7 +146,7 @@ static bool run_exporter(Import *im, Error *err) {
     const char *why = last_line(im);
     if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_STARTED && !*why)
         return fail(err,
-                    "%s: bringing it in takes python3, which is not here (--no-import says how to "
+                    "%s: importing it needs python3, which is not here (--no-import says how to "
                     "do it elsewhere)",
                     im->source);
     return fail(err, "%s", *why ? why : "the exporter ended without a word");
@@ -213,19 +213,19 @@ static bool bring_in(Import *im, const char *version, Error *err) {
     if (lock < 0) return false;
     bool good = run_exporter(im, err) && keep_notes(im, err) && find_key(im, version, key, err);
     if (good && strcmp(key, im->key) != 0)
-        good = fail(err, "%s: changed while it was brought in", im->source);
+        good = fail(err, "%s: changed while it was imported", im->source);
     if (good && rename(im->part, im->whole) != 0 && access(im->whole, F_OK) != 0)
         good = fail(err, "%s: cannot be written (%s)", im->whole, strerror(errno));
     cache_remove(im->part);
     close(lock);
     if (good)
-        fprintf(stderr, "run: brought in %s in %.1f s, to %s (--cache=empty empties this cache)\n",
+        fprintf(stderr, "run: imported %s in %.1f s, to %s (--cache=empty empties this cache)\n",
                 im->source, now_seconds() - start, im->whole);
     return good;
 }
 
 bool import_model(const char *path, const char *version, char *place, size_t size, Error *err) {
-    Import *im = alloc_array(1, sizeof *im, "a model that is brought in", err);
+    Import *im = alloc_array(1, sizeof *im, "a model that is imported", err);
     if (!im) return false;
     snprintf(place, size, "%s", path);
     bool good = true;

@@ -399,8 +399,8 @@ Session *open_session(const Job *job, const RopePlan *plan, int context, bool sa
             (double)s->cache_bytes / 1e6);
     if (plan->rope.map && plan->rope.map->distance && !job->options->sessions.plain)
         fprintf(stderr,
-                "run: warning: rope %s is computed by the definition, as --plain does (slow): its "
-                "distances are no differences of two parts\n",
+                "run: warning: rope %s is computed by the definition, as --plain does (slow): "
+                "its distances are not differences of two parts\n",
                 plan->name);
     if (plan->spread && context <= plan->piece)
         fprintf(stderr,
@@ -412,7 +412,7 @@ Session *open_session(const Job *job, const RopePlan *plan, int context, bool sa
 void say_read_anew(const Session *s) {
     if (s->times_anew == 0) return;
     fprintf(stderr,
-            "run: the text grew past %d positions, so all of it was read anew by the long list, as "
-            "Hugging Face does\n",
+            "run: the text grew past %d positions, so all of it was recomputed with the long "
+            "list, as Hugging Face does\n",
             s->config.rope->train_ctx);
 }

@@ -79,7 +79,7 @@ static void print_remarks(const char *path, const char *remarks) {
 }
 
 void rope_file_unused(const RopeFile *file, char *line, size_t size) {
-    const char *why = file->has_type ? "they mean nothing to the rope_type"
+    const char *why = file->has_type ? "they have no effect with the rope_type"
                                      : "a block without a rope_type means no scaling, and "
                                        "Hugging Face 4 refuses it";
     snprintf(line, size, "not used, since %s: %s", why, file->unused);
@@ -134,8 +134,8 @@ bool rope_file_read(const char *path, const Model *model, bool is_read, RopeFile
     bool differ = file->by_kind && file->by_layer;
     if (model->layers && differ && !model->config.extra->layers.sliding_rope)
         return fail(err,
-                    "%s: another model's config: its sliding layers turn by settings of their own, "
-                    "and the model's layers turn alike",
+                    "%s: another model's config: its sliding layers have separate RoPE settings, "
+                    "and the model's do not",
                     path);
     return true;
 }

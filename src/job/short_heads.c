@@ -49,7 +49,8 @@ bool short_heads_parse(const char *list, int window, const Model *m, ShortHeads 
         if (n > s->n_kv_heads) s->n_kv_heads = n;
     }
     if (has_latent_attention(m))
-        return fail(err, "--short-heads: all heads of latent attention meet one key, and see alike");
+        return fail(err, "--short-heads: all heads of latent attention share one key, so their "
+                         "windows cannot differ");
     if (s->n_kv_heads == 0) return fail(err, "--short-heads: no layer of the model attends");
     const size_t size = (size_t)s->n_layers * s->n_kv_heads;
     uint8_t *marks = alloc_array(size, 1, "short heads", err);

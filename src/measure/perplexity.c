@@ -219,7 +219,7 @@ static void count_keys(Perplexity *all, Job *job) {
     if (!all->too_few || all->o->per_token) return;
     snprintf(words, sizeof words,
              "%d key tokens are too few to tell (at least %d expected: a longer text, more "
-             "--samples, or a --judge that reads %d positions well)",
+             "--samples, or a --judge that works at %d positions)",
              (int)found, FEWEST_KEYS, all->length);
     fprintf(stderr, "run: %s\n", words);
     if (job->form.json) json_reason(job->form.json, "key-tokens", words);

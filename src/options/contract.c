@@ -168,8 +168,8 @@ bool rows_name_settings(const RopeConfig *config, Error *err) {
     };
     if (!rope_methods[c.method].frequency) return fail(err, "its row in rope.c has no formula");
     if (speeds_differ(&c, &c) || (c.map && distances_differ(&c, &c)))
-        return fail(err, "its formula gives other numbers when it is asked again (expected that it "
-                         "goes by its arguments alone)");
+        return fail(err, "its formula gives other numbers when it is asked again (expected that "
+                         "it depends only on its arguments)");
     for (int i = 0; i < (int)(sizeof flags / sizeof *flags); i++) {
         const char *which;
         const bool of_map = flags[i].of_map;

@@ -131,16 +131,16 @@ static const struct {
 static const struct {
     const char *why, *theirs;
 } without_counterpart[] = {
-    {"nothing is penalized: sampling is -t, -p, -k, --min-p",
+    {"there are no penalties: sampling has -t, -p, -k, --min-p",
      "--typical --typical-p --tfs --repeat-penalty --repetition-penalty --repeat-"
      "last-n --presence-penalty --frequency-penalty --mirostat --mirostat-lr "
      "--mirostat-ent --dry-multiplier --xtc-probability --samplers --logit-bias"},
     {"one token is sampled at a time: -t 0 takes the likeliest",
      "--do-sample --num-beams --best-of --draft --draft-max --model-draft -md "
      "--speculative-model"},
-    {"nothing guides what is written; --json is of tables",
+    {"there are no grammars; --json prints tables",
      "--grammar --grammar-file --json-schema -j --format"},
-    {"a text is never shifted; -n is how far it may go",
+    {"a text is never shifted; -n is its longest length",
      "--context-shift --no-context-shift --ctx-shift --smartcontext --keep"},
     {"thoughts are part of the text; --thinking off leaves them out",
      "--hidethinking --reasoning-format"},
@@ -152,10 +152,10 @@ static const struct {
     {"in a chat, lines between \"\"\" and \"\"\" are one message", "--multiline-input -mli"},
     {"the model file follows no option",
      "--model --model-path --model-dir --model-name-or-path --served-model-name"},
-    {"nothing is downloaded: give a GGUF file or a checkpoint's folder, without an option",
+    {"downloads are not supported: give a GGUF file or a checkpoint's folder, without an option",
      "--hf-repo --hf-file -hf -hfr --model-url -mu --download-dir --revision"},
-    {"nothing in a model's files is executed", "--trust-remote-code"},
-    {"texts alone, of one model with its adapters merged",
+    {"code in a model's files is never executed", "--trust-remote-code"},
+    {"only texts, of one model with its adapters merged",
      "--lora --lora-scaled --adapter-path --control-vector --mmproj --image "
      "--embedding --embeddings --rerank"},
     {"types come from the file; --quantize writes other ones",
@@ -170,13 +170,14 @@ static const struct {
      "--no-kv-offload -nkvo --enforce-eager"},
     {"model files are mapped, and memory is checked before it is used",
      "--swap-space --no-mmap --mmap --mlock --numa --fit"},
-    {"one text at a time is read, in chunks of 512 tokens",
+    {"one text at a time is processed, in chunks of 512 tokens",
      "--batch-size -b --ubatch-size -ub --blasbatchsize --parallel -np --max-num-seqs "
      "--max-num-batched-tokens --cont-batching -cb --enable-prefix-caching"},
     {"attention is computed the fastest way by itself",
      "--flash-attn -fa --flashattention --attn-implementation --attention-backend "
      "--warmup --no-warmup"},
-    {"this is no server", "--host --port --api-key --keepalive --keep-alive --launch --insecure"},
+    {"this is not a server", "--host --port --api-key --keepalive --keep-alive --launch "
+                             "--insecure"},
     {"status goes to standard error, and 2> /dev/null hides it",
      "--color --verbose -v --log-disable --log-file --no-display-prompt --no-perf "
      "--simple-io --nowordwrap"},

@@ -55,7 +55,7 @@ static void print_methods(void) {
     print_line("dynamic-NAME", "",
                "the method with a scale that follows the length; dynamic is dynamic-ntk");
     print_line("window", "", "none with a --window of the trained length: the baseline");
-    printf("\nDistance maps, alone or after a method (yarn+dca):\n");
+    printf("\nDistance maps, by themselves or after a method (yarn+dca):\n");
     for (int i = 0; i < rope_n_maps; i++)
         print_known(rope_maps[i].name, rope_maps[i].summary, rope_maps[i].source);
 }

@@ -227,7 +227,7 @@ bool settings_advice(const RopeSettings *s, const RopePlan *plan, int context, E
             "%s the trained length of %d, more than the factor %.6g of rope %s: try --factor %.0f",
             past, r->train_ctx, r->factor, plan->name, ceil(times));
     return fail(advice,
-                "%s the trained length of %d, and rope %s does nothing about it: try --rope yarn "
+                "%s the trained length of %d, and rope %s does not scale: try --rope yarn "
                 "or --rope "
                 "dynamic",
                 past, r->train_ctx, plan->name);

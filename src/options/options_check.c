@@ -167,7 +167,8 @@ static bool check_engines(const Options *o, Error *err) {
     if (n > 1 && !takes_lists(o)) return fail_list("--reading", "engine", o->reading, n, err);
     bool is_read = o->reading || o->job == JOB_ENGINES;
     if (!is_read || !o->rope_config || !options_say_block(o)) return true;
-    return fail(err, "engines read --rope-config's file as it is (found --rope or a setting, too)");
+    return fail(err, "engines interpret --rope-config's file as it is (found also --rope or a "
+                     "setting)");
 }
 
 // Checks that there is a model file or its substitute: a head size, a config, the length for
@@ -187,8 +188,8 @@ static bool check_json(const Options *o, Error *err) {
     const char *asked = asked_by(o);
     return !o->json || job_facts[o->job].needs & A_TABLE ||
            fail(err,
-                "--json: %s has no table (expected --check, --engines, --explain, or what else "
-                "prints one)",
+                "--json: %s has no table (expected --check, --engines, --explain, or another job "
+                "that prints one)",
                 asked ? asked : "a text");
 }
 

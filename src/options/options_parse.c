@@ -78,7 +78,7 @@ static bool read_lengths(const Setting *option, const char *value, Options *o, E
         if (c->n_lengths == MOST_LENGTHS)
             return fail(err, "-n: more than %d lengths (%s)", MOST_LENGTHS, value);
         if (!setting_read(option, o, option->option, word, err)) return false;
-        if (o->steps == 0) return fail(err, "-n %s: 0 is no length in a list", value);
+        if (o->steps == 0) return fail(err, "-n %s: 0 is not a length in a list", value);
         c->lengths[c->n_lengths++] = o->steps;
         rest = rest[n] ? rest + n + 1 : NULL;
     }

@@ -16,12 +16,12 @@ typedef struct {
 } Explanation;
 
 static const Explanation explanations[N_ENCODINGS] = {
-    [ENCODING_NONE] = {"nothing: only the past is seen, and that is all that tells positions", "0",
+    [ENCODING_NONE] = {"no encoding: positions follow only from seeing the past", "0",
                        "arXiv 2305.19466", false, false},
     [ENCODING_LEARNED] = {"x_t += P[t]", "mean of P[t] . P[t + d]", "arXiv 1705.03122", false,
                           false},
     [ENCODING_SINUSOIDAL] = {"x_t += PE(t)", "PE(t) . PE(t + d)", "arXiv 1706.03762", false, false},
-    [ENCODING_ALIBI] = {"score -= 2^(-8h/H) d", "what is added to the score", "arXiv 2108.12409",
+    [ENCODING_ALIBI] = {"score -= 2^(-8h/H) d", "the amount added to the score", "arXiv 2108.12409",
                         false, true},
     [ENCODING_SHAW] = {"score += q . aK[d] / sqrt(head_dim), value += aV[d]", "aK[0] . aK[d]",
                        "arXiv 1803.02155", true, false},

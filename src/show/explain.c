@@ -311,7 +311,7 @@ static void print_all_notes(Table *t, const LayerKind *kinds, int n) {
     bool any_turns = false;
     for (int i = 0; i < n; i++) any_turns = any_turns || kinds[i].turns;
     if (!any_turns) {
-        table_note(t, "layers", "no RoPE: queries and keys do not turn");
+        table_note(t, "layers", "no RoPE: queries and keys do not rotate");
         return;
     }
     print_notes(t, &kinds[0].notes, NULL, kinds[0].name);
@@ -319,7 +319,8 @@ static void print_all_notes(Table *t, const LayerKind *kinds, int n) {
     if (n > 1 && !kinds[1].turns && kinds[1].rope.window > 0)
         table_note_number(t, "window_sliding", "%d", kinds[1].rope.window);
     for (int i = 0; i < n; i++)
-        if (!kinds[i].turns) table_note(t, kinds[i].name, "no RoPE: queries and keys do not turn");
+        if (!kinds[i].turns) table_note(t, kinds[i].name, "no RoPE: queries and keys do not "
+                                                          "rotate");
 }
 
 // ---- layers without RoPE ----

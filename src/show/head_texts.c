@@ -110,7 +110,7 @@ bool head_texts_make(HeadTexts *texts, const Job *job, int length, bool all, Err
     for (int i = 0; i < texts->n; i++)
         if (texts->texts[i].n > texts->length) texts->length = texts->texts[i].n;
     return ok && (texts->n > 0 ||
-                  fail(err, "no text fits in %d positions, in which a head could show what it looks at",
+                  fail(err, "%d positions are too few for a text that shows the keys of a head",
                        length));
 }
 

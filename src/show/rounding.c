@@ -67,7 +67,7 @@ bool measure_rounding(Job *job, Error *err) {
     const char *name = block_types[type].name;
     bool same = !model.config.has_types && model.config.weight_type == type;
     if (rounded) fprintf(stderr, "run: wrote %s: %s weights\n", to, name);
-    else if (!same) fprintf(stderr, "run: wrote %s: %s weights, nothing was rounded\n", to, name);
+    else if (!same) fprintf(stderr, "run: wrote %s: %s weights, without rounding\n", to, name);
     else fprintf(stderr, "run: wrote %s: a copy, since the weights are %s already\n", to, name);
     return true;
 }

@@ -68,7 +68,7 @@ static void print_notes_of_all(Table *t, const RopeFile *file, const Reading *re
         table_note_number(t, "window_sliding", "%d", layers->window);
     if (file->directions[0]) table_note(t, "directions", "%s", file->directions);
     if (!reference->has_rope)
-        table_note(t, kind_names[reference->kind], "no RoPE: queries and keys do not turn");
+        table_note(t, kind_names[reference->kind], "no RoPE: queries and keys do not rotate");
 }
 
 // Notes the value to change if engines end texts before the block does.
@@ -139,7 +139,7 @@ bool show_engines(Job *job, Error *err) {
     for (int i = 0; is_named && i < readings->n; i++)
         is_unsure = is_unsure || readings->of[i].verdict == VERDICT_UNSEEN;
     if (differ || is_long || is_unsure) job->answer = differ || is_long ? NO : UNDECIDED;
-    snprintf(words, sizeof words, "%d of %d engines read it alike", alike, known);
+    snprintf(words, sizeof words, "%d of %d engines interpret it the same way", alike, known);
     if (is_long)
         snprintf(words, sizeof words, "%d of %d engines take no text of %d positions", n_short,
                  known, length);

@@ -124,9 +124,9 @@ static int tell_scores(Why *w, bool (*is_told)(const FarHead *)) {
     const double score = mean_over_heads(w, is_told, AT_CONTROL, -1, &e[0]);
     const double then = mean_over_heads(w, is_told, NO_METHOD, -1, &e[1]);
     tell(w, "scores",
-         "The score of the number's key, less that of the text's mean key, falls from %.1f +- %.1f "
-         "at %d to "
-         "%.1f +- %.1f at %d (%s%d of %d heads). A softmax takes e to the power of it.",
+         "The score of the number's key, minus the score of the text's mean key, falls from %.1f "
+         "+- %.1f at %d to %.1f +- %.1f at %d (%s%d of %d heads). A softmax takes e to the power "
+         "of it.",
          score, e[0], from, then, e[1], n, heads > 1 ? "means of " : "", heads, w->n_heads);
     const double at_control = mean_over_heads(w, is_told, AT_CONTROL, most, &e[0]);
     const double plain = mean_over_heads(w, is_told, NO_METHOD, most, &e[1]);
@@ -136,9 +136,8 @@ static int tell_scores(Why *w, bool (*is_told)(const FarHead *)) {
         snprintf(by_method, sizeof by_method, ", and there %.1f +- %.1f with %s", method, e[2],
                  w->plans[METHOD].name);
     tell(w, "pairs",
-         "By which pairs: those that make %s within %d positions lose most. They give the key %.1f "
-         "+- "
-         "%.1f at %d, %.1f +- %.1f at %d%s.",
+         "The pairs that make %s within %d positions lose most. To the key's score they add %.1f "
+         "+- %.1f at %d, %.1f +- %.1f at %d%s.",
          band_names[most], w->plans[NO_METHOD].rope.train_ctx, at_control, e[0], from, plain, e[1],
          n, by_method);
     return most;
@@ -157,8 +156,8 @@ static void tell_hands(Why *w, int band) {
             mean_of(&f->distance) * rope_plain(rope_of_head(w, f), worst) / TWO_PI;
         snprintf(
             one, sizeof one,
-            "pair %d of %d.%d from %.1f to %.1f (its hand is %.2f of a turn away; it alone at %s's "
-            "speed: a share of %.2f; all but it: %.2f)",
+            "pair %d of %d.%d from %.1f to %.1f (its hand is %.2f of a turn away; only this pair at "
+            "%s's speed: a share of %.2f; only the others: %.2f)",
             worst, f->layer, f->head, f->by_pair[AT_CONTROL][worst], f->by_pair[NO_METHOD][worst],
             turned, name, mean_of(&f->alone[worst]), mean_of(&f->others[worst]));
         add_name(list, sizeof list, "; ", one);
@@ -183,28 +182,25 @@ static void tell_control(Why *w) {
     if (hidden) {
         list_heads(w, is_hidden, TRAINED, list, sizeof list);
         tell(w, "windows",
-             "Windows of layers hide the number from %d of these at %d: %s. No angle does that, "
-             "and no "
-             "method of angles changes it.",
+             "Windows of layers hide the number from %d of these at %d: %s. Angles are not the "
+             "cause, and a method cannot change it.",
              hidden, n, list);
     }
     list_heads(w, gone ? holds_not : holds, AT_CONTROL, list, sizeof list);
     if (n <= trained)
         tell(w, "control",
-             "Control: %d is within the trained length, %d. What is lost there is no failure past "
-             "it.",
+             "Control: %d is within the trained length, %d. Losses there are not failures past it.",
              n, trained);
     else if (w->control && held > 0 && gone == 0)
         tell(w, "control",
-             "Control: at %d, the trained length, %s still find it: half of that share or more is "
-             "left: %s.",
+             "Control: at %d, the trained length, %s still find it and keep half of that share or "
+             "more: %s.",
              w->control, hidden ? "the others" : "all of them", list);
     else if (w->control && gone > 0)
         tell(w, "control",
-             "Control: at %d, the trained length, %d of these %d have less than half of that "
-             "left%s: %s. "
-             "They are left out of what follows.",
-             w->control, gone, w->n_heads, w->whole ? "" : ", by angles alone", list);
+             "Control: at %d, the trained length, %d of these %d keep less than half of that share"
+             "%s: %s. They are left out of the sentences below.",
+             w->control, gone, w->n_heads, w->whole ? "" : " when only angles change", list);
 }
 
 // Prints whether the heads that lose the number find it with the method.
@@ -226,20 +222,18 @@ static void tell_heads(Why *w) {
     const int n = w->job->length, losers = count_heads(w, loses), held = count_heads(w, holds);
     list_heads(w, any_head, TRAINED, list, sizeof list);
     tell(w, "found",
-         "In texts of %d tokens, which the model was trained for, %d of %d heads find the number: "
-         "more "
-         "than a tenth of their weight is on it. %s and this is its share of what they give to the "
-         "text, "
-         "without its first %d tokens and the question: %s.",
+         "In texts of %d tokens, within the trained length, %d of %d heads find the number: more "
+         "than a tenth of their weight is on it. %s with its share of the weight on the text "
+         "(without the first %d tokens and the question): %s.",
          w->length, w->n_found, w->n_all,
          w->n_found > MOST_FINDERS ? "These are the best,"
          : w->n_found > 1          ? "They are these,"
-                                   : "It is this one,",
+                                   : "It is this head,",
          FIRST_KEYS, list);
     tell_control(w);
     list_heads(w, losers ? loses : holds, NO_METHOD, list, sizeof list);
     if (losers)
-        tell(w, "lost", "At %d without a method %d of %s%d lose%s it. What is left: %s.", n, losers,
+        tell(w, "lost", "At %d without a method %d of %s%d lose%s it. The shares: %s.", n, losers,
              held < w->n_heads ? "the other " : "these ", held, losers > 1 ? "" : "s", list);
     else if (held)
         tell(w, "lost", "At %d without a method none of %s%d loses it. The shares: %s.", n,
@@ -307,38 +301,35 @@ static void tell_story(Why *w) {
         snprintf(at_control, sizeof at_control, "%+.3f +- %.3f at %d (the control), by ", before,
                  error_of(&control), w->control);
     tell(w, "perplexity",
-         "How badly prose is read: -ln p of a token changes by %s%+.3f +- %.3f at %d without a "
-         "method, and "
-         "by %+.3f +- %.3f with %s.",
+         "Prose: -ln p of a token changes by %s%+.3f +- %.3f at %d without a method, and by %+.3f "
+         "+- %.3f with %s.",
          at_control, mean_of(&plain), error_of(&plain), w->job->length, mean_of(&method),
          error_of(&method), w->plans[METHOD].name);
     if (!any_layer_sees(w, w->plans[NO_METHOD].rope.train_ctx)) {
         tell(w, "so",
-             "No layer that turns sees farther than the trained length, %d: no text is long enough "
-             "for angles that training never showed.%s",
+             "No layer with RoPE sees farther than the trained length, %d, so no text has angles "
+             "that training never showed.%s",
              w->plans[NO_METHOD].rope.train_ctx,
-             w->whole ? "" : " What prose loses here, it loses by the jump.");
+             w->whole ? "" : " The jump causes the loss of prose here.");
         return;
     }
     if (!prose_is_lost(w)) return;
     tell(w, "elsewhere",
-         "In which heads: with only the kv heads that find the number left whole, and all others "
-         "cut to "
-         "the last %d positions and the first %d, it changes by %+.3f +- %.3f (%s). With all heads "
-         "cut so, "
-         "and the first %d as near as the window, it changes by %+.3f +- %.3f (%s).",
+         "In which heads: if all kv heads but those that find the number see only the last %d "
+         "positions and the first %d, it changes by %+.3f +- %.3f (%s). If all heads do, with the "
+         "first %d next to the window, it changes by %+.3f +- %.3f (%s).",
          w->length / 4, FIRST_KEYS, mean_of(&shorter), error_of(&shorter),
          share_gone(mean_of(&shorter) - before, lost, gone, sizeof gone), FIRST_KEYS,
          mean_of(&near), error_of(&near),
          share_gone(mean_of(&near) - before, lost, gone_near, sizeof gone_near));
     if (is_mostly_back(w, OTHERS_SHORT))
-        tell(w, "so", "So prose breaks in heads that need nothing far%s.",
+        tell(w, "so", "So prose breaks in heads that do not need distant keys%s.",
              count_heads(w, loses) ? ", and numbers are lost in the few that do: two failures"
                                    : "");
     else if (is_mostly_back(w, SINKS_NEAR))
         tell(w, "so",
-             "So what breaks prose is not what it needs from afar: it is far keys at angles that "
-             "training never showed, the first %d among them, on which heads rest their weight.",
+             "So prose breaks although it does not need distant keys: at angles that training never "
+             "showed, heads attend to them, and to the first %d tokens too much or too little.",
              FIRST_KEYS);
 }
 
@@ -374,9 +365,8 @@ static void tell_short(Why *w) {
     const int held = count_heads(w, holds), from = w->control ? w->control : w->length;
     if (n > trained && losers == 0 && held > 0 && w->n_blocks > 0 && !prose_is_lost(w)) {
         tell(w, "short",
-             "In short: nothing that is measured here fails at %d. No head that finds the number "
-             "at %d loses "
-             "it (%d do), and prose is read no worse than there.",
+             "In short: nothing measured here fails at %d. None of the heads that find the number "
+             "at %d loses it (%d do), and prose is predicted no worse than there.",
              n, from, held);
         return;
     }
@@ -407,7 +397,7 @@ static void tell_short(Why *w) {
          "In short: at %d RoPE's %s pairs (those that make %s within %d) are %s. In the heads that "
          "find a number they add %.1f to the score of its key instead of %.1f%s.%s%s",
          n, band_speeds[band], band_names[band], trained,
-         band < WHOLE_TURNS ? "what loses most, though they have been at all angles"
+         band < WHOLE_TURNS ? "the ones that lose most, though training showed all their angles"
                             : "at angles that training never showed",
          mean_over_heads(w, is_told, NO_METHOD, band, &e),
          mean_over_heads(w, is_told, AT_CONTROL, band, &e), lost, by_method, prose);
@@ -417,25 +407,20 @@ static void tell_all(Why *w) {
     const int n = w->job->length;
     if (w->whole)
         tell(w, "texts",
-             "%d texts hide a number a quarter into them and ask for it at their end. They are of "
-             "%d tokens, "
-             "and of %d, read whole.",
+             "%d texts hide a number a quarter into them and ask for it at their end. They have "
+             "%d tokens, and %d.",
              w->near.n, w->length, n);
     else
         tell(w, "texts",
              "%d texts of %d tokens hide a number a quarter into them and ask for it at their end. "
-             "For other "
-             "lengths a text is taken as it stands and put so far before its question that the "
-             "number is a "
-             "quarter into so many positions. What heads make of that follows from the angles "
-             "alone. Prose is "
-             "read with a jump in its middle. More keys do more: --whole reads texts of %d.",
+             "For another length the same text is moved so far before its question that the number "
+             "is a quarter into that many positions: only the angles change. Prose has a jump in "
+             "its middle. To see the effect of more keys, --whole processes texts of %d.",
              w->near.n, w->length, n);
     if (w->n_heads == 0)
         tell(w, "found",
              "Not found: none of %d heads has a tenth of its weight on the number in texts of %d "
-             "tokens. "
-             "The model has no far heads, or cannot do this task.",
+             "tokens. The model has no heads for distant text, or cannot do this task.",
              w->n_all, w->length);
     else tell_heads(w);
     tell_story(w);

@@ -176,7 +176,7 @@ bool answers_read(AnswerFile *a, char *text, size_t size, Error *err) {
         line = end + 1;
     }
     return a->n > 0 ||
-           fail(err, "%s: there is nothing in it (expected lines of --prompts, with what was said)",
+           fail(err, "%s: it is empty (expected lines of --prompts with a member said)",
                 a->name);
 }
 

@@ -163,7 +163,8 @@ static bool run_task(Tasks *t, Method *method, Error *err) {
         if (!ok) return false;
         if (t->score.correct[1] >= best->correct[1]) *best = t->score;
     }
-    const char *why = "the model cannot do this task, so longer rows say nothing about the method";
+    const char *why = "the model cannot do this task, so longer rows are no evidence about the "
+                      "method";
     if (2 * best->correct[1] >= best->asked[1]) why = "the method harms short texts";
     if (!best->asked[1]) why = "no memory to try these";
     table_end(method->table);
@@ -210,7 +211,8 @@ static bool add_task(Tasks *t, const Task *task, Error *err) {
         if (!asking_find_known(&t->asking, err)) return false;
         if (t->asking.n_known == 0) {
             fprintf(stderr,
-                    "run: %s is not asked: the model knows the city of none of %d landmarks\n",
+                    "run: %s is left out: the model does not know the city of any of %d "
+                    "landmarks\n",
                     task->name, N_LANDMARKS);
             return true;
         }
@@ -240,7 +242,7 @@ static bool prepare(Tasks *t, Error *err) {
         if (!(asked >> k & 1)) continue;
         if (!add_task(t, &all_tasks[k], err)) return false;
     }
-    if (t->n_asked == 0) return fail(err, "--tasks %s: there is nothing left to ask", o->list);
+    if (t->n_asked == 0) return fail(err, "--tasks %s: no question is left", o->list);
     if (t->asked[t->n_asked - 1]->n_hidden > 0) return true;  // all but copy, the last one
     if (job->options->prompt_file)
         t->asking.ids = tokenizer_encode(job->tokenizer, haystack->text,

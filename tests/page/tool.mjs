@@ -94,7 +94,7 @@ export default {
                     /0 of 64/,
                 ],
                 gemma3: [/Made for 131,072 positions\./, /reach[^]*131,072\s+131,072\s+ok/],
-                brandnew: [/unknown model_type brandnew, read as a Llama's/, /Made for 8,192 positions\./],
+                brandnew: [/unknown model_type brandnew, interpreted as a Llama/, /Made for 8,192 positions\./],
                 unseen: [/Nobody has looked at what Hugging Face 5/, /no engine was looked at with such a model/],
                 block: [/MLX-LM.* read it as it is meant, for all 8,192 positions/],
             },
