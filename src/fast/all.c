@@ -1,4 +1,4 @@
-// The table of kinds. A kind's row is at the end of its own file, after what it does.
+// The table of kinds. Each kind's row is at the end of its own file, after its functions.
 #include "all.h"
 
 #include "parts.h"
@@ -6,7 +6,7 @@
 extern const FastKind fast_experts, fast_gaussian_topk, fast_latent, fast_states, fast_mamba;
 extern const FastKind fast_altup, fast_per_layer;
 
-// Of two kinds that replace the same step of a layer, the later one does.
+// Of two kinds that replace the same step of a layer, the later one counts.
 static const FastKind *const all_rows[] = {
     &fast_experts, &fast_gaussian_topk, &fast_latent,    &fast_states,
     &fast_mamba,   &fast_altup,         &fast_per_layer,

@@ -8,7 +8,7 @@
 #include "parts.h"
 #include "per_layer.h"
 
-// For a chunk of rows.
+// Memory for a chunk of rows.
 typedef struct FastAltup {
     float *streams, *predicted;  // (streams, chunk, dim)
     float *learned;              // (chunk, dim)
@@ -21,7 +21,7 @@ static float *stream_row(const Transformer *t, float *streams, int stream, int r
     return streams + (stream * chunk + row) * t->model->config.dim;
 }
 
-// made *= the size of x / the size of made
+// made *= the root mean square of x / that of made
 static void bring_to_size(float *made, const float *x, int64_t dim) {
     float own = dot_fast(made, made, dim) / (float)dim;
     if (own < LEAST_SQUARE) own = LEAST_SQUARE;
@@ -33,7 +33,7 @@ static void add_times(float *x, const float *y, float factor, int64_t n) {
     for (int64_t e = 0; e < n; e++) x[e] += factor * y[e];
 }
 
-// coefficients (n) = matrix (n, streams) @ route(x). `room` (dim) is free.
+// coefficients (n) = matrix (n, streams) @ route(x). `room` (dim) is scratch memory.
 static void find_coefficients(const Transformer *t, const AltupTensors *w, const float *matrix,
                               int n, const float *x, float *room, float *coefficients) {
     const ModelConfig *m = &t->model->config;
@@ -73,7 +73,7 @@ static void embed_streams_by_team(const Team *team, Transformer *t, const int32_
 
 // ---- the first half ----
 
-// The last n rows of the chunk: predicted, and x, the first stream of it.
+// The last n rows of the chunk: predicted, and x = its first stream.
 static void predict_by_team(const Team *team, Transformer *t, const AltupTensors *w, int n_rows) {
     const ModelConfig *m = &t->model->config;
     const FastAltup *own = t->kinds->altup;
@@ -123,8 +123,8 @@ static void learn_by_team(const Team *team, Transformer *t, int index, int n_wan
 
 // ---- the end of a layer ----
 
-// Corrects all streams by what both halves have changed; x (n_wanted, dim) becomes what the
-// per-layer embedding reads.
+// Corrects all streams for the change by both halves; x (n_wanted, dim) becomes the input of the
+// per-layer embedding.
 static void correct_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
     const ModelConfig *m = &t->model->config;
     const AltupTensors *w = t->model->layers[index].kinds->altup;
@@ -152,8 +152,8 @@ static void correct_by_team(const Team *team, Transformer *t, int index, int n_w
     team_wait(team);
 }
 
-// x (n_wanted, dim) = the mean of all streams, the others brought back and to the size of the
-// first.
+// x (n_wanted, dim) = the mean of all streams, the others projected back and scaled to the size of
+// the first.
 static void merge_by_team(const Team *team, Transformer *t, int n_wanted) {
     const ModelConfig *m = &t->model->config;
     const AltupConfig *of_model = m->kinds->altup;
@@ -178,7 +178,7 @@ static void merge_by_team(const Team *team, Transformer *t, int n_wanted) {
     team_wait(team);
 }
 
-// What the per-layer embedding has added to x goes to the other streams instead.
+// Moves the per-layer embedding's summand from x to the other streams.
 static void add_to_others_by_team(const Team *team, Transformer *t, int n_wanted) {
     const ModelConfig *m = &t->model->config;
     float *streams = t->kinds->altup->streams;
@@ -196,7 +196,7 @@ static void run_altup_layer_by_team(const Team *team, Transformer *t, int index,
     int64_t dim = t->model->config.dim;
     const Layer *layer = &t->model->layers[index];
     bool has_keys = layer->extra->shape.kv_layer == index;
-    team_wait(team);  // predict writes x, where others may still check what the last layer wrote
+    team_wait(team);  // predict writes x, where others may still check the last layer's output
     predict_by_team(team, t, layer->kinds->altup, has_keys ? t->n : n_wanted);
     if (n_wanted > 0) learn_by_team(team, t, index, n_wanted);
     mix_half_by_team(team, t, index, n_wanted);

@@ -1,12 +1,12 @@
 // The angles of query i and key j must differ by D(i, j) times the frequency. rope.h gives D as a
 // part of the query minus a part of the key: one pair of parts for near keys, one for far keys.
 //
-// The cache holds each key turned by its far part. Most of a long past is far, and those blocks are
-// multiplied as they lie. Near blocks are few: their keys lack the angle of j minus that part, for
-// which there are tables by block and step. Without a map the two parts are the same, and keys lack
-// nothing. When the frequencies change with the length, keys are cached before they are turned, so
-// that they are never stale. Then they lack their whole angle in both zones. So do keys of 4 bits,
-// which are rounded better before they turn (kv_cache.h).
+// The cache holds each key rotated by its far part. Most of a long past is far, and those blocks
+// are multiplied without a further rotation. Near blocks are few: their keys lack the angle of j
+// minus that part, for which there are tables by block and step. Without a map the two parts are
+// equal, and no angle is missing. When the frequencies change with the length, keys are cached
+// before their rotation, so that they are never stale. They then lack their whole angle in both
+// zones. So do keys of 4 bits, which are rounded better before their rotation (kv_cache.h).
 #include "angles.h"
 
 #include <math.h>
@@ -63,7 +63,7 @@ void angles_lay_out(Angles *a, Arena *arena, const SessionConfig *c, const RopeC
     RopeFreqs first, last;
     rope_frequencies(rope, 1, &first);
     rope_frequencies(rope, spread->length ? spread->length : c->context, &last);
-    // Turned later, the first positions of unscaled_positions would turn as the others.
+    // Rotated later, the first positions of unscaled_positions would rotate as the others.
     bool later = c->kv == KV_Q4 && rope->unscaled_positions == 0;
     bool turns_later = !c->stale_keys && (later || !are_equal(&first, &last));
     int64_t n_blocks = ((int64_t)c->context + KV_BLOCK - 1) / KV_BLOCK;
@@ -110,7 +110,7 @@ static void fill_rows(const Angles *a, int first, int n, int from, int to) {
     }
 }
 
-// By how many positions the cached key of token i must still turn.
+// The number of positions by which the cached key of token i must still rotate.
 static double lacking(const Angles *a, Zone zone, int64_t i) {
     int p = spread_position(a->spread, (int)i);
     double far = rope_parts(a->rope, p).key;
@@ -118,8 +118,8 @@ static double lacking(const Angles *a, Zone zone, int64_t i) {
     return a->turns_later ? wanted : wanted - far;
 }
 
-// What the keys of blocks [a->n_blocks, n_blocks) lack, for the pairs [from, to), and the new
-// variants of steps.
+// Computes the missing angles of the keys of blocks [a->n_blocks, n_blocks), for the pairs [from,
+// to), and the new variants of steps.
 static void fill_blocks(const Angles *a, Zone zone, int n_blocks, int from, int to) {
     int period = a->lacking[zone].period;
     float *blocks = a->lacking[zone].blocks;
@@ -157,7 +157,7 @@ void angles_prepare_by_team(const Team *team, Angles *a, int first, int n, int l
     if (team->number == 0) {
         RopeFreqs before = a->freqs;
         rope_frequencies(a->rope, length, &a->freqs);
-        // What keys lack with other frequencies is void.
+        // The missing angles of other frequencies are void.
         if (!are_equal(&a->freqs, &before)) a->n_blocks = 0;
         a->first = first;
     }

@@ -11,18 +11,18 @@
 // both, and each score is taken from its side. Keys cached with another angle than the zone's are
 // rotated on the way.
 //
-// Whole numbers. Where many queries come at once, the past is rounded to 8 bits, once for all tasks
-// (attention_int8.c). A task takes blocks so that all its rows see whole, in the zone that most of
-// the past is in, but not the first block, on which much attention rests.
+// Whole numbers. If many queries come at once, the past is rounded to 8 bits, once for all tasks
+// (attention_int8.c). A task takes as whole numbers only the blocks that all its rows see whole, in
+// the zone of most of the past; not the first block, on which much attention rests.
 //
-// Seven heads are multiplied as 4 and 3 rows, not 6 and 1. A table of every position's cosines, for
-// keys that turn late, would take twice the time: it is as large as the cache.
+// Seven heads are multiplied as 4 and 3 rows, not 6 and 1. For keys that rotate late, a table of
+// every position's cosines would take twice the time: it is as large as the cache.
 //
 // Tasks. Work is cut by kv head, by groups of positions and, when those are few, by splits of the
 // past (split-KV, as in flash-decoding), whose results are merged in a fixed order. All query heads
 // of a kv head and all positions of a group go through a block together, while it is in the
-// first-level cache. A task norms and turns its queries itself, and stores the key of a token alone
-// if it has the last split, so that nobody waits for either.
+// first-level cache. A task norms and rotates its queries itself. The key of a single token is
+// stored by the task with the last split. So no thread waits for either.
 #include "attention_task.h"
 
 #include <math.h>
@@ -63,19 +63,19 @@ static void load_queries(const AttentionTask *k) {
 
 // ---- scores ----
 
-// The zone that most of the past is in.
+// The zone of most of the past.
 static Zone zone_of_past(const Attention *c) { return c->angles && c->angles->far ? FAR : NEAR; }
 
-// Whether the task's rows multiply a block as it lies: few do, while for many it is widened to
+// Whether the task's rows multiply a block in place: few rows do, while for many it is widened to
 // float32 once. Packed numbers must be widened.
 static bool is_read_in_place(const AttentionTask *k, const KvBlock *block) {
     return k->rows <= FEW_ROWS && !block->is_packed;
 }
 
-// Whether the task's rows are few and nobody wants their scores to the last bit.
+// Whether the task's rows are few and no watcher needs their scores to the last bit.
 static bool are_rounded(const AttentionTask *k) { return k->rows <= FEW_ROWS && !k->call->watch; }
 
-// Rotates a block of widened keys by the sum of two angles that they lack, the block's and the
+// Rotates a block of widened keys by the sum of their two missing angles, the block's and the
 // step's.
 static void rotate_keys(float *keys, const Lack *lack) {
     int64_t pairs = lack->pairs;
@@ -97,8 +97,8 @@ static void rotate_keys(float *keys, const Lack *lack) {
     }
 }
 
-// scores += q . keys, of the elements that turn, for few rows that read a block in place: queries
-// are turned back by the block's angle, keys by their steps in registers.
+// scores += q . keys, of the elements that rotate, for few rows that read a block in place: queries
+// are rotated back by the block's angle, keys by their steps in registers.
 static void multiply_turning(Gemm p, const Lack *lack, float *turned) {
     turn_rows_back(turned, p.a, p.m, p.a_stride, lack);
     p.a = turned;
@@ -168,7 +168,7 @@ static void multiply_zones(const AttentionTask *k, const KvBlock *block, int ind
     }
 }
 
-// The first token that a query of token i sees, the sinks apart.
+// The first token that a query of token i sees, except for the sinks.
 static int window_start(const Attention *c, int i) {
     int position = spread_position(c->spread, i);
     int first = c->window > 0 ? position - c->window + 1 : 0;
@@ -177,7 +177,8 @@ static int window_start(const Attention *c, int i) {
     return seen > 0 ? spread_token(c->spread, seen) : 0;
 }
 
-// Puts -inf where a query of token i does not see a key of the block that begins at `first`.
+// Puts -inf into the scores of the keys of the block at `first` that a query of token i does not
+// see.
 static void mask(float *scores, int first, int i, const Attention *c) {
     int start = window_start(c, i) - first;
     int sinks = c->sinks - first;
@@ -203,8 +204,8 @@ static void score_block(const AttentionTask *k, const KvBlock *block, int index)
 
 // ---- softmax, mix ----
 
-// One row's scores become exponentials below its running maximum; when that grows, what was summed
-// up so far shrinks.
+// One row's scores become exponentials below its running maximum; when that grows, the sums so far
+// shrink.
 static void update_softmax(float *scores, float *sums, int64_t width, float *maximum,
                            float *total) {
     float max = max_of(scores, KV_BLOCK);
@@ -214,11 +215,11 @@ static void update_softmax(float *scores, float *sums, int64_t width, float *max
         *total *= shrink;
         *maximum = max;
     }
-    if (*maximum == -INFINITY) memset(scores, 0, KV_BLOCK * sizeof *scores);  // nothing seen yet
+    if (*maximum == -INFINITY) memset(scores, 0, KV_BLOCK * sizeof *scores);  // no key seen yet
     else *total += exp_and_sum(scores, KV_BLOCK, *maximum);
 }
 
-// The values of a block that are in its keys, as (KV_BLOCK, value_width) float32.
+// The values of a block that are part of its keys, as (KV_BLOCK, value_width) float32.
 static void take_values(const AttentionTask *k, const KvBlock *block) {
     const KvCache *c = k->call->cache;
     const float *from = k->scratch->widened;
@@ -274,7 +275,7 @@ static AttentionTask begin_task(const Attention *c, const AttentionMemory *scrat
     return k;
 }
 
-// ---- whoever watches ----
+// ---- watching ----
 
 // Gives the watched head's scores, or those of all heads of the task, for the keys of the block that
 // begins at token `start`.
@@ -286,8 +287,8 @@ static void watch_scores(const AttentionTask *k, int start, int count) {
     }
 }
 
-// Puts part number `part` of a head's prepared query (d) in row r of the task, for a zone: a pair, a
-// pair a quarter turn ahead, or the elements that do not rotate. The rest of the row is zeros.
+// Puts part number `part` of a head's prepared query (d) in row r of the task, for a zone: a pair,
+// a pair rotated by 90 degrees, or the elements that do not rotate. The rest of the row is zeros.
 static void load_part(const AttentionTask *k, Zone zone, int64_t r, const float *query, int part) {
     int n_pairs = k->call->angles ? k->call->angles->n_pairs : 0;
     int64_t d = k->call->cache->head_dim;
@@ -304,8 +305,8 @@ static void load_part(const AttentionTask *k, Zone zone, int64_t r, const float 
     to[1] = is_ahead ? pair[0] : pair[1];
 }
 
-// Gives what the watched head's scores with the keys of a block are the sum of: each row of the task
-// is multiplied as ever, but is one part of the query. That takes many products, for one query.
+// Gives the summands of the watched head's scores with the keys of a block: each row of the task is
+// multiplied as ever, but is one part of the query. That takes many products, for one query.
 static void watch_block_parts(const AttentionTask *k, const float (*query)[2 * ROPE_MAX_HEAD_DIM],
                               const KvBlock *block, int index, int count) {
     const Attention *c = k->call;
@@ -325,8 +326,7 @@ static void watch_block_parts(const AttentionTask *k, const float (*query)[2 * R
     }
 }
 
-// The same for the blocks from block0 to before block `last`, after which the task's queries are
-// gone.
+// The same for the blocks from block0 to before block `last`. Overwrites the task's queries.
 static void watch_task_parts(const AttentionTask *k, int block0, int last) {
     const Attention *c = k->call;
     int64_t d = c->cache->head_dim, end = k->first + k->n;
@@ -344,12 +344,12 @@ static void watch_task_parts(const AttentionTask *k, int block0, int last) {
 
 // ---- whole numbers ----
 
-// By how much more the elements of a kv head's keys count than others; NULL: all alike.
+// The focus of a kv head, a factor for each element of its keys (attention_int8.c); NULL: ones.
 static const float *focus_of(const KvCache *c, int kv_head) {
     return c->focus ? c->focus + kv_head * c->head_dim : NULL;
 }
 
-// Not where somebody watches, who gets each score.
+// Not for a watcher, who gets each score.
 static bool uses_int8(const Attention *c) {
     const int64_t rows = (int64_t)c->n * c->n_heads;
     return c->in_int8 && !c->watch && rows >= (int64_t)MANY_ROWS * c->cache->n_kv_heads;
@@ -365,7 +365,7 @@ static bool takes_int8(const AttentionTask *k, int index) {
     return zone_of_past(c) == NEAR || near_from(c, k->first) >= end;
 }
 
-// Rounds the blocks from first_block on that tasks may take so.
+// Rounds the blocks from first_block on that tasks may take as whole numbers.
 static void round_past_by_team(const Team *team, const Attention *c, int first_block) {
     const KvCache *cache = c->cache;
     const AttentionMemory *memory = &c->scratch->threads[team->number];
@@ -471,7 +471,7 @@ static void attend_task(const Attention *call, const Cut *cut, int slot,
 }
 
 // Merges the results of a head of row t of the call, one per split, in their order, and divides by
-// the total. A learned sink has a share of that, too.
+// the total, to which a learned sink adds its share.
 static void merge(const Attention *a, const Cut *c, int t, int head) {
     const AttentionScratch *s = a->scratch;
     int64_t value_dim = a->cache->value_dim;
@@ -503,7 +503,7 @@ static int first_block_of(const Attention *a) {
     return is_all ? 0 : window_start(a, a->first) / KV_BLOCK;
 }
 
-// Whether all tasks of group number `group` of all have ended, the caller's as the last one.
+// Whether all tasks of group number `group` have ended, the caller's as the last one.
 static bool is_last_of(const AttentionScratch *s, const Cut *c, int group) {
     if (atomic_fetch_add_explicit(&s->ended[group], 1, memory_order_acq_rel) + 1 < c->splits)
         return false;
@@ -511,8 +511,8 @@ static bool is_last_of(const AttentionScratch *s, const Cut *c, int group) {
     return true;
 }
 
-// The thread that ends the last task of a group merges the group. Where that would take one thread
-// long (latent attention has one group, of all heads), the team merges, after a wait more.
+// The thread that ends the last task of a group merges the group. If that would take one thread
+// long (latent attention has one group, of all heads), the team merges, after one more wait.
 void attention_by_team(const Team *team, const Attention *a) {
     int first_block = first_block_of(a);
     int n_blocks = (a->first + a->n - 1) / KV_BLOCK + 1 - first_block;

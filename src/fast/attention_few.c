@@ -1,18 +1,18 @@
-// A few rows of queries over a cache of 8 or 4 bits. A block is read once, so what is done to it
-// before it is multiplied counts as much as the products do. Where a processor multiplies bytes
-// four to a lane (VNNI, NEON's dot product), numbers of the cache therefore stay whole numbers, and
-// are only moved to where the product takes them. Elsewhere that gains nothing: in numbers of 16
-// bits on AVX2, q8 took 1.2 times as long as in float32.
+// A few rows of queries over a cache of 8 or 4 bits. A block is read once, so its preparation
+// counts as much as the products do. If a processor multiplies bytes four to a lane (VNNI, NEON's
+// dot product), numbers of the cache therefore stay whole numbers, and are only moved to the order
+// of the product's lanes. Elsewhere that gains nothing: in numbers of 16 bits on AVX2, q8 took 1.2
+// times as long as in float32.
 //
-// What they meet is rounded to 14 bits, so that the rounding is far below that of the cache:
-// queries by the largest element of the row, weights by the largest of the row in this block
-// (relative to the largest of all, a row that looks at everything alike would lose its many small
-// ones). A number of 14 bits is two bytes, and lanes are gone through twice. For values of 4 bits 7
-// are enough.
+// The other factor is rounded to 14 bits, so that its rounding is far below the cache's: queries
+// relative to the largest element of the row, weights to the largest of the row in this block
+// (relative to the largest of all, a row with nearly equal weights everywhere would lose its many
+// small ones). A number of 14 bits is two bytes, and lanes are passed twice. For values of 4 bits 7
+// bits are enough.
 //
-// Keys of 4 bits are cached before they turn (kv_cache.h), less a mean. They are unpacked, turned
-// by their steps and multiplied by float32 queries in registers, where there are 32; queries are
-// turned back by the block's angle. With 16 registers that takes as many instructions as unpacking
+// Keys of 4 bits are cached before their rotation (kv_cache.h), less a mean. With 32 registers they
+// are unpacked, rotated by their steps and multiplied by float32 queries in registers; queries are
+// rotated back by the block's angle. With 16 registers that takes as many instructions as unpacking
 // to memory.
 #include "attention_few.h"
 
@@ -23,10 +23,10 @@
 
 enum {
     FOUR_BYTES = 4,
-    IN_BYTES = WHOLES == 4,      // whether the processor multiplies and adds up four bytes at once
-    IN_REGISTERS = LANES == 16,  // whether 32 of them hold sums, and keys that turn on their way
-    PASSES = 2,                  // over the lanes, for numbers of 14 bits
-    LOW_BITS = 7,                // of a number in two bytes
+    IN_BYTES = WHOLES == 4,       // whether the processor multiplies and adds up four bytes at once
+    IN_REGISTERS = LANES == 16,   // whether 32 of them hold sums, and keys on their rotation
+    PASSES = 2,                   // over the lanes, for numbers of 14 bits
+    LOW_BITS = 7,                 // of a number in two bytes
     WEIGHT_LANES = KV_BLOCK / 4,  // lanes that weights of a block take
     // The upper byte of a query is at most 127, and sums of products with 8 bits over the longest
     // key fit into 32 bits.
@@ -35,7 +35,7 @@ enum {
     FEW_LEVELS = 127,  // of weights in a byte, which are rounded far less than values of 4 bits
 };
 
-// Where the largest number is below this, all are 0: its inverse would be infinite.
+// If the largest number is below this, all are 0: its inverse would be infinite.
 static const float SMALLEST = 1e-30f;
 
 static int64_t key_lanes(int64_t n) { return (n + 3) / 4; }
@@ -98,11 +98,11 @@ static void packs_in_lanes(uint8_t *to, const uint8_t *packs, int64_t width) {
 
 // ---- rows in lanes ----
 
-// Of whole numbers whose sum is below 2^24.
+// The sum of whole numbers, below 2^24.
 static int32_t sum_wholes(vi x) { return (int32_t)sum_lanes(to_float(x)); }
 
-// Puts the numbers x (n, then zeros to whole registers), of 14 bits, where lanes take them: the
-// upper bytes at `to`, the lower ones `bytes` further. Writes past n, too.
+// Puts the 14-bit numbers x (n, then zeros to whole registers) into the order of the lanes: the
+// upper bytes at `to`, the lower ones `bytes` further. Also writes past n.
 static void numbers_in_lanes(uint8_t *to, int64_t bytes, const int32_t *x, int64_t n,
                              bool is_signed) {
     const int half = is_signed ? 1 << (LOW_BITS - 1) : 0;
@@ -151,9 +151,9 @@ typedef struct {
     const uint8_t *rows;   // (PASSES, rows, lanes, 4 bytes)
     int passes;            // over the lanes
     int64_t pass;          // bytes of one pass
-    bool rows_have_signs;  // else the block has
-    // What is prefetched meanwhile, so that memory never waits for the products: bytes for each
-    // lane of the first pass and the first rows.
+    bool rows_have_signs;  // else the block has them
+    // Prefetched meanwhile, so that memory never waits for the products: bytes for each lane of the
+    // first pass and the first rows.
     const uint8_t *ahead;
     int64_t ahead_bytes;
 } Lanes;
@@ -187,7 +187,7 @@ ALWAYS_INLINE void multiply_lanes(int m, int vecs, const Lanes *l, int64_t row, 
     }
 }
 
-// What becomes of the sums: each is start + sum, times the scale of its row.
+// The use of the sums: each is start + sum, times the scale of its row.
 typedef struct {
     const int32_t *starts;
     const float *scales;
@@ -251,14 +251,14 @@ static void score_8_bits(const FewRows *few, int64_t n, const KvCache *c, const 
 
 // ---- keys of 4 bits ----
 
-// A block, and the rows that meet it: queries turned back by its angle, whose keys turn by steps.
+// A block, and the rows that meet it: queries rotated back by its angle; its keys rotate by steps.
 typedef struct {
     const float *q;  // (rows, d)
     int64_t d;
     const uint8_t *keys;  // (d, KV_BLOCK / 2)
     const float *scales;  // (packs, KV_BLOCK)
     const float *mean;    // (d) or NULL
-    int64_t pairs;        // that turn
+    int64_t pairs;        // of elements that rotate
     const float *steps;   // (2, pairs, KV_BLOCK)
     float *scores;        // (rows, KV_BLOCK)
 } Turning;
@@ -279,7 +279,7 @@ ALWAYS_INLINE void take_keys(vf key[2], const Turning *t, int64_t e, int column)
     key[1] = multiply_add(number_of_4_bits(both >> 4), load(scales + HALF_KEYS), mean);
 }
 
-// The pair of elements e and e + 1, turned.
+// The pair of elements e and e + 1, rotated.
 ALWAYS_INLINE void take_pair(vf x[2], vf y[2], const Turning *t, int64_t e, int column) {
     const float *cosines = t->steps + e / 2 * KV_BLOCK + column;
     const float *sines = cosines + t->pairs * KV_BLOCK;
@@ -293,7 +293,7 @@ ALWAYS_INLINE void take_pair(vf x[2], vf y[2], const Turning *t, int64_t e, int 
     }
 }
 
-// The scores of m rows from `row` on, whose keys go no further than registers.
+// The scores of m rows from `row` on, whose keys stay in registers.
 ALWAYS_INLINE void turning_tile(int m, const Turning *t, int64_t row) {
     const float *q = t->q + row * t->d;
     for (int column = 0; column < HALF_KEYS; column += LANES) {
@@ -371,8 +371,8 @@ typedef struct {
 } FewWeights;
 
 // Rounds weights (n, KV_BLOCK) times the scales of values to whole numbers up to `levels`, relative
-// to the largest product: a value that the window leaves out may have any scale. `zero` stands for 0
-// in the values. What is not finite comes out as NaN.
+// to the largest product: a value outside the window may have any scale. `zero` stands for 0 in the
+// values. NaN and infinity come out as NaN.
 static void round_weights(FewWeights *to, int64_t n, const float *weights, const float *scales,
                           int levels, int zero) {
     enum { REGISTERS = KV_BLOCK / LANES };
@@ -410,7 +410,7 @@ void few_rows_mix(const FewRows *few, int64_t n, const KvCache *c, const KvBlock
     int64_t together = block->is_packed ? KV_PACK : width;  // columns that share scales
     Lanes lanes = {.lanes = WEIGHT_LANES, .rows = rounded.numbers, .stride = row_bytes(width)};
     lanes.passes = block->is_packed ? 1 : PASSES;
-    lanes.rows_have_signs = block->is_packed;  // as scales of packs have
+    lanes.rows_have_signs = block->is_packed;  // as the scales of packs do
     lanes.pass = FEW_ROWS * WEIGHT_LANES * FOUR_BYTES;
     lanes.ahead = block->is_packed ? kv_block_packed_values(c, block) : block->values;
     lanes.ahead_bytes = 4 * width / (block->is_packed ? 2 : 1);

@@ -2,21 +2,22 @@
 // 2411.10958): four products of bytes take the time of one of float32.
 //
 // Scores. Keys are rounded less the mean of their block, each by its own largest element, and so
-// are queries, row by row. A few elements of keys are large and much the same at neighboring
-// positions; less the mean, they no longer set the scale. What the mean gives to a row's scores is
-// a product in float32, one for each block and not for each key.
+// are queries, row by row. A few elements of keys are large and nearly equal at neighboring
+// positions; less the mean, they no longer set the scale. The mean's share of a row's scores is a
+// product in float32, one for each block and not for each key.
 //
-// Where the model adds a bias to queries (Qwen 2.5), some of their elements are ten times as large
-// as others, and multiply the error of keys, which is alike in all. There keys are rounded times a
-// number for each element, and queries divided by it: the focus, the root of the bias's size.
+// If the model adds a bias to queries (Qwen 2.5), some of their elements are ten times as large as
+// others, and multiply the error of keys, which has one size in all elements. Then keys are
+// multiplied by a number for each element before rounding, and queries divided by it: the focus,
+// the root of the bias's size.
 //
 // Weights. Softmax is float32. A weight is then a whole number up to 255, relative to the largest
-// of its row in its own block: relative to the largest of all, a row that looks at everything alike
-// would lose its many small weights. Values are rounded element by element, by the largest of the
-// block.
+// of its row in its own block: relative to the largest of all, a row with nearly equal weights
+// everywhere would lose its many small ones. Values are rounded element by element, relative to the
+// largest of the block.
 //
-// Both products are as those of prompts with weights: a tile of rows stays in registers while what
-// they meet goes by.
+// Both products run like those of prompts with weights: a tile of rows stays in registers while the
+// keys or values go by.
 #include "attention_int8.h"
 
 #include <math.h>
@@ -37,13 +38,13 @@ static const float LOG2_E = 1.44269504f, LOG2_LEVELS = 7.99435344f;
 
 static int64_t lanes_of(int64_t n) { return (n + WHOLES - 1) / WHOLES; }
 
-// Number k of a lane.
+// x as number k of a lane.
 ALWAYS_INLINE vi placed(vi x, int k) {
     const int bits = 8 * sizeof(Whole);
     return (x & ((1 << bits) - 1)) << (bits * k);
 }
 
-// 2^x for x up to 126, to 1e-4 of it; below -60 as at -60.
+// 2^x for x up to 126, to 1e-4 of it; below -60 it is 2^-60.
 ALWAYS_INLINE vf power_of_2(vf x) {
     x = larger_vf(x, splat(-60));
     vf shifted = x + ROUNDING;
@@ -83,8 +84,8 @@ Int8Block int8_past_block(const Int8Past *past, int kv_head, int64_t index) {
     return b;
 }
 
-// LANES columns of n rows of x, `stride` apart: 127 over the largest number of each, without its
-// sign, and in *scales what that takes off. What is not finite makes a scale NaN.
+// For LANES columns of n rows of x, `stride` apart: returns 127 / the largest |number| of each, and
+// *scales is the inverse of that. NaN or infinity makes a scale NaN.
 ALWAYS_INLINE vf scales_of_columns(const float *x, int64_t n, int64_t stride, float *scales) {
     vf most = {0}, strange = {0};
     for (int64_t i = 0; i < n; i++) {
@@ -188,14 +189,14 @@ void int8_queries_meet_means(const RoundedQueries *rows, int64_t n, const float 
 
 // ---- rows that meet a block ----
 
-// Some rows, and what becomes of them in the block that they meet.
+// Some rows, and their results for the block that they meet.
 typedef struct {
     const RoundedQueries *rows;
     int64_t first;  // of these
     int n;
     int64_t lanes, width;                   // of a key; value_width
     float maxima[PADDED], totals[PADDED];   // so far
-    float shrinks[PADDED], shares[PADDED];  // of what was so far, and of the block
+    float shrinks[PADDED], shares[PADDED];  // of the results so far, and of the block
     float block_maxima[PADDED], block_totals[PADDED];
     int32_t starts[PADDED];  // of sums of weighted values
     float scores[BATCH * KV_BLOCK];
@@ -209,7 +210,7 @@ ALWAYS_INLINE vb splat_bytes(const uint8_t *p) {
     return in_register((vb)((vi){0} + lane));
 }
 
-// Scores of m rows from `row` of the batch on.
+// Computes the scores of m rows from `row` of the batch on.
 ALWAYS_INLINE void score_tile(int m, RowBatch *t, const Int8Block *b, int row) {
     const RoundedQueries *all = t->rows;
     int64_t first = t->first + row, lanes = t->lanes;
@@ -238,7 +239,7 @@ ALWAYS_INLINE void score_tile(int m, RowBatch *t, const Int8Block *b, int row) {
     }
 }
 
-// The weights of a row, up to LEVELS, with its maximum and its total in the block.
+// Computes the weights of a row, up to LEVELS, with its maximum and its total in the block.
 static void weigh_row(RowBatch *t, int row) {
     const float *scores = t->scores + row * KV_BLOCK;
     uint8_t *weights = t->weights + row * BLOCK_LANES * LANE_BYTES;
@@ -257,7 +258,7 @@ static void weigh_row(RowBatch *t, int row) {
             numbers += rounded << (8 * (int)sizeof(Whole) * k);
             if (VALUE_OFFSET) all += (vi)rounded - ROUNDING_BITS;
         }
-        // What ROUNDING has left above the numbers, of the first two where there are four.
+        // ROUNDING's bits above the numbers, of the first two if there are four.
         numbers -= ROUNDING_BITS + (WHOLES == 4 ? (uint32_t)ROUNDING_BITS << 8 : 0);
         store(weights + g * LANES * LANE_BYTES, (vf)numbers);
     }
@@ -267,7 +268,7 @@ static void weigh_row(RowBatch *t, int row) {
     for (int i = 0; VALUE_OFFSET && i < LANES; i++) t->starts[row] -= VALUE_OFFSET * all[i];
 }
 
-// The block's maxima and totals join those so far.
+// Merges the block's maxima and totals into those so far.
 static void join_softmax(RowBatch *t) {
     for (int row = 0; row < t->n; row += LANES) {
         vf before = load(t->maxima + row);
@@ -333,7 +334,7 @@ void int8_attend(const RoundedQueries *rows, int64_t n, const KvCache *cache,
     t.rows = rows;
     t.lanes = lanes_of(cache->head_dim);
     t.width = cache->value_width;
-    memset(t.maxima, 0, sizeof t.maxima);  // also of rows that are none
+    memset(t.maxima, 0, sizeof t.maxima);  // also of the rows past n
     memset(t.totals, 0, sizeof t.totals);
     memset(t.block_maxima, 0, sizeof t.block_maxima);
     memset(t.block_totals, 0, sizeof t.block_totals);

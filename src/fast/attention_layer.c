@@ -1,5 +1,5 @@
 // The parts of a layer's attention: queries, keys and values of a chunk's rows, their norms and
-// rotations, what goes into the cache, attention, and the gate of the mix.
+// rotations, the writes to the cache, attention, and the gate of the mix.
 #include "attention_layer.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 
 // ---- queries, keys and values ----
 
-// The norms of k, and of q but for the first `skipped` rows, that go over all heads of a row
+// The norms of k, and of q except for its first `skipped` rows, if they go over all heads of a row
 // together.
 static void norm_whole_by_team(const Team *team, Transformer *t, const Layer *layer, int skipped) {
     int64_t heads = layer->wq.rows;
@@ -67,14 +67,14 @@ static bool has_keys(const Transformer *t, int index) {
     return t->model->layers[index].extra->shape.kv_layer == index;
 }
 
-// Whether attention stores the keys, in the tasks that read them: those of a token alone. So nobody
-// waits for them, and the thread that has written a block of the cache reads it.
+// Whether attention stores the keys, in the tasks that read them: those of a single token. So no
+// thread waits for them, and the thread that has written a block of the cache reads it.
 static bool stores_in_tasks(const Transformer *t, int n_wanted) {
     return t->n == 1 && n_wanted == 1;
 }
 
-// A thread's share is blocks of the cache, each of one kv head; or all blocks of a kv head, where
-// the cache needs them in order.
+// A thread's share is blocks of the cache, each of one kv head; or all blocks of a kv head, if the
+// cache needs them in order.
 static void store_keys_by_team(const Team *team, const Transformer *t, int index) {
     NewKeys keys = new_keys(t, index);
     int end_token = t->first + t->n;
@@ -117,7 +117,7 @@ void project_heads_by_team(const Team *team, Transformer *t, int index, int n_wa
 
 // ---- attention ----
 
-// How the last n_wanted rows of a chunk attend, but for their queries and where the mix goes.
+// The attention of the last n_wanted rows of a chunk, without its queries and its output.
 static Attention attention_of_layer(const Transformer *t, int index, int n_wanted) {
     int skipped = t->n - n_wanted;
     const ModelConfig *m = &t->model->config;
@@ -149,8 +149,8 @@ static Attention attention_of_layer(const Transformer *t, int index, int n_wante
     return a;
 }
 
-// Attention of the last a.n rows. Whoever watches a head of the layer gets the scores of the last
-// row, whose attention is computed once more for that.
+// Attention of the last a.n rows. A watcher of a head of the layer gets the scores of the last row,
+// whose attention is computed once more for that.
 static void run_attention_by_team(const Team *team, const Transformer *t, int index, Attention a) {
     const Watch *watch = &t->config->watch;
     if (watch->scores && (index == watch->layer || watch->layer == ALL_LAYERS)) {
@@ -190,7 +190,7 @@ void attend_turned_by_team(const Team *team, const Transformer *t, int index, co
     run_attention_by_team(team, t, index, a);
 }
 
-// ---- what is added ----
+// ---- the layer's summand ----
 
 // mixed (n_wanted, rows of wo) times a scale, and times the gates, which have a
 // number for each element or for each head.

@@ -1,4 +1,4 @@
-// How attention is cut into tasks, and their memory.
+// The division of attention into tasks, and their memory.
 #include "attention_task.h"
 
 Cut attention_cut(const KvCache *cache, int n_heads, int n, int n_blocks) {
@@ -24,8 +24,8 @@ static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
 void attention_need(AttentionNeeds *needs, const KvCache *cache, int n_heads, bool in_int8) {
     Cut c = attention_cut(cache, n_heads, needs->max_n, 1);
-    // The most tasks that a call can have: with the past whole there may be many groups of queries,
-    // with it split few.
+    // The most tasks of a call: with the past whole there may be many groups of queries, with it
+    // split few.
     int64_t groups = (int64_t)cache->n_kv_heads * c.groups;
     int64_t few = groups < ENOUGH_TASKS ? groups : ENOUGH_TASKS;
     int64_t splits = (cache->n_blocks + SPLIT_BLOCKS - 1) / SPLIT_BLOCKS;

@@ -1,4 +1,4 @@
-// What the files of attention share: a call, the tasks that it is cut into, and their memory.
+// Shared by the files of attention: a call, its tasks, and their memory.
 #pragma once
 
 #include "angles.h"
@@ -20,19 +20,19 @@ typedef struct {
     bool in_int8;  // many queries meet the past as whole numbers of 8 bits
     bool grows;    // queries are multiplied by query_temperature
     int chunk;     // a query sees those of its own chunk of so many positions; 0: there are none
-    int window;    // a query sees the last `window` positions, itself included; 0: all before it
-    int sinks;     // and the first `sinks` tokens always
+    int window;    // a query sees the last `window` positions, including its own; 0: all before it
+    int sinks;     // and always the first `sinks` tokens
     const ShortHeads *short_heads;  // NULL: no kv head of the layer sees less
     int short_sinks;                // tokens that those always see
     // (n_heads) a score without a key or a value in each head's softmax; NULL: none
     const float *learned_sinks;
     const Angles *angles;  // prepared for these queries; NULL: queries and keys do not rotate
     const float *q;        // (n, n_heads * head_dim)
-    const Heads *queries;  // how tasks norm and turn them to meet near keys; NULL: they are so
-    const NewKeys *keys;   // of the last token, which tasks store; NULL: all are in the cache
+    const Heads *queries;  // how tasks norm and rotate them to meet near keys; NULL: already done
+    const NewKeys *keys;   // of the last token, for tasks to store; NULL: all are in the cache
     int first, n;
     float *out;  // (n, n_heads * value_dim)
-    // gets the scores of its head, or of all, for a single query; NULL: nobody wants any
+    // gets the scores of its head, or of all, for a single query; NULL: no watcher
     const Watch *watch;
 } Attention;
 
@@ -41,7 +41,7 @@ enum {
     SPLIT_BLOCKS = 16,  // most blocks of the past that one task takes when the past is split
     ENOUGH_TASKS = 16,  // with fewer tasks than this the past is split
     MANY_ROWS = 64,     // so many queries of a kv head are worth rounding the past for
-    // Most sums that one thread adds up for all, about as long as a wait of the team.
+    // Most sums that one thread adds up for the team, about as long as a wait of the team.
     MERGED_ALONE = 1 << 14,
 };
 
@@ -65,8 +65,7 @@ struct AttentionScratch {
     atomic_int *ended;  // tasks of each group, of a kv head and of queries; 0 between calls
 };
 
-// How one call is cut into tasks: kv heads x groups of queries x splits of the past, which count
-// fastest.
+// The division of one call: kv heads x groups of queries x splits of the past, which count fastest.
 typedef struct {
     int heads;              // query heads that share a kv head
     int per_group, groups;  // queries of a group; number of groups
@@ -98,7 +97,7 @@ void attention_by_team(const Team *team, const Attention *attention);
 
 // ---- attention_memory.c ----
 
-// What calls with up to max_n queries need, the most of all layers.
+// The needs of calls with up to max_n queries, the most of all layers.
 typedef struct {
     int max_n;
     int64_t rows;     // of a task
@@ -108,11 +107,11 @@ typedef struct {
     int64_t past;     // bytes of Int8Past
 } AttentionNeeds;
 
-// Adds what a layer with this cache and so many heads needs.
+// Adds the needs of a layer with this cache and so many heads.
 void attention_need(AttentionNeeds *needs, const KvCache *cache, int n_heads, bool in_int8);
 
-// Memory for that, by teams of up to n_threads; NULL while the arena only counts.
+// Memory for these needs, by teams of up to n_threads; NULL while the arena only counts.
 AttentionScratch *attention_lay_out(Arena *arena, const AttentionNeeds *needs, int n_threads);
 
-// How a call with so many heads, queries and blocks of the past is cut.
+// The division of a call with so many heads, queries and blocks of the past.
 Cut attention_cut(const KvCache *cache, int n_heads, int n, int n_blocks);

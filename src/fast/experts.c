@@ -1,9 +1,9 @@
 // Mixtures of experts (src/kinds/experts.c). router.c chooses the experts of a row.
 //
 // One row, as in decoding: every thread finds the chosen experts for itself, which is cheaper than
-// to wait. Their first products are one set for the team, as their input is the same. Then each
-// thread has its share of the rows of all second products. So the weights of the chosen are read
-// once, and no others.
+// a wait. Their first products are one set for the team, as they share their input. Then each
+// thread has its share of the rows of all second products. So only the weights of the chosen
+// experts are read, and once.
 //
 // Many rows: the rows are gathered by expert, so that the weights of each are read once. A batch is
 // an expert with its rows. An expert of many rows multiplies panels, and one of few rows multiplies
@@ -19,8 +19,7 @@
 #include "residual.h"
 #include "router.h"
 
-// An expert and the rows that chose it. Its rows begin at a place of its own in all arrays of
-// places.
+// An expert and the rows that chose it. Its rows have consecutive places in all arrays of places.
 typedef struct {
     FeedForward weights;
     int64_t first;  // its first place
@@ -28,11 +27,11 @@ typedef struct {
     int n;          // rows
 } Batch;
 
-// What a thread keeps of a single row.
+// A thread's memory for a single row.
 typedef struct {
     Choice choice;         // of any row
     int *chosen;           // (n_used)
-    float *weights;        // (n_used) what their answers are multiplied with
+    float *weights;        // (n_used) the factors of their outputs
     FeedForward *experts;  // (n_used)
     Product *products;     // (n_used)
     Vectors hidden;        // n_used vectors of expert_hidden_dim
@@ -51,16 +50,16 @@ typedef struct Experts {
     int *rows;            // (max_n * n_used) the row at each place
     float *factors;       // (max_n * n_used) its weight
     Vectors vectors;      // all places, of dim or of expert_hidden_dim
-    float *beside;        // (max_n, dim) the output of a dense network beside them
+    float *beside;        // (max_n, dim) the output of a dense network beside the experts
     float *shared_gates;  // (max_n) of the expert that every token takes
-    float *narrow;        // (max_n, latent_dim) what experts read, and
-    float *sums;          // (max_n, latent_dim) the sums of their outputs, where these are narrower
+    float *narrow;        // (max_n, latent_dim) the experts' inputs, and
+    float *sums;          // (max_n, latent_dim) the sums of their outputs, if these are narrower
 } Experts;
 
 // ---- products of an expert ----
 
 // hidden = act(w1 . x + b1) * (w3 . x + b3), of x times the factors if the router's weights
-// multiply that
+// multiply x
 static Product expert_product(const ModelConfig *m, const FeedForward *w, const float *factors,
                               float *hidden) {
     Product p = first_product(m, w, hidden);
@@ -106,7 +105,7 @@ static int group_for(const Product *p, const Workspace *ws) {
 
 // ---- one row ----
 
-// Vector i of n that were laid out together, alone.
+// Vector i of n that were laid out together, as one vector.
 static Vectors vector_at(const Vectors *all, int64_t i, int64_t cols, const float *x) {
     Vectors v = *all;
     v.n = 1;
@@ -152,7 +151,7 @@ static void run_one_by_team(const Team *team, Experts *e, const Layer *layer, co
 
 // ---- many rows ----
 
-// Gives each expert that was chosen a batch, and each row of these a place.
+// Gives each chosen expert a batch, and each row of these a place.
 static void gather(Experts *e, const Layer *layer, int64_t n) {
     const ExpertsConfig *c = e->config->kinds->experts;
     int64_t k = c->n_used;
@@ -178,7 +177,7 @@ static void gather(Experts *e, const Layer *layer, int64_t n) {
     }
 }
 
-// The vectors of a batch, in this thread's hands.
+// The vectors of a batch, in this thread's memory.
 static Vectors vectors_of(const Team *team, const Experts *e, const Batch *b, int64_t cols,
                           const float *x, const Workspace *ws) {
     Vectors v = e->vectors;
@@ -289,8 +288,8 @@ static void clear_rows(const Team *team, float *x, int n, int64_t width) {
     memset(x + first * width, 0, rows * width * sizeof *x);
 }
 
-// out (n, dim) += the outputs of a layer's chosen experts for the n rows of the input, each by its
-// weight. The input may be `out` itself. The number of threads does not change the result. Where
+// out (n, dim) += the outputs of a layer's chosen experts for the n rows of the input, each times
+// its weight. The input may be `out` itself. The number of threads does not change the result. If
 // input and output of experts are narrower, these are in e->narrow and e->sums.
 static void experts_by_team(const Team *team, const Transformer *t, const Layer *layer,
                             const Input *input, float *out) {

@@ -1,11 +1,10 @@
-// The forward pass of any decoder, straight down: embedding; for each layer attention and
-// feed-forward, each of a norm and added to the residual stream; a last norm and the classifier.
-// A chunk of n positions goes through a layer together, so every activation is a matrix of n
-// rows. What some models have instead of a step is a kind's (hooks.h), and is called where the
-// step is.
+// The forward pass of any decoder, in order: embedding; for each layer attention and feed-forward,
+// each of a norm and added to the residual stream; a last norm and the classifier. A chunk of n
+// positions goes through a layer together, so every activation is a matrix of n rows. A step that
+// some models replace belongs to a kind (hooks.h), and is called in the step's place.
 //
-// src/decoder/forward.c has every step by its definition, for one position; of a kind that is a
-// file of src/kinds with the same name:
+// src/decoder/forward.c has every step by its definition, for one position; a kind's definition is
+// a file of src/kinds with the same name:
 //     here                         there
 //     rmsnorm_of                   norm_input; the products take it on their way in
 //     project_heads_by_team        project_heads; attention turns the queries that it takes
@@ -16,13 +15,13 @@
 //     transformer_logits           decoder_logits
 //
 // Threads. transformer_forward opens a parallel region for each step: a token, or one layer of a
-// prompt's chunk. In it every thread of the team runs the same lines side by side. A function
-// whose name ends in _by_team is called by the whole team together, with the same arguments. Each
-// thread takes its share of the rows, heads or pairs (team_first, or team_next_task where pieces
-// differ in size), and writes nothing that another one writes. At the end it waits for the others
-// (team_wait), so the next line can read what all have written. What one thread does for all is
-// guarded by `team->number == 0`. All other functions belong to the thread that calls them.
-// pace.h says how many threads a step gets; a small read runs on the caller alone.
+// prompt's chunk. In it every thread of the team runs the same lines side by side. A function whose
+// name ends in _by_team is called by the whole team together, with the same arguments. Each thread
+// takes its share of the rows, heads or pairs (team_first, or team_next_task where pieces differ in
+// size), and writes only its own outputs. At the end it waits for the others (team_wait), so the
+// next line can read the outputs of all. Work by one thread for all is guarded by `team->number ==
+// 0`. All other functions belong to the thread that calls them. pace.h says how many threads a step
+// gets; a small read runs only on the caller.
 #include "forward.h"
 
 #include <string.h>
@@ -68,8 +67,8 @@ void feed_half_by_team(const Team *team, Transformer *t, int index, int n_wanted
 }
 
 // One layer for the n rows of the chunk. All rows get keys and values. The rest is done for the
-// last n_wanted rows: from the last layer with keys of its own on those whose logits are wanted, in
-// the layers before it every row.
+// last n_wanted rows: in the layers before the last one with its own keys every row, from there on
+// the rows with wanted logits.
 static void run_layer_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
     const Layer *layer = &t->model->layers[index];
     bool feeds = layer_feeds(layer) && n_wanted > 0;  // a half may be missing (Nemotron-H)
@@ -91,7 +90,7 @@ static void run_layer_by_team(const Team *team, Transformer *t, int index, int n
 // ---- the pass ----
 
 // x (n, dim) = the rows of the embedding of the chunk's tokens, normed, times a scale (Gemma,
-// Granite). The fault is the first of them with a NaN or an infinity.
+// Granite). The fault is the first row with a NaN or an infinity.
 static void embed(Transformer *t, const int32_t *tokens) {
     const ModelConfig *m = &t->model->config;
     const ResidualConfig *r = &m->extra->residual;
@@ -105,17 +104,17 @@ static void embed(Transformer *t, const int32_t *tokens) {
     }
 }
 
-// What comes before the first layer: kinds' own embeddings, and the angles.
+// The steps before the first layer: kinds' own embeddings, and the angles.
 static void begin_by_team(const Team *team, Transformer *t, const int32_t *tokens, int length) {
     EACH_FAST_KIND_THAT (embed_by_team, k, t->known) (*k)->embed_by_team(team, t, tokens);
     prepare_angles_by_team(team, t, length);
 }
 
-// Whether this thread's share of the wanted rows, which layer number `index` has written, is without
-// a NaN or an infinity; if not, t->fault is the first such row. No thread waits for what others
-// find. A token alone is every thread's share, so all find the same, and x stays as it is until all
-// have come to the next layer's first wait. A prompt's chunk has a parallel region for each layer,
-// at whose end all meet.
+// Whether this thread's share of the wanted rows, the output of layer number `index`, is without a
+// NaN or an infinity; if not, t->fault is the first such row. No thread waits for the findings of
+// others. A single token is every thread's share, so all find the same, and x keeps its values
+// until all have come to the next layer's first wait. A prompt's chunk has a parallel region for
+// each layer, at whose end all meet.
 static bool check_finite(const Team *team, Transformer *t, int index, int n_wanted) {
     int64_t dim = t->model->config.dim;
     const float *x = wanted_rows(t, n_wanted);
@@ -159,7 +158,7 @@ Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int firs
                 is_finite = check_finite(&team, t, i, n_wanted);
             }
         }
-        // The last layers of a prompt compute few rows only.
+        // The last layers of a prompt compute only few rows.
         bool is_whole = layers > 1 || l < t->last_own;
         if (is_worth_it && is_whole)
             pace_step(pace, work * layers, now_seconds() - start, processor_seconds);

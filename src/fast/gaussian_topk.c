@@ -7,7 +7,7 @@
 // For a chunk of rows.
 typedef struct FastGaussianTopk {
     float *gates;      // (chunk, hidden_dim)
-    float deviations;  // above the mean, where they are cut
+    float deviations;  // above the mean, of the cutoff
 } FastGaussianTopk;
 
 static void feed_gaussian_topk_by_team(const Team *team, Transformer *t, int index, int n_wanted) {

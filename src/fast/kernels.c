@@ -1,5 +1,5 @@
 // Small products: a tile of 6 rows by TILE_VECS vectors of columns is kept in registers while k
-// goes by, so that arithmetic is the limit and not loading. B is multiplied as it lies, and widened
+// goes by, so that arithmetic is the limit and not loading. B is multiplied in place, and widened
 // on the way to the registers.
 #include "kernels.h"
 
@@ -9,8 +9,8 @@
 #include "../decoder/curves.h"
 #include "simd_int8.h"
 
-// How many of n elements are in whole vectors. gcc sees at once that none is left of a constant n.
-// Where a loop goes on from where another one ended, it does not, and warns of element 2^62.
+// The number of n elements that are in whole vectors. gcc sees at once that none is left of a
+// constant n. If a loop continues where another one ended, it does not, and warns of element 2^62.
 static inline int64_t in_whole_vectors(int64_t n) { return n / LANES * LANES; }
 
 // The first n of LANES elements, then zeros.
@@ -166,7 +166,7 @@ ALWAYS_INLINE void row_of_tiles(int m, Number type, bool turns, const Gemm *g, i
 
 ALWAYS_INLINE void gemm_of(Number type, bool turns, const Gemm *g) {
     int64_t n = g->n / (TILE_VECS * LANES) * (TILE_VECS * LANES);  // columns in whole tiles
-    int most = turns ? 4 : TILE_ROWS;                              // turning takes registers, too
+    int most = turns ? 4 : TILE_ROWS;                              // rotation takes registers, too
     int64_t row = 0;
     for (; g->m - row >= 2 * most; row += most) row_of_tiles(most, type, turns, g, row, n);
     for (int64_t left, rows; (left = g->m - row) > 0; row += rows) {
@@ -206,7 +206,7 @@ float dot_fast(const float *a, const float *b, int64_t n) {
     return sum + sum_lanes(sums);
 }
 
-// As rmsnorm in src/llama/arithmetic.c, by vectors. Whoever changes the norm changes both.
+// As rmsnorm in src/llama/arithmetic.c, by vectors. Change both together.
 void rmsnorm_fast(float *out, const float *x, const float *weight, int64_t n, float eps) {
     vf squares = {0};
     float sum = 0;
@@ -225,8 +225,8 @@ void layernorm_fast(float *out, const float *x, const float *weight, int64_t n, 
 }
 
 // e^x for x up to 88, to 4 units in the last place: x = n ln 2 + r with |r| <= ln 2 / 2, a
-// polynomial for e^r (least greatest relative error, e^0 exact), and n added to the exponent. 0
-// where e^x is not normal; NaN stays.
+// polynomial for e^r (least greatest relative error, e^0 exact), and n added to the exponent. 0 if
+// e^x is not normal; NaN stays.
 static inline vf exp_vf(vf x) {
     // The nearest whole number lies in the sum's low bits.
     vf shifted = x * 1.44269504f + 0x1.8p23f;
@@ -260,7 +260,7 @@ float exp_and_sum(float *x, int64_t n, float max) {
     return sum;
 }
 
-// x / (1 + exp(-y)). Where y is below -88 that is 0 but for x times e^-88.
+// x / (1 + exp(-y)). For y below -88 the result is x times e^-88, nearly 0.
 static inline vf gate_vf(vf x, vf y) {
     return x / (1.0f + exp_vf(select_vf(y < -88.0f, splat(88.0f), -y)));
 }

@@ -23,12 +23,12 @@ typedef struct {
 
 void gemm_accumulate(const Gemm *gemm);
 
-// The sum of a[i] * b[i], all of n elements.
+// The sum of a[i] * b[i] over n elements.
 float dot_fast(const float *a, const float *b, int64_t n);
 
-// out = x / sqrt(mean(x^2) + eps) * weight, all of n elements. A weight of NULL is ones.
+// out = x / sqrt(mean(x^2) + eps) * weight, over n elements. A weight of NULL is ones.
 void rmsnorm_fast(float *out, const float *x, const float *weight, int64_t n, float eps);
-// out = (x - mean(x)) / sqrt(variance(x) + eps) * weight, all of n elements.
+// out = (x - mean(x)) / sqrt(variance(x) + eps) * weight, over n elements.
 void layernorm_fast(float *out, const float *x, const float *weight, int64_t n, float eps);
 
 // gate = silu(gate) * up, silu(x) = x / (1 + exp(-x)). SwiGLU, arXiv 2002.05202.
@@ -55,14 +55,14 @@ void gate_by_sigmoid(float *x, const float *gates, int64_t n);
 void scale_by(float *x, float factor, int64_t n);  // x *= factor
 void add_to(float *x, const float *y, int64_t n);  // x += y
 float max_of(const float *x, int64_t n);           // -inf when n is 0
-// x = exp(x - max), exactly 0 where x is -inf; returns the sum.
+// x = exp(x - max), exactly 0 if x is -inf; returns the sum.
 float exp_and_sum(float *x, int64_t n, float max);
 
 // n numbers of any type to float32.
 void numbers_to_f32(float *out, const void *x, Number type, int64_t n);
 // Numbers of 4 bits, of which 8 stands for 0, times their scales, as float32. n rows are the low
-// halves of `half` bytes, a multiple of 16, then their high halves; columns have a scale each, and
-// rows a number that is added (NULL: none).
+// halves of `half` bytes, a multiple of 16, then their high halves; each column has a scale, and
+// each row a summand `plus` (NULL: none).
 void columns_of_4_bits(float *out, const uint8_t *bytes, int64_t n, int64_t half,
                        const float *scales, const float *plus);
 // Of n rows (n, width), eight are interleaved: (n / 8, width, 4 bytes), where byte j has row j in
@@ -70,6 +70,6 @@ void columns_of_4_bits(float *out, const uint8_t *bytes, int64_t n, int64_t half
 void eights_of_4_bits(float *out, const uint8_t *bytes, int64_t n, int64_t width,
                       const float *scales);
 // n float32 numbers to any type but bfloat16. float16 is rounded to nearest even and overflows to
-// infinity. int8 is round(x / scale). Returns 1, or for int8 scale = max|x| / 127: 0 when all are
-// 0, NaN when one is no number.
+// infinity. int8 is round(x / scale). Returns 1, or for int8 scale = max|x| / 127: 0 if all are 0,
+// NaN if one is no number.
 float numbers_from_f32(void *out, Number type, const float *x, int64_t n);

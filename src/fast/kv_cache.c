@@ -1,11 +1,11 @@
 // A block of the cache is its keys, then its values, then for q8 a float32 scale per position for
-// each. Without values, one.
+// each. Without values it has one scale.
 #include "kv_cache.h"
 
 #include <math.h>
 #include <string.h>
 
-// The longest key: what turns, and as much that does not.
+// The longest key: the elements that rotate, and as many that do not.
 enum { MAX_KEY = 2 * ROPE_MAX_HEAD_DIM };
 // The keys of the first positions are unlike all others: much attention rests on them (StreamingLLM,
 // arXiv 2309.17453).
@@ -13,8 +13,8 @@ enum { UNLIKE = 4 };
 
 // ---- 4 bits ----
 
-// Numbers are rounded in packs of 32 elements of a key or a value, as ggml's Q4_0: a float16 scale,
-// and a number from 0 to 15 for each, of which 8 stands for 0.
+// Numbers are rounded in packs of 32 elements of a key or a value, as in ggml's Q4_0: a float16
+// scale, and a number from 0 to 15 for each, of which 8 stands for 0.
 //
 //     keys          (head_dim, 32) byte j of a row: position j in the low half, j + 32 in the high
 //     values        (8, value_width, 4) of eight positions and an element: byte j has position j in
@@ -44,8 +44,8 @@ static int64_t packed_block_bytes(const KvCache *c) {
     return key_bytes + value_packs * (PACK * HALF_BLOCK + KV_BLOCK * SCALE_BYTES);
 }
 
-// A pack of up to PACK numbers: stores its scale, and returns how many times smaller 1 becomes. The
-// scale is an eighth of the number that is largest without its sign, with the other sign.
+// A pack of up to PACK numbers: stores its scale, and returns the inverse. The scale is an eighth
+// of the number with the largest magnitude, with the other sign.
 static float put_pack_scale(uint8_t *out, const float *x, int64_t n) {
     float largest = 0;
     for (int64_t i = 0; i < n; i++)
@@ -59,7 +59,7 @@ static int to_nibble(float x, float inverse) {
     return (int)fmaxf(0, fminf(15, x * inverse + 8.5f));  // NaN: 15
 }
 
-// Position p of a block.
+// Packs the key of position p of a block.
 static void pack_key(const KvCache *c, Packed at, int64_t p, const float *key) {
     const int shift = p < HALF_BLOCK ? 0 : 4;
     uint8_t *column = at.keys + p % HALF_BLOCK;
@@ -129,13 +129,13 @@ static void unpack_value_packs(const KvCache *c, Packed at, float *out) {
 
 // ---- all kinds ----
 
-// Whether the cache has 4 bits and values of its own: then keys are kept less their mean, and values
+// Whether the cache has 4 bits and separate values: then keys are kept less their mean, and values
 // rotated.
 static bool is_centered(const KvCache *c) { return c->kept == KV_Q4 && !c->values_in_keys; }
 
-// Multiplies x (n) by a Hadamard matrix over the root of its width, block by block: each block is as
-// wide as the largest power of two that divides n. It is its own inverse. A number that is larger
-// than the others is spread over its block, and their scale shrinks.
+// Multiplies x (n) by a Hadamard matrix over the root of its width, block by block: each block is
+// as wide as the largest power of two that divides n. The matrix is its own inverse. An
+// exceptionally large number is spread over its block, and their scale shrinks.
 static void rotate_by_hadamard(float *x, int64_t n) {
     int64_t block = n & -n;
     float scale = 1 / sqrtf((float)block);
@@ -158,13 +158,13 @@ void kv_cache_rotate_back(const KvCache *c, float *mixed) {
 
 bool kv_cache_is_in_order(const KvCache *c) { return is_centered(c); }
 
-// Whether keys are kept as 8 bits, divided by how large their bias makes them.
+// Whether keys are kept as 8 bits, divided by the size that their bias gives them.
 static bool is_sized(const KvCache *c) {
     return c->kept == KV_Q8 && c->bias && !c->values_in_keys;
 }
 
-// How large a bias (n) makes the elements of keys: its length in each pair, and as much again as all
-// of it has on average, for what is not of the bias.
+// The size that a bias (n) gives to the elements of keys: its root mean square in each pair, and
+// added in squares its mean |element|, for the share of keys without the bias.
 static void size_by_bias(float *sizes, const float *bias, int64_t n) {
     float mean = 0;
     for (int64_t i = 0; i < n; i++) mean += fabsf(bias[i]) / (float)n;
@@ -176,9 +176,9 @@ static void size_by_bias(float *sizes, const float *bias, int64_t n) {
     }
 }
 
-// The focus: the square root of how large a bias makes the elements of the queries that share a kv
-// head, one number for each pair, which goes through RoPE. Where keys are kept divided by their own
-// sizes, queries are multiplied by these.
+// The focus: the square root of the size that a bias gives to the elements of the queries that
+// share a kv head, one number for each pair, so that it commutes with RoPE. If keys are kept
+// divided by their own sizes, queries are multiplied by these.
 static void size_queries(const KvCache *c) {
     int heads = c->n_heads / c->n_kv_heads;
     for (int64_t kv_head = 0; kv_head < c->n_kv_heads; kv_head++) {
@@ -195,7 +195,7 @@ static void size_queries(const KvCache *c) {
     }
 }
 
-// Bytes of a block of numbers that are read where they lie.
+// Bytes of a block of numbers that are read in place.
 static int64_t plain_block_bytes(const KvCache *c, Number type) {
     int64_t elements = c->head_dim + (c->values_in_keys ? 0 : c->value_width);
     int64_t position_bytes = elements * number_bytes(type);
@@ -233,12 +233,12 @@ static bool is_packed(const KvCache *c, int64_t block) {
     return c->kept == KV_Q4 && (block > 0 || !is_centered(c));
 }
 
-// What the numbers of a block that is not of packs are.
+// The type of the numbers of a block without packs.
 static Number number_of(const KvCache *c) {
     return c->kept == KV_Q4 ? NUMBER_F16 : (Number)c->kept;
 }
 
-// A block that is not of packs.
+// A block without packs.
 static KvBlock in_place_at(const KvCache *c, uint8_t *keys) {
     Number type = number_of(c);
     int column = KV_BLOCK * number_bytes(type);  // bytes that 64 positions take for one element
@@ -269,8 +269,8 @@ void kv_block_values(const KvCache *c, const KvBlock *block, int64_t n, float *o
     else numbers_to_f32(out, block->values, block->type, n * c->value_width);
 }
 
-// Copies n numbers of so many bytes from a row into a column: one for each KV_BLOCK numbers of
-// `column`.
+// Copies n numbers of `bytes` bytes each from a row into a column, whose numbers are KV_BLOCK
+// numbers apart.
 static void transpose_key(uint8_t *column, const uint8_t *row, int64_t n, int64_t bytes) {
     int64_t stride = KV_BLOCK * bytes;
     for (int64_t i = 0; i < n; i++) {
@@ -282,7 +282,8 @@ static void transpose_key(uint8_t *column, const uint8_t *row, int64_t n, int64_
     }
 }
 
-// The mean of each element of the keys of the first block, which is whole, but for the first few.
+// Computes the mean of each element of the keys of the first block, which is full, without the
+// first few keys.
 static void measure_keys(KvCache *c, int kv_head) {
     KvBlock first = in_place_at(c, block_at(c, kv_head, 0));
     int64_t column = KV_BLOCK * number_bytes(number_of(c));
@@ -296,7 +297,7 @@ static void measure_keys(KvCache *c, int kv_head) {
     }
 }
 
-// A key less the mean, as 4 bits hold it.
+// A key less the mean, as kept in 4 bits.
 static void center(const KvCache *c, int kv_head, const float *key, float *out) {
     const float *mean = c->means + kv_head * c->head_dim;
     for (int64_t e = 0; e < c->head_dim; e++) out[e] = key[e] - mean[e];

@@ -1,4 +1,4 @@
-// The key-value cache: what attention has to remember of every position, in blocks of 64 positions.
+// The key-value cache: attention's memory of every position, in blocks of 64 positions.
 #pragma once
 
 #include "../decoder/session_config.h"
@@ -17,31 +17,32 @@ static inline int64_t whole_vectors(int64_t n) { return (n + 15) / 16 * 16; }
 
 // Keys and values of a layer, of every kv head.
 //
-// 1. All fields but what `data` points to are final once kv_cache_lay_out has returned.
-// 2. kv_cache_write alone changes the data. Positions are written in rising order, and
-//    anew from where a session was rewound; one thread writes all of a block of one kv head.
-// 3. The write of a block's first position clears the block. So where a position was not written
+// 1. All fields are final, except the bytes at `data`, once kv_cache_lay_out has returned.
+// 2. Only kv_cache_write changes the data. Positions are written in rising order, and anew after a
+//    session was rewound; one thread writes all of a block of one kv head.
+// 3. The write of a block's first position clears the block. So at positions that were not written
 //    since then, values and scales are 0 and keys are 0 or their mean, and products with them are
 //    finite.
-// 4. Position p lies in block p / KV_BLOCK, at place p % KV_BLOCK, whatever is read.
-// 5. Values are followed by zeros up to value_width; nothing but clearing writes these.
-// 6. With values_in_keys a value is the last value_dim elements of its key, and is stored as that
-//    alone.
-// 7. Keys are read as they were stored: what they lack of their angles, angles.h knows.
-// 8. Of a cache of 4 bits the first block is float16. When its last position is written, the mean
+// 4. Position p lies in block p / KV_BLOCK, at place p % KV_BLOCK, for all texts.
+// 5. Values are followed by zeros up to value_width; only clearing writes these.
+// 6. With values_in_keys a value is the last value_dim elements of its key, and is not stored
+//    twice.
+// 7. Keys are read as stored: angles.h has their missing angles.
+// 8. The first block of a cache of 4 bits is float16. When its last position is written, the mean
 //    of its keys is computed, which holds until it is written again. Later keys are kept less that
-//    mean. Not so with values_in_keys.
+//    mean. With values_in_keys there is no mean.
 //
-// Why the mean: a few elements of a key are large, and nearly the same, at all positions. Most of
-// all they are where a model adds a bias (Qwen 2.5). These would set the scales of 4 bits, and the
-// others would vanish. Keys are so before RoPE turns them (KVQuant, arXiv 2401.18079), so a cache
-// of 4 bits holds keys that are not turned yet: see angles_lay_out.
+// Why the mean: a few elements of a key are large, and nearly the same, at all positions. They are
+// largest if a model adds a bias (Qwen 2.5). These would set the scales of 4 bits, and the others
+// would vanish. This holds for keys before RoPE (KVQuant, arXiv 2401.18079), so a cache of 4 bits
+// holds keys that are not rotated yet: see angles_lay_out.
 //
 // Values of 4 bits have a few large elements, too. They are multiplied by a Hadamard matrix, and so
-// is their mix (QuaRot, arXiv 2404.00456). RoPE does not commute with it, and keys do without.
+// is their mix (QuaRot, arXiv 2404.00456). The matrix does not commute with RoPE, so keys are not
+// multiplied.
 //
-// The bias alone serves 8 bits, whose keys are turned: `sizes` is one number for each pair, so that
-// it goes through RoPE. Keys are kept divided by it, and queries are multiplied by it.
+// For 8 bits, whose keys are rotated, only the bias is used: `sizes` is one number for each pair,
+// so that it commutes with RoPE. Keys are kept divided by it, and queries are multiplied by it.
 //
 // The fields up to `bias` are filled in before kv_cache_lay_out.
 typedef struct {
@@ -57,13 +58,13 @@ typedef struct {
     int64_t value_width;  // value_dim in whole vectors of the widest kind, then zeros
     int64_t n_blocks, block_bytes;
     int64_t first_bytes, head_bytes;  // of the first block, and of all blocks of a kv head
-    float *sizes;  // (n_kv_heads, head_dim) how large the bias makes keys; NULL: not divided
+    float *sizes;  // (n_kv_heads, head_dim) the size of keys by their bias; NULL: not divided
     float *focus;  // (n_kv_heads, head_dim) see attention_int8.c; NULL: queries have no bias
-    float *means;  // (n_kv_heads, head_dim) of the keys of the first block; NULL: not taken off
+    float *means;  // (n_kv_heads, head_dim) of the keys of the first block; NULL: not subtracted
     uint8_t *data;
 } KvCache;
 
-// Rotates a mix of values (value_dim) back, where a cache of 4 bits has rotated them.
+// Rotates a mix of values (value_dim) back, if a cache of 4 bits has rotated them.
 void kv_cache_rotate_back(const KvCache *cache, float *mixed);
 
 // Whether all blocks of a kv head must be written by one thread, in their order, while the first is
@@ -79,31 +80,31 @@ void kv_cache_lay_out(KvCache *cache, Arena *arena);
 void kv_cache_write(KvCache *cache, int kv_head, int position, const float *key,
                     const float *value);
 
-// One block, where it lies. Keys are transposed, so that vector operations score and rotate 64
-// positions side by side.
+// One block in place. Keys are transposed, so that vector operations score and rotate 64 positions
+// side by side.
 typedef struct {
     bool is_packed;       // as 4 bits: only the two functions below can read keys and values
     Number type;          // of keys and values that are not packed
     uint8_t *keys;        // (head_dim, KV_BLOCK)
     uint8_t *values;      // (KV_BLOCK, value_width), NULL with values_in_keys
     float *key_scales;    // (KV_BLOCK) of q8, else NULL
-    float *value_scales;  // (KV_BLOCK), of values_in_keys those of keys
-    const float *mean;    // (head_dim) of what is added to packed keys; NULL: nothing
+    float *value_scales;  // (KV_BLOCK), with values_in_keys those of keys
+    const float *mean;    // (head_dim) added to packed keys; NULL: none
 } KvBlock;
 
 KvBlock kv_cache_block(const KvCache *cache, int kv_head, int64_t block);
 
 // As float32, without the scales of q8: elements [first, first + n) of a block's keys, (n,
-// KV_BLOCK), and the values of its first n positions, (n, value_width). What follows those, up to
-// KV_BLOCK, may be written, too.
+// KV_BLOCK), and the values of its first n positions, (n, value_width). The numbers after those, up
+// to KV_BLOCK, may be overwritten, too.
 void kv_block_keys(const KvCache *cache, const KvBlock *block, int64_t first, int64_t n,
                    float *out);
 void kv_block_values(const KvCache *cache, const KvBlock *block, int64_t n, float *out);
 
-// Where the values of a packed block lie, (KV_BLOCK / 8, value_width, 4 bytes): byte j of an
-// element has position j of eight in its low half, j + 4 in the high. Its keys are (head_dim,
-// KV_BLOCK / 2): byte j has position j and j + 32. And the scales (KV_BLOCK) of keys and of values
-// of a pack of elements; either may be NULL.
+// Returns the values of a packed block, (KV_BLOCK / 8, value_width, 4 bytes): byte j of an element
+// has position j of eight in its low half, j + 4 in the high. Its keys are (head_dim, KV_BLOCK /
+// 2): byte j has position j and j + 32. The second function gives the scales (KV_BLOCK) of keys and
+// of values of a pack of elements; either may be NULL.
 const uint8_t *kv_block_packed_values(const KvCache *cache, const KvBlock *block);
 void kv_block_pack_scales(const KvCache *cache, const KvBlock *block, int64_t pack, float *keys,
                           float *values);

@@ -1,6 +1,6 @@
 // Latent attention, arXiv 2405.04434 (mix_latent of src/kinds/latent.c). There a head's score is
 //     q . [rotating | Wk latent] = [rotating part of q | Wk^T rest of q] . [rotating | latent]
-// and its mix of values is Wv times the mix of latent vectors. So all heads meet one key for each
+// and its mix of values is Wv times the mix of latent vectors. So all heads share one key for each
 // token, and neither keys nor values are ever computed. The products with Wk and Wv, which are one
 // matrix for each head, are float32.
 #include <string.h>
@@ -10,8 +10,8 @@
 #include "parts.h"
 #include "rope_layers.h"
 
-// What a chunk needs. A latent key is what turns, for all heads, and then the latent vector; its
-// value is the vector.
+// A chunk's memory. A latent key is the rotated elements, shared by all heads, and then the latent
+// vector; its value is the vector.
 typedef struct Latent {
     float *q_latent;  // (chunk, q_rank)
     float *vectors;   // (chunk, kv_rank + rotary_dim) the products of wkv_a
@@ -50,7 +50,7 @@ static void project_latent_by_team(const Team *team, Transformer *t, int index, 
     if (n_wanted > 0 && q_rank) matmul_by_team(team, &queries, 1, &q_latent, t->workspace);
 }
 
-// Norms the chunk's vectors, turns what turns, and stores them in the cache.
+// Norms the chunk's vectors, rotates their rotary elements, and stores them in the cache.
 static void store_latent_by_team(const Team *team, const Transformer *t, int index) {
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
@@ -70,8 +70,8 @@ static void store_latent_by_team(const Team *team, const Transformer *t, int ind
     team_wait(team);
 }
 
-// queries of the last n_wanted rows, of what is in t->q. Of each head the weights of wk
-// (head_dim - rotary_dim, width) are widened first, with zeros after each row.
+// queries of the last n_wanted rows, from t->q. The weights of wk of each head (head_dim -
+// rotary_dim, width) are widened first, with zeros after each row.
 static void absorb_by_team(const Team *team, const Transformer *t, int index, int n_wanted) {
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
@@ -135,7 +135,7 @@ static void mix_values_by_team(const Team *team, const Transformer *t, int index
     team_wait(team);
 }
 
-// Attention of what was projected, and what it adds.
+// Attention of the projected queries and vectors, and its summand.
 static void mix_projected_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
     const Latent *l = t->kinds->latent;
     store_latent_by_team(team, t, index);

@@ -1,5 +1,6 @@
-// How quantized weights lie in a file. A super-block is 256 columns of a row: one of ggml's blocks
-// of 256, eight of its blocks of 32, four groups of q8 or four packs of q4. A part is 32 columns.
+// The layouts of quantized weights in a file. A super-block is 256 columns of a row: one of ggml's
+// blocks of 256, eight of its blocks of 32, four groups of q8 or four packs of q4. A part is 32
+// columns.
 //
 // The layouts are those of ggml's ggml-common.h (github.com/ggml-org/ggml), the ideas those of
 // llama.cpp's pull requests 1684 (k-quants), 5590 (IQ4_NL), 5747 (IQ4_XS) and 15091 (MXFP4, of the
@@ -19,13 +20,14 @@ enum {
     REGISTERS = SUPER_BLOCK / REGISTER
 };
 
-// Column i is scale * (q[i] - zero) + offset, q being what is stored.
+// Column i is scale * (q[i] - zero) + offset, with the stored number q.
 typedef struct {
     short columns;    // that share a scale
-    short bits;       // that q takes; 8: it is int8
+    short bits;       // of q; 8: q is int8
     short zero_bits;  // zero is 1 << zero_bits; 0: zero is 0
-    bool has_offset;  // as many as scales
-    // Where a block has its numbers of 4 bits, 16 bytes for 32, and a fifth bit; 0: nowhere.
+    bool has_offset;  // as many offsets as scales
+    // The byte in a block where its numbers of 4 bits begin, 16 bytes for 32, and the same for the
+    // fifth bits; 0: none.
     short nibbles, fifths;
 } Layout;
 
@@ -62,7 +64,7 @@ static const Layout layouts[N_WEIGHT_TYPES] = {
     [WEIGHT_IQ5_K] = {16, .bits = 8},
 };
 
-// Where int8 is multiplied as unsigned, q is 128 more, and so is its zero.
+// If int8 is multiplied as unsigned, q is 128 more, and so is its zero.
 ALWAYS_INLINE bool is_int8(WeightType type) { return layouts[type].bits == 8; }
 ALWAYS_INLINE int zero_bits_of(WeightType type) {
     return is_int8(type) && INT8_OFFSET != 0 ? 7 : layouts[type].zero_bits;
@@ -71,14 +73,13 @@ ALWAYS_INLINE uint8_t zero_of(WeightType type) {
     return zero_bits_of(type) ? (uint8_t)(1 << zero_bits_of(type)) : 0;
 }
 
-// How numbers of so many bits are multiplied.
+// The product for numbers of so many bits.
 ALWAYS_INLINE Dot dot_of_bits(int bits) {
     if (bits <= 4) return (Dot)Q4_DOT;
     return bits <= 6 ? (Dot)Q6_DOT : (Dot)Q8_DOT;
 }
 
-// Where a super-block lies; its scales are in `values` except for q8 and q4, and for what has been
-// decoded.
+// A super-block in place; its scales are in `values` except for q8 and q4, and after decoding.
 typedef struct {
     const uint8_t *values, *scales;
 } SuperBlock;
@@ -287,13 +288,13 @@ ALWAYS_INLINE void for_ggml_type(WeightType type, void (*work)(WeightType type, 
     case WEIGHT_IQ4_NL: work(WEIGHT_IQ4_NL, given); break;
     case WEIGHT_IQ4_XS: work(WEIGHT_IQ4_XS, given); break;
     case WEIGHT_MXFP4: work(WEIGHT_MXFP4, given); break;
-    default:  // what is decoded differs in its columns alone
+    default:  // decoded types differ only in their columns
         if (layouts[type].columns == 16) work(WEIGHT_IQ2_XS, given);
         else work(WEIGHT_IQ2_XXS, given);
     }
 }
 
-// Our own types first: they are found with fewer comparisons.
+// Our own types first: so they are found with fewer comparisons.
 ALWAYS_INLINE void for_type(WeightType type, void (*work)(WeightType type, const void *given),
                             const void *given) {
     switch (type) {
@@ -303,16 +304,16 @@ ALWAYS_INLINE void for_type(WeightType type, void (*work)(WeightType type, const
     }
 }
 
-// Room for the end of a row, with zeros after it; or for what has been decoded, int8 and a float32
-// for each Layout.columns.
+// Room for the end of a row, with zeros after it; or for decoded weights, int8 and a float32 for
+// each Layout.columns.
 typedef struct {
     uint8_t values[SUPER_BLOCK / 32 * 34];
     float scales[2 * PARTS];
 } SuperBlockCopy;
 
-// Super-block number `index` of a row of blocks, of q8 in groups of 64, or of q4. What the row
-// has of it can be read in whole registers. Scales that the row lacks are zeros. Coded types are
-// decoded into the copy.
+// Super-block number `index` of a row of blocks, of q8 in groups of 64, or of q4. The row's part of
+// it can be read in whole registers. Scales that the row lacks are zeros. Coded types are decoded
+// into the copy.
 SuperBlock super_block_at(const Matrix *matrix, int64_t row, int64_t index, SuperBlockCopy *copy);
 
 // The stored numbers of a super-block, and its scales and offsets, 8 or 16 of each.

@@ -1,4 +1,4 @@
-// What the machine gives, as the system's own files in /proc and /sys tell it.
+// The machine's resources, from the system's own files in /proc and /sys.
 #define _GNU_SOURCE  // sched_getaffinity
 #include "machine.h"
 
@@ -26,15 +26,15 @@ static double number_in(const char *folder, const char *name, const char *format
     return number;
 }
 
-// What a control group can still give: the rest up to its limit, and the cached pages of files,
-// which can be dropped.
+// The memory that a control group can still give: the rest up to its limit, and the cached pages of
+// files, which can be dropped.
 static double left_in_group(const char *folder, bool v2) {
     static const char *const names[2][4] = {
         {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file %lf",
          "total_active_file %lf"},
         {"memory.max", "memory.current", "inactive_file %lf", "active_file %lf"}};
     double limit = number_in(folder, names[v2][0], "%lf", INFINITY);
-    if (limit > 0x1p62) return INFINITY;  // none, or version 1's word for none
+    if (limit > 0x1p62) return INFINITY;  // no limit, or version 1's number for none
     double used = number_in(folder, names[v2][1], "%lf", 0);
     for (int i = 2; i < 4; i++) used -= number_in(folder, "memory.stat", names[v2][i], 0);
     return fmax(limit - used, 0);
@@ -70,7 +70,7 @@ size_t available_memory(const char *root) {
     return bytes < (double)(SIZE_MAX / 2) ? (size_t)bytes : SIZE_MAX;
 }
 
-// Processors are counted by the first of their siblings, whether that one is ours or not.
+// Processors are counted by the first of their siblings, whether that one is available or not.
 int physical_cores(void) {
 #ifdef __linux__
     cpu_set_t allowed, counted;
@@ -94,7 +94,7 @@ int unhindered_threads(const char *root, int looks) {
     double others = INFINITY;
     for (int look = 0; look < looks && others > 0 && threads > 1; look++) {
         if (look > 0) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-        // but for the caller
+        // except for the caller
         others = fmin(others, number_in(root, "proc/loadavg", "%*f %*f %*f %lf/", 1) - 1);
     }
     double idle = (double)sysconf(_SC_NPROCESSORS_ONLN) - others;

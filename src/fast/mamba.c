@@ -1,10 +1,10 @@
-// Mamba 2 (src/kinds/mamba.c), a chunk of rows at a time. The recurrence goes over a few rows at
-// once: with A_t for what is left of the state before them, S0, after row t, and D_st for what is
-// left at row t of what row s wrote,
+// Mamba 2 (src/kinds/mamba.c), a chunk of rows at a time. The recurrence takes a few rows at once.
+// A_t is the remaining factor, after row t, of the state before them, S0, and D_st that of row s's
+// contribution at row t:
 //     y_t = A_t S0^T C_t + the sum over s <= t of D_st (B_s C_t) time_s x_s + skip x_t
 //     S = A S0 + the sum over s of D_s B_s time_s x_s^T
-// so that S0 is read once for all of them, and written once. Its columns, one for each element of
-// x, do not know of one another, and some of them at a time stay in registers.
+// So S0 is read once for all of them, and written once. Its columns, one for each element of x, are
+// independent, and some of them at a time stay in registers.
 #include <math.h>
 
 #include "../decoder/curves.h"
@@ -20,7 +20,7 @@ enum {
     MAMBA_COLUMNS = MAMBA_VECS * LANES,  // of a task
 };
 
-// How long each token lasts for each head, and what it leaves of the state.
+// Computes each token's time for each head, and its decay of the state.
 static void take_times_by_team(const Team *team, States *s, const Layer *layer, int n) {
     const ModelConfig *m = &s->model->config;
     int n_heads = m->kinds->states->value_heads;
@@ -37,7 +37,7 @@ static void take_times_by_team(const Team *team, States *s, const Layer *layer, 
 }
 
 // A head for n rows: B and C of its group (key_dim), and x, which becomes y; rows lie a stride
-// apart. Times and decays lie `heads` apart.
+// apart. Times and decays are `heads` apart.
 typedef struct {
     int n;
     int64_t key_dim, stride, heads;
@@ -49,7 +49,7 @@ typedef struct {
     int64_t columns;
 } MambaHead;
 
-// How a few consecutive rows depend on one another.
+// The dependence of a few consecutive rows on one another.
 typedef struct {
     const float *b[MAMBA_ROWS], *c[MAMBA_ROWS];
     float left[MAMBA_ROWS];               // A_t
@@ -57,7 +57,7 @@ typedef struct {
     float writes[MAMBA_ROWS];             // D_s time_s, to the last row
 } MambaRows;
 
-// Fills in how the n rows from `row` on depend on one another.
+// Computes the dependence of the n rows from `row` on on one another.
 ALWAYS_INLINE void relate_mamba_rows(MambaRows *r, const MambaHead *h, int row, int n) {
     for (int t = 0; t < n; t++) {
         float decay = h->decays[(row + t) * h->heads];
@@ -206,7 +206,7 @@ static void mix_mamba_by_team(const Team *team, Transformer *t, int index, int n
     if (n_wanted > 0) add_made_by_team(team, t, index, n_wanted);
 }
 
-// Its memory is that of all layers with a state.
+// Its memory is shared by all layers with a state.
 const FastKind fast_mamba = {
     .of = &mamba_kind,
     .mix_by_team = mix_mamba_by_team,

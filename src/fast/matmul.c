@@ -1,9 +1,9 @@
-// How the products are shaped. Few vectors (decode, rows.c): each thread reads its share of the
-// rows once, front to back, and multiplies them as they come. Memory is the limit. Many vectors
+// The loops of the products. Few vectors (decode, rows.c): each thread reads its share of the rows
+// once, front to back, and multiplies them as they come. Memory is the limit. Many vectors
 // (prefill, panels.c): 64 rows of weights are unpacked into a panel, transposed so that a SIMD
-// register holds the same column of neighboring rows. A tile of a few vectors by many rows stays in
-// registers while a block of columns goes by. So each loaded value is used many times, and
-// arithmetic is the limit. Here the vectors are prepared, and the work is shared out.
+// register holds the same column of neighboring rows. A tile of a few vectors and many rows stays
+// in registers while a block of columns goes by. So each loaded value is used many times, and
+// arithmetic is the limit. This file prepares the vectors and shares out the work.
 #include "matmul_private.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "../kinds/all.h"
 #include "kernels.h"
 
-// What a matrix multiplies: activations rounded to int8 in groups of so many columns, or (0)
+// The other factor of a matrix: activations rounded to int8 in groups of so many columns, or (0)
 // float32.
 static int group_of(const Matrix *m) {
     if (m->type == WEIGHT_Q8)
@@ -59,7 +59,7 @@ Workspace *workspace_lay_out(Arena *arena, int64_t max_n, int64_t max_cols, int 
 }
 
 // Sums of the values, for weights with a zero or an offset. starts has them lane by lane, and
-// firsts those of a lane's first two, where SUMS_OF_PAIRS has a use for them.
+// firsts those of a lane's first two, if SUMS_OF_PAIRS uses them.
 static void sum_up(Rounded *out, const int32_t *starts, const int32_t *firsts) {
     for (int h = 0; h < 2 * PARTS; h++) {
         const int32_t *s = starts + 4 * h;
@@ -84,7 +84,7 @@ static void sum_up(Rounded *out, const int32_t *starts, const int32_t *firsts) {
     }
 }
 
-// What few vectors need besides, of in_lanes->starts and of what is rounded.
+// The further numbers for few vectors, from in_lanes->starts and the rounded vector.
 static void fill_lanes(const Rounded *rounded, InLanes *in_lanes) {
     for (int h = 0; h < 2 * PARTS; h++) {
         in_lanes->half_scales[h] = rounded->scales[h / 2];
@@ -93,7 +93,7 @@ static void fill_lanes(const Rounded *rounded, InLanes *in_lanes) {
             in_lanes->q6_starts[h][i] = (int16_t)(32 * rounded->half_pairs[h][i]);
     }
     for (int g = 0; g < PARTS / 2; g++) in_lanes->group_scales[g] = rounded->scales[2 * g];
-    // What a product loads there it multiplies with 0.
+    // A product multiplies the numbers there with 0.
     memset(in_lanes->behind, 0, sizeof in_lanes->behind);
 }
 
@@ -166,7 +166,7 @@ static Vectors prepare_by_team(const Team *team, const Input *input, int64_t col
     return v;
 }
 
-// Where row `row` of a product with vector t goes.
+// The address in `out` of row `row` of a product with vector t.
 static float *place_in_out(const Product *p, int64_t t, int64_t row) {
     int64_t to = p->to ? p->to[t] : t;
     return p->out + to * p->stride + row;
@@ -185,7 +185,7 @@ void multiply_piece(const Product *p, int64_t row, MultiplyRows *multiply, int w
     int64_t n_rows = left < width ? left : width;
     float *gates = sums + v->n * width;
     if (p->gate) multiply(p->gate, row, n_rows, v, gates);
-    for (int64_t t = 0; t < v->n; t++) {  // brings the output into the cache meanwhile
+    for (int64_t t = 0; t < v->n; t++) {  // brings the output into the cache for the sums below
         const float *out = place_in_out(p, t, row);
         for (int64_t r = 0; r < n_rows; r += 16) __builtin_prefetch(out + r, 1);
     }

@@ -5,8 +5,8 @@
 #include "../weights/matrix.h"
 #include "team.h"
 
-// Memory for up to max_n vectors of up to max_cols elements and n_threads threads. With `floats`
-// nothing is rounded to int8. NULL from an arena that only counts.
+// Memory for up to max_n vectors of up to max_cols elements and n_threads threads. With `floats` no
+// activation is rounded to int8. NULL from an arena that only counts.
 typedef struct Workspace Workspace;
 Workspace *workspace_lay_out(Arena *arena, int64_t max_n, int64_t max_cols, int n_threads,
                              bool floats);
@@ -24,9 +24,9 @@ typedef struct {
 
 // One product of a set that shares its input: out[t * stride + r] = W[r] . x[t] + bias[r]. With
 // `gate` the product with the gate, plus its bias, goes through the activation and multiplies the
-// other (see swiglu, geglu, clamped_glu). An activation without a gate is of the product itself.
-// With `factors` that is multiplied with the vector's factor. With `add` it is added to what is
-// there.
+// other (see swiglu, geglu, clamped_glu). An activation without a gate applies to the product
+// itself. With `factors` the result is multiplied with the vector's factor. With `add` it is added
+// to `out`.
 typedef struct {
     const Matrix *matrix, *gate;
     int activation;                 // ACTIVATION_...
@@ -43,7 +43,7 @@ typedef struct {
 // Computes all the products. Their matrices have equal cols. The number of threads does not change
 // the result. Quantized weights multiply activations that are rounded to int8, with a scale for
 // each group of 64 columns, or of 32 where all matrices are ggml's blocks. All other weights
-// multiply float32, and so do q8 whose groups are not of 64 or cross rows, sets of matrices in
+// multiply float32, and so does q8 whose groups are not of 64 or cross rows, sets of matrices in
 // which one is not quantized, and everything in a workspace of `floats`.
 void matmul_by_team(const Team *team, const Product *products, int n_products, const Input *input,
                     Workspace *workspace);

@@ -1,23 +1,23 @@
-// A trial that cost a millisecond more than going on as before is followed by a hundred without a
+// A trial that cost a millisecond more than the present threads is followed by a hundred without a
 // trial, and by more after each trial that was slower. A trial is due at once when the processors
 // become crowded or free again, see watch.
 #include "pace.h"
 
 #include <math.h>
 
-// Seconds that a trial takes at least, and that the processors are watched for.
+// The least seconds of a trial, and of watching the processors.
 static const double TRIAL = 0.005;
 // Seconds without other work until the processors count as free again.
 static const double CALM = 0.05;
-static const double RECENT = 0.2;         // seconds that steps are remembered for, about
-static const double REST = 100;           // of undisturbed work for what a trial cost
+static const double RECENT = 0.2;         // the memory of past steps in seconds, about
+static const double REST = 100;           // undisturbed work per cost of a trial
 static const double LONGEST_REST = 5;     // seconds
-static const double SHORT_STEPS = 0.002;  // seconds of them that one thread does at first
+static const double SHORT_STEPS = 0.002;  // seconds of steps that one thread takes at first
 static const double LONG_STEP = 1e8;      // multiplications, some milliseconds of one thread
 enum { MOST_DOUBLINGS = 4 };              // of the rest
-enum { LOOKS = 4 };                       // at what else runs, at the beginning
+enum { LOOKS = 4 };                       // at other work, at the beginning
 
-// A thread keeps its processor while it waits, unless for long. So missing processor time tells of
+// A thread keeps its processor while it waits, unless for long. So missing processor time shows
 // other work.
 static void watch(Pace *p, double seconds, double (*processor_clock)(void)) {
     p->watched += seconds;

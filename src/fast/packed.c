@@ -1,15 +1,15 @@
 // Few vectors by rows that lie side by side. A register has the same four columns of BAND_ROWS
 // rows, or eight, and a vector's columns are brought to all lanes. So a lane adds up one row, and
-// scales of all rows are in one register, too.
+// the scales of all rows are in one register, too.
 //
 // Whatever the width of a register, memory is read as one stream: with sixteen rows in a register,
 // from two groups at once, Q6_K ran at 20 GB/s instead of 33 (one thread of Zen 5). From memory all
 // types but IQ5_K run at its speed. Instructions for 256 weights and one vector on AVX2 (gcc 12,
-// counted by callgrind with all that a row of 2,048 costs): Q4_0 53, Q5_0 82, Q4_K 64, Q5_K 100,
-// Q6_K 103, IQ4_XS 92, IQ4_NL 81, MXFP4 70, IQ5_K 148, Q8_0 68.
+// counted by callgrind, including all costs of a row of 2,048): Q4_0 53, Q5_0 82, Q4_K 64, Q5_K
+// 100, Q6_K 103, IQ4_XS 92, IQ4_NL 81, MXFP4 70, IQ5_K 148, Q8_0 68.
 #include "packed.h"
 
-// Clang leaves loops as they are that would become too long.
+// Clang does not unroll loops that would become too long.
 #pragma clang diagnostic ignored "-Wpass-failed"
 
 #include <string.h>
@@ -30,20 +30,20 @@ ALWAYS_INLINE vb prefetch_part(WeightType type, Band band, int run, int i, vb x)
     return x;
 }
 
-// So many registers add up in 16 bits, of 8, 4 or 1 words: of numbers up to 15, 31 and 128. Q6_K's
-// are between -32 and 31, as its sums begin at what the zero takes off; only the last one of four
-// need fit.
+// The number of registers that are added up in 16 bits, of 8, 4 or 1 words: of numbers up to 15, 31
+// and 128. Q6_K's are between -32 and 31, as its sums begin at minus the zero's share; only the
+// last sum of four need fit.
 ALWAYS_INLINE int shorts_of(WeightType type) {
     int bits = layouts[type].bits;
     return bits <= 4 ? 8 / WORDS : bits <= 6 ? 4 / WORDS : 1;
 }
 
-// Where a register has two words of a row, its sums are in two lanes, and what is added once is
+// If a register has two words of a row, the row's sums are in two lanes, and single summands are
 // added to both by half.
 enum { HALVED = WORDS - 1 };
 
-// What a run adds up to for each of its parts: times scales, unless these meet the sums later.
-// Those have a number for each half of a part with scales of its own.
+// The sums of a run for each of its parts: times scales, unless these meet the sums later. Those
+// have a number for each half of a part with its own scales.
 typedef struct {
     vi scaled[2], whole[2][2];
     vs shorts[2];
@@ -60,7 +60,7 @@ ALWAYS_INLINE void add_of_words(WeightType type, Band band, int run, int i, int 
     int half = by_halves ? column % PART / 16 : 0;
     int part = parts_of_run(type) == 1 ? 0 : upper;
     bool are_one_part = halves_of_word(type) > parts_of_run(type);
-    int count = are_one_part ? 2 * (i / WORDS) + upper : i / WORDS;  // what came before it
+    int count = are_one_part ? 2 * (i / WORDS) + upper : i / WORDS;  // words before it
     int most = shorts_of(type);
     Columns columns = load_columns(packed_dot(type), x, column);
     if (upper == 0) {
@@ -85,7 +85,7 @@ ALWAYS_INLINE void add_of_words(WeightType type, Band band, int run, int i, int 
     to->scaled[part] = count < most ? scaled : to->scaled[part] + scaled;
 }
 
-// Minus what the shifts of a part's numbers add to its scaled sums.
+// Minus the shifts' share of a part's scaled sums.
 ALWAYS_INLINE vi shifts_of(const InLanes *lanes, const PackedScales *s, int p) {
     vi minus_sums = (vi)splat_lane(&lanes->half_shorts[2 * (int64_t)p]);
     vi own = (vi){0} + (1 << 2 * p | (int)(2u << 2 * p << 16));
@@ -118,7 +118,7 @@ ALWAYS_INLINE vf part_sums(WeightType type, const RunSums *of, int part, int p, 
     return sums;
 }
 
-// What a super-block adds up to: for s->d and s->dm, unless its runs have their own scales.
+// The sums of a super-block: for s->d and s->dm, unless its runs have their own scales.
 typedef struct {
     vf products, offsets;
 } BlockSums;

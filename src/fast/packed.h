@@ -38,7 +38,7 @@ ALWAYS_INLINE int run_column(WeightType type, int run, int half, int i) {
     return run * 64 + half * PART + i * 4;
 }
 
-// Where word number i of the rows' blocks lies.
+// The address of word number i of the rows' blocks.
 ALWAYS_INLINE const uint8_t *word_at_rows(Band band, int i) {
     int row = WORDS == 1 ? band.row : 0;
     return band.at + 4 * (i * PACKED_ROWS + row);
@@ -53,7 +53,7 @@ ALWAYS_INLINE vf halves_of_rows(Band band, int offset) {
     return load_halves(band.at + offset + 2 * band.row);
 }
 
-// Bits `from` and on of each byte, brought to bit `to`, and masked.
+// Bits `from` and on of each byte, moved to bit `to`, and masked.
 ALWAYS_INLINE vb move_bits(vb x, int from, int to, int mask) {
     vu moved = from > to ? (vu)x >> (from - to) : (vu)x << (to - from);
     return (vb)moved & (uint8_t)mask;
@@ -93,7 +93,7 @@ ALWAYS_INLINE vf run_offsets(WeightType type, Band band, int run) {
     return halves_of_rows(in_block(type, band, run, 2), 0);
 }
 
-// The numbers q (see Layout) of a half of `word`, number i of a run, for each row. Those of IQ5_K are
+// The numbers q (see Layout) of a half of `word`, number i of a run, for each row. IQ5_K's are
 // shifted elsewhere.
 ALWAYS_INLINE vb packed_numbers(WeightType type, Band band, int run, int half, int i, vb word) {
     if (type == WEIGHT_Q8_0) return word ^ INT8_OFFSET;
@@ -175,7 +175,7 @@ ALWAYS_INLINE PackedScales packed_scales(WeightType type, Band band) {
 }
 
 // Scale k of a super-block, each for Layout.columns columns, to be multiplied with s->d: a whole
-// number of 32 bits, or twice of 16. It is 1 where run_scales covers them.
+// number of 32 bits, or twice of 16. It is 1 if run_scales covers them.
 ALWAYS_INLINE vi packed_scale(WeightType type, const PackedScales *s, int k, bool twice) {
     if (is_run_a_block(type)) return (vi){0} + (twice ? 0x10001 : 1);
     if (type == WEIGHT_IQ4_XS || type == WEIGHT_IQ5_K)  // see put_sixes
@@ -183,7 +183,7 @@ ALWAYS_INLINE vi packed_scale(WeightType type, const PackedScales *s, int k, boo
     return byte_of_rows(s->scales[k / 4], k % 4, type == WEIGHT_Q6_K, twice, k % 4);
 }
 
-// What is added to each of the numbers of IQ5_K's 16 columns k.
+// The shift of each of the numbers of IQ5_K's 16 columns k.
 ALWAYS_INLINE vb packed_shift(const PackedScales *s, int k) {
     return (vb)((s->shifted >> k & 1) * 0x02020202);
 }
@@ -213,7 +213,7 @@ ALWAYS_INLINE void for_packed_type(WeightType type,
     }
 }
 
-// How they are multiplied.
+// The product of a packed type.
 ALWAYS_INLINE Dot packed_dot(WeightType type) { return dot_of_bits(layouts[type].bits); }
 
 // BAND_ROWS rows from `row` on.

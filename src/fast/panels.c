@@ -16,8 +16,8 @@
 #include "matmul.h"
 #include "product.h"
 
-// Prefetches what is unpacked next: `bytes` bytes of each row from `at` on, or of the next 64 rows
-// if `at` is its end.
+// Prefetches the next input of unpacking: `bytes` bytes of each row from `at` on, or of the next 64
+// rows if `at` is its end.
 static void prefetch_block(const Matrix *m, int64_t row, int64_t row_bytes, int64_t at,
                            int64_t bytes) {
     int64_t offset = at < row_bytes ? row * row_bytes + at : (row + PANEL_ROWS) * row_bytes;
@@ -34,9 +34,9 @@ enum {
     TILE_VECTORS = HOLDS_RESULTS ? 3 : TILE_ROWS,
 };
 
-// How a kind of panel is multiplied, constants of its loop. Stretches of 16 or 32 columns, or 64
-// in q8, are added up as whole numbers, and then meet their scale. SHORTS add up what fits in 16
-// bits: half of 32 products in each of a lane's two sums, or half of 16.
+// The loop of a kind of panel, as constants. Stretches of 16 or 32 columns, or 64 in q8, are added
+// up as whole numbers, and then meet their scale. SHORTS add up as many as fit in 16 bits: half of
+// 32 products in each of a lane's two sums, or half of 16.
 //
 //     weights               | sums begin at         | largest sum
 //     0 to 15               | 0                     | 16 * 15 * 127 = 30,480
@@ -144,8 +144,8 @@ ALWAYS_INLINE void fill_starts(Loop loop, int zero_bits, const Rounded *x,
     }
 }
 
-// Prefetches what the next tile takes of a vector, which may lie past the last one. All vectors are
-// more than a second-level cache holds, and a processor looks less far ahead than a tile.
+// Prefetches the next tile's part of a vector, which may be past the last one. All vectors are more
+// than a second-level cache holds, and a processor looks less far ahead than a tile.
 ALWAYS_INLINE void prefetch_vector(Loop loop, const Rounded *x, int from, int end) {
     uintptr_t values = (uintptr_t)x->values + (loop.how == PAIRS ? SUPER_BLOCK : 0);
     int bytes = loop.stretch * (loop.how == PAIRS ? 2 : 1);
@@ -252,7 +252,7 @@ typedef void PanelLoop(const Vectors *v, const Int8Panel *panel, float *sums);
                                                float *sums) {                                      \
         multiply_panel((Loop){__VA_ARGS__}, v, panel, sums);                                       \
     }
-enum { STARTS = !SUMS_OF_PAIRS };  // where sums are of pairs, numbers of 8 bits have signs
+enum { STARTS = !SUMS_OF_PAIRS };  // if sums are of pairs, numbers of 8 bits have signs
 LOOP(bytes_of_64, (Dot)Q8_DOT, 64, 64, STARTS)
 LOOP(bytes_of_32, (Dot)Q8_DOT, 32, 32, STARTS)
 LOOP(bytes_of_16, (Dot)Q8_DOT, 16, 16, STARTS)
@@ -268,7 +268,7 @@ static PanelLoop *loop_for(const Layout *layout, Dot how, bool has_zero) {
     if (layout->columns == 32) {
         if (how != SHORTS) return bytes_of_32;
         if (has_start) return shorts_of_32_less_zero;
-        return layout->bits <= 4 ? shorts_of_32 : shorts_of_two_16;  // what fits in 16 bits
+        return layout->bits <= 4 ? shorts_of_32 : shorts_of_two_16;  // as many as fit in 16 bits
     }
     if (how != SHORTS) return bytes_of_16;
     return has_start ? shorts_of_16_less_zero : shorts_of_16;
@@ -314,8 +314,7 @@ typedef struct {
 _Static_assert(sizeof(FloatPanel) <= PANEL_BYTES && sizeof(Int8Panel) <= PANEL_BYTES,
                "they have room");
 
-// Columns [col, col + n) of a row as float32: where they lie if they may, else widened into
-// `memory`.
+// Columns [col, col + n) of a row as float32: in place if possible, else widened into `memory`.
 static const float *float_row(const Matrix *m, int64_t row, int64_t col, int64_t n, float *memory) {
     if (m->type == WEIGHT_F32 && n % LANES == 0)
         return (const float *)m->data + row * m->cols + col;
@@ -323,7 +322,7 @@ static const float *float_row(const Matrix *m, int64_t row, int64_t col, int64_t
     return memory;
 }
 
-// n columns from `col` on. Up to a multiple of LANES the panel's last columns are rubbish, which is
+// n columns from `col` on. Up to a multiple of LANES the panel's last columns are undefined, and
 // not multiplied.
 static void unpack_float(const Matrix *m, int64_t row, int64_t n_rows, int64_t col, int64_t n,
                          FloatPanel *panel) {

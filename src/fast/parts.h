@@ -1,4 +1,4 @@
-// What kinds of models keep for a chunk of rows: a pointer for each to a struct of its own.
+// The memory of kinds of models for a chunk of rows: a pointer for each to its own struct.
 #pragma once
 
 #include "../kinds/parts.h"

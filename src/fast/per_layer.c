@@ -7,11 +7,11 @@
 #include "per_layer.h"
 #include "residual.h"
 
-// For a chunk of rows.
+// Memory for a chunk of rows.
 typedef struct PerLayer {
     float *own;   // (chunk, n_layers, per_layer_dim) the tokens' embeddings of each layer
     float *rows;  // (threads, per_layer_dim) of the table, one at a time
-    float *gate;  // (chunk, per_layer_dim) what a layer takes of them
+    float *gate;  // (chunk, per_layer_dim) a layer's gate of them
 } PerLayer;
 
 // own (per_layer_dim) = (rmsnorm(own / sqrt(dim)) + sqrt(per_layer_dim) * row) / sqrt(2), where own

@@ -16,15 +16,15 @@ double processor_seconds(void) { return clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
 
 volatile sig_atomic_t interrupted;
 
-enum { ENDED = 1 << 16 };  // of `interrupted`: not by Ctrl-C alone
+enum { ENDED = 1 << 16 };  // of `interrupted`: not only by Ctrl-C
 
 static void on_interrupt(int signal_number) {
     if (signal_number == SIGINT && interrupted < ENDED) interrupted++;
     else interrupted |= ENDED;
 }
 
-// timeout(1) sends a signal to the program and to its group: what comes at once with the first one
-// is not a second one.
+// timeout(1) sends a signal to the program and to its group: a signal at once after the first one
+// does not count as a second.
 static void on_interrupt_or_end(int signal_number) {
     static const double at_once = 0.5;  // seconds
     static volatile double first;

@@ -16,7 +16,7 @@
 
 enum { ROWS_AT_A_TIME = 256, ALIGNMENT = 64 };
 
-// The new file. Once something failed, nothing more is written, and *err has the reason.
+// The new file. After an error, the writer writes no more bytes, and *err has the reason.
 typedef struct {
     FILE *file;
     const char *path;  // its final name
@@ -27,7 +27,7 @@ typedef struct {
     size_t offset;
 } Writer;
 
-// Writes what begins at the next multiple of `alignment`.
+// Writes data at the next multiple of `alignment`.
 static void put_bytes(Writer *w, const void *data, size_t n, size_t alignment) {
     static const uint8_t zeros[ALIGNMENT];
     size_t gap = (alignment - w->offset % alignment) % alignment;

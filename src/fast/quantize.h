@@ -3,10 +3,11 @@
 
 #include "../kinds/all.h"
 
-// What rounding did to the matrices of one kind. Differences are between weights before and after.
+// The effect of rounding on the matrices of one kind. Differences are between weights before and
+// after.
 typedef struct {
     double worst, sum;      // of |difference|
-    double weights, count;  // the sum of |weight|; how many there are
+    double weights, count;  // the sum of |weight|; their number
 } QuantizeError;
 
 // Writes a copy with every matrix in `type` (q8, q4, float16 or float32), on all threads. Norms

@@ -1,5 +1,5 @@
-// The residual stream: what a layer adds to it, after a norm and times a scale where a family has
-// these.
+// The residual stream: the addition of a layer's output, after a norm and times a scale in families
+// with these.
 #include "residual.h"
 
 bool is_added_apart(const ModelConfig *m, const float *norm) {

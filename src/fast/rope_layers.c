@@ -1,4 +1,4 @@
-// The angles by which a layer's heads rotate.
+// The rotation angles of a layer's heads.
 #include "rope_layers.h"
 
 const Angles *angles_of(const Transformer *t, const Layer *layer) {

@@ -55,7 +55,8 @@ static void choose_best(const float *scores, int n, int k, int *chosen) {
     }
 }
 
-// Puts -inf where an expert is in none of the best groups, by the sum of its best one or two.
+// Puts -inf into the scores of experts outside the best groups, by the sum of a group's best one or
+// two.
 static void close_groups(const ExpertsConfig *c, const Choice *choice) {
     int of_group = c->n / c->groups;
     int best[2] = {0};
@@ -72,7 +73,7 @@ static void close_groups(const ExpertsConfig *c, const Choice *choice) {
     }
 }
 
-// What a logit weighs before weights are divided by a sum.
+// The weight of a logit before the division by a sum.
 static float weight_of(const ExpertsConfig *c, float logit, float max) {
     return c->router == ROUTER_SIGMOID ? sigmoid(logit) : expf(logit - max);
 }
@@ -90,7 +91,8 @@ void choose_fast(const ExpertsConfig *c, const ExpertsTensors *w, const float *l
         for (int e = 0; e < c->n; e++) all += weight_of(c, logits[e], max);
         unit = 1 / all;
     }
-    // Weights grow with the logits, by which experts are chosen as long as nothing else counts.
+    // Weights grow with the logits, which alone decide the choice without a bias and without
+    // groups.
     memcpy(scores, logits, c->n * sizeof *logits);
     for (int e = 0; e < c->n && (bias || c->groups); e++)
         scores[e] = unit * weight_of(c, logits[e], max) + (bias ? bias[e] : 0);

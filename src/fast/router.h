@@ -1,4 +1,4 @@
-// The router of a layer with experts: which of them a row takes, and the factors of their outputs.
+// The router of a layer with experts: a row's experts, and the factors of their outputs.
 #pragma once
 
 #include "../kinds/experts.h"
@@ -12,12 +12,12 @@ typedef struct {
 } Choice;
 Choice choice_lay_out(Arena *arena, const ExpertsConfig *config);
 
-// logits (n, n_experts) = router . the input + bias, no more than a cap if there is one. Experts
+// logits (n, n_experts) = router . the input + bias, limited to a cap if there is one. Experts
 // beside a dense layer have a norm for their router, which replaces the input's.
 void route_by_team(const Team *team, const Transformer *transformer, const Layer *layer,
                    const Input *input, float *logits);
 
-// The n_used experts that a row of logits chooses, and their weights. Where a logit is no number,
-// no weight is.
+// The n_used experts that a row of logits chooses, and their weights. If a logit is no number, no
+// weight is.
 void choose_fast(const ExpertsConfig *config, const ExpertsTensors *w, const float *logits,
                  const Choice *choice, int *chosen, float *weights);

@@ -1,12 +1,12 @@
-// Few vectors: rows of weights are read once, where they lie, front to back, and memory is the
-// limit. What is loaded is multiplied at once; prefetches keep the stream of loads going across the
-// ends of rows and pages.
+// Few vectors: rows of weights are read once, in place, front to back, and memory is the limit.
+// Loaded weights are multiplied at once; prefetches keep the stream of loads across the ends of
+// rows and pages.
 #include <string.h>
 
 #include "matmul.h"
 #include "product.h"
 
-// Bytes of a super-block, without the scales that lie elsewhere.
+// Bytes of a super-block, without the scales that are stored elsewhere.
 ALWAYS_INLINE int bytes_of(WeightType type) {
     return SUPER_BLOCK / block_sizes[type].weights * block_sizes[type].bytes;
 }
@@ -59,7 +59,7 @@ ALWAYS_INLINE void add_super_block(WeightType type, SuperBlock at, int n_columns
     const float *x_scales = scales_for(columns, x, lanes);
     const float *x_sums = columns == 16 ? x->half_sums : x->sums;
     Scales s = scales_of(type, at);
-    if (n_columns < SUPER_BLOCK) {  // what follows a row may be anything, and 0 times NaN is NaN
+    if (n_columns < SUPER_BLOCK) {  // the bytes after a row are arbitrary, and 0 times NaN is NaN
         s.scales = first_of(s.scales, (n_columns + columns - 1) / columns);
         if (layout->has_offset) s.offsets = first_of(s.offsets, n_columns / columns);
     }
@@ -97,7 +97,7 @@ static inline void prefetch_coded(const Matrix *m, int64_t row, int64_t i) {
     for (int64_t b = 0; b < bytes; b += 64) prefetch_ahead(at + b);
 }
 
-// Where a row begins that is neither packed nor of a coded type.
+// The beginning of a row that is neither packed nor of a coded type.
 static inline SuperBlock row_at(const Matrix *m, int64_t row) {
     SuperBlock at = {.values = (const uint8_t *)m->data + row * matrix_row_bytes(m)};
     if (!is_ggml(m->type)) at.scales = group_scales(m, row, 0);

@@ -1,4 +1,4 @@
-// Sessions: their memory, their place in the text, and what is refused.
+// Sessions: their memory, their place in the text, and refused configurations.
 #include "session.h"
 
 #include <limits.h>
@@ -13,8 +13,7 @@
 
 // ---- reading ----
 
-// Does what transformer_forward does, token by token. The fault is the first one of the lowest
-// layer.
+// The same as transformer_forward, token by token. The fault is the first one of the lowest layer.
 static Fault read_plainly(Session *s, const int32_t *tokens, int n, int length, int n_logits) {
     const ModelConfig *m = &s->model->config;
     Fault fault = {n, m->n_layers};
@@ -60,7 +59,7 @@ static bool read_in_chunks(Session *s, const int32_t *tokens, int n, int length,
         int wanted = n_logits - (n - done - count);  // of this chunk
         wanted = wanted < 0 ? 0 : wanted > count ? count : wanted;
         if (read_chunk(s, tokens + done, count, length, wanted, err)) continue;
-        if (interrupted && c->go_on) c->go_on(c->whose);  // who reads hears of it in the usual way
+        if (interrupted && c->go_on) c->go_on(c->whose);  // the reader hears of it in the usual way
         return false;
     }
     return true;
@@ -74,7 +73,7 @@ static bool changes_list(const Session *s, int before, int now) {
            (has_sliding && settings_changes_list(c->sliding, before, now));
 }
 
-// Reads what was read before again, by longrope's other list.
+// Reads the tokens so far again, by longrope's other list.
 static bool read_anew(Session *s, int length, Error *err) {
     int n = s->position;
     session_rewind(s, 0);
@@ -216,8 +215,8 @@ Session *session_new(const Model *model, const SessionConfig *config, Error *err
     size_t available = available_memory("");
     double needed = s->arena.used / 1e6;
     double cache = s->cache_bytes / 1e6;
-    // The system promises more memory than it has and kills the program that uses it, so this asks
-    // before.
+    // The system promises more memory than it has and kills the program that uses it, so the check
+    // is here.
     if (s->arena.used > available) {
         fail(err,
              "a context of %d positions needs %.1f MB of memory (cache %.1f MB), and %.1f MB are "
@@ -239,7 +238,7 @@ void session_free(Session *s) {
     free(s);
 }
 
-// What all layers keep as their states, by the engine that reads.
+// The states of all layers, of the engine that reads.
 static float *states_of(const Session *s) {
     return s->config.plain ? s->plain->extra->kept : s->fast->kept;
 }

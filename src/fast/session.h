@@ -11,30 +11,30 @@ enum {
     LOGIT_ROWS = 64,      // most rows of logits at a time
 };
 
-// The fields down to `arena` are the caller's to read. What holds between two calls:
+// The caller may read the fields down to `arena`. The rules between two calls:
 //
-// 1. model and config stay as session_new took them, but for the next three lines.
-//    Callers may change config.watch, go_on and whose between reads, and make config.chunk smaller,
-//    but never 0: the arrays were laid out for the chunk that it began with.
+// 1. model and config stay as session_new took them, except as follows. Callers may change
+//    config.watch, go_on and whose between reads, and make config.chunk smaller, but never 0: the
+//    arrays were laid out for the first chunk.
 // 2. session_new fills in config.chunk, config.plain and config.spread.n. Only session_begin
 //    changes spread.n afterwards.
-// 3. 0 <= position <= config.context. session_read alone raises it, a chunk at a time. When a read
-//    fails or is given up, position counts the chunks that were read before. session_rewind and
-//    session_begin alone lower it, and a read that begins anew (10) if it fails.
-// 4. The cache has keys and values of tokens 0 to position - 1. Later rows may hold what was
-//    read before a rewind, and no read sees them before it writes them.
-// 5. If layers keep states, these are those after token states_at - 1, and states_at is `position`
-//    unless a read failed. `kept` has a copy of those after token kept_at - 1 of the same text;
-//    kept_at is 0 without one.
+// 3. 0 <= position <= config.context. Only session_read raises it, a chunk at a time. When a read
+//    fails or is given up, position counts the chunks that were read before. Only session_rewind
+//    and session_begin lower it, and a read that begins anew (10) if it fails.
+// 4. The cache has keys and values of tokens 0 to position - 1. Later rows may hold tokens from
+//    before a rewind, and no read sees them before it writes them.
+// 5. If layers keep states, these are the states after token states_at - 1, and states_at is
+//    `position` unless a read failed. `kept` has a copy of the states after token kept_at - 1 of
+//    the same text; kept_at is 0 without one.
 // 6. Rows 0 to n_logits - 1 of x are the last layer's result for the last n_logits tokens of the
 //    last chunk, so n_logits <= config.chunk. A rewind makes it 0.
 // 7. logits belong to the caller of session_logits until the next call of any function here.
 // 8. One of fast and plain does all the work: plain if session_is_plain. Only its arrays are laid
-//    out, and it alone has a past.
-// 9. Nothing is allocated after session_new, and session_free frees all of it.
-// 10. Tokens 0 to position - 1 are in `tokens`, and all were read by the same list of longrope: that
-//     of a text of read_at positions. Where a text needs the other list, session_read reads all of
-//     it anew. With stale keys it does not.
+//    out, and only it has a past.
+// 9. No memory is allocated after session_new, and session_free frees all of it.
+// 10. Tokens 0 to position - 1 are in `tokens`, and all were read by the same list of longrope:
+//     that of a text of read_at positions. If a text needs the other list, session_read reads all
+//     of it anew. With stale keys it does not.
 typedef struct {
     const Model *model;
     SessionConfig config;
@@ -43,10 +43,10 @@ typedef struct {
     int64_t n_states;      // numbers of all states; 0: no layer keeps one
     float *kept;           // (n_states)
     int states_at, kept_at;
-    int32_t *tokens;  // (context) what was read; NULL: the method has no two lists
+    int32_t *tokens;  // (context) tokens read so far; NULL: the method has only one list
     int read_at;      // the length in positions of the last read
-    int times_anew;   // how often a text was read anew since session_new
-    Arena arena;      // where all arrays lie
+    int times_anew;   // times that a text was read anew since session_new
+    Arena arena;      // the memory of all arrays
     int n_logits;     // rows of x that session_logits can use
     float *x;         // (chunk, dim) the residual stream
     float *logits;    // (LOGIT_ROWS, vocab_size)
@@ -54,15 +54,15 @@ typedef struct {
     struct Plain *plain;  // used instead when config.plain
 } Session;
 
-// A session with nothing read yet. The model, and the plan that the config points to, must outlive
-// it. NULL with the reason, before anything is computed; when there is too little memory, the
-// reason gives how much was asked.
+// A session without tokens so far. The model, and the plan that the config points to, must outlive
+// it. NULL with the reason, before any computation; if there is too little memory, the reason gives
+// the needed amount.
 Session *session_new(const Model *model, const SessionConfig *config, Error *err);
 void session_free(Session *session);
 // The bytes that session_new would ask for; 0 when it would refuse the configuration.
 uint64_t session_needs(const Model *model, const SessionConfig *config);
 
-// Whether such a session is read by the definition: when that is asked for, or the fast engine
+// Whether such a session is read by the definition: if the config asks for it, or the fast engine
 // cannot read it.
 bool session_is_plain(const Model *model, const SessionConfig *config);
 
@@ -73,20 +73,20 @@ KvCache session_layer_cache(const Model *model, const Layer *layer, KvType kept,
 // copy, the latest. Does nothing for models without states.
 void session_keep(Session *session);
 
-// Forgets what was read from `position` on (0: everything). States cannot go back that far: a model
-// that has them goes back to the copy, or to the beginning. Returns how many tokens are still read;
-// the caller reads the missing ones again. With a method that follows the length, read the rest at
-// the length at which the kept part was read, or the cache is not what a fresh session would hold.
+// Forgets the tokens from `position` on (0: all). States cannot go back that far: a model that has
+// them goes back to the copy, or to the beginning. Returns the number of tokens that are still
+// read; the caller reads the missing ones again. With a method that follows the length, read the
+// rest at the length at which the kept part was read, or the cache differs from a fresh session's.
 int session_rewind(Session *session, int position);
 
-// Forgets everything, for a text of n tokens, at most as many as the session can hold. If they are
+// Forgets all tokens, for a text of n tokens, at most as many as the session can hold. If they are
 // spread, no more than n can be read.
 void session_begin(Session *session, int n);
 // The position of token number i, from 0: i, unless the text is spread.
 int session_place(const Session *session, int i);
 
 // Reads n more tokens of a text of `length` tokens so far, which includes these n. A method that
-// follows the length turns every query and every cached key at the scale of that length. Where a
+// follows the length rotates every query and every cached key at the scale of that length. If a
 // text grows past the L of longrope's short list, all of it is read anew by the long one.
 // session_logits can then give the logits of the last n_logits tokens; 0 if only the cache matters.
 // False with the reason when a token is not in the vocabulary, the context cannot hold them,
@@ -95,6 +95,6 @@ bool session_read(Session *session, const int32_t *tokens, int n, int length, in
                   Error *err);
 
 // Logits (n_rows, vocab_size) of rows [row, row + n_rows) of the last read's n_logits, at most
-// LOGIT_ROWS at a time. Of more than a chunk only the last chunk's rows are still there. Valid
+// LOGIT_ROWS at a time. After a read of more than a chunk, only the last chunk's rows exist. Valid
 // until the next call; the caller may change them. NULL with the reason when one is not finite.
 float *session_logits(Session *session, int row, int n_rows, Error *err);

@@ -48,12 +48,12 @@ enum { TILE_ROWS = 6 };  // of a register tile
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 typedef float vf __attribute__((vector_size(4 * LANES)));
-// this and the next two: what x86's intrinsics take
+// this and the next two: the types of x86's intrinsics
 typedef double vd __attribute__((vector_size(4 * LANES)));
 typedef long long vx __attribute__((vector_size(4 * LANES)));
 typedef long long vxh __attribute__((vector_size(2 * LANES)));
 typedef int32_t vi
-    __attribute__((vector_size(4 * LANES)));  // whole numbers, and what comparing gives
+    __attribute__((vector_size(4 * LANES)));  // whole numbers, and results of comparisons
 typedef uint32_t vu __attribute__((vector_size(4 * LANES)));  // bits
 typedef int16_t vs __attribute__((vector_size(4 * LANES)));   // two to a lane
 typedef uint8_t vb __attribute__((vector_size(4 * LANES)));   // four to a lane
@@ -69,7 +69,7 @@ static inline vb load_bytes(const void *p) { return *(const vb_mem *)p; }
 static inline void store(void *p, vf x) { *(vf_mem *)p = x; }
 static inline vf splat(float x) { return x - (vf){0}; }
 static inline vf select_vf(vi mask, vf a, vf b) { return (vf)((mask & (vi)a) | (~mask & (vi)b)); }
-// The second where one is NaN.
+// The second operand if one is NaN.
 static inline vf larger_vf(vf a, vf b) {
 #ifdef SIMD_WIDE
     return MM(max_ps)(a, b);
@@ -78,8 +78,7 @@ static inline vf larger_vf(vf a, vf b) {
 #endif
 }
 static inline vf to_float(vi x) { return __builtin_convertvector(x, vf); }
-// a * b + c, rounded once where the processor can. Left to the compiler, it would be so only
-// sometimes.
+// a * b + c, rounded once if the processor can do so. A compiler's own choice would vary.
 static inline vf multiply_add(vf a, vf b, vf c) {
 #if defined SIMD_WIDE
     return MM(fmadd_ps)(a, b, c);
@@ -95,7 +94,7 @@ static inline float sum_lanes(vf x) {
 #ifdef SIMD_AVX512
     return _mm512_reduce_add_ps(x);
 #else
-    // in registers, whatever the compiler does with loops
+    // in registers, however the compiler treats loops
     if (LANES == 4) return (x[0] + x[2]) + (x[1] + x[3]);
     for (int half = LANES / 2; half > 0; half /= 2)
         for (int i = 0; i < half; i++) x[i] += x[i + half];
@@ -113,14 +112,14 @@ static inline float max_lanes(vf x) {
 #endif
 }
 
-// What did not work: prefetches into the first-level cache alone (82 % of memory's speed) and
+// Tried without success: prefetches only into the first-level cache (82 % of memory's speed) and
 // non-temporal ones (half); bfloat16 products (half as fast as float32 on Zen 5); registers of 256
-// bits where there are 512 (Q4_K 35 instead of 51 billion weights a second); scales through memory
-// one by one, as a wide load after narrow stores waits.
+// bits instead of 512 (Q4_K 35 instead of 51 billion weights a second); scales through memory one
+// by one, as a wide load after narrow stores waits.
 
-// Prefetches what a loop that is at p will read soon: far ahead into the second-level cache, near
-// ahead into the first. It may lie past the end. AMD's processors, which alone have SSE4A, bring
-// it nearer themselves.
+// Prefetches the coming reads of a loop that is at p: far ahead into the second-level cache, near
+// ahead into the first. It may be past the end. Only AMD's processors have SSE4A, and bring it
+// nearer themselves.
 // Always inlined: gcc takes a call for one without an effect and leaves it out.
 enum { FAR_AHEAD = 12288, NEAR_AHEAD = 1024 };
 ALWAYS_INLINE void prefetch_ahead(const void *p) {
@@ -188,13 +187,13 @@ static inline vi load_u8(const void *p) {
 static inline vf number_of_4_bits(vi x) {
 #ifdef SIMD_AVX512
     const vf numbers = {-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7};
-    return _mm512_permutexvar_ps((vx)x, numbers);  // which sees 4 bits of x
+    return _mm512_permutexvar_ps((vx)x, numbers);  // the index has 4 bits of x
 #else
     return to_float((x & 15) - 8);
 #endif
 }
 
-// Of 16 bits each, sign-extended. Multiplying by a power of two moves the exponent, and gets
+// From 16 bits each, sign-extended. Multiplying by a power of two changes the exponent, and gets
 // subnormals right. Infinity and NaN have the largest exponent in both types.
 static inline vf f16_bits_to_float(vi h) {
     vu bits = (vu)h << 13 & 0x8fffe000;

@@ -4,18 +4,18 @@
 
 #include "simd.h"
 
-// No processor's lines use all that others do.
+// No processor's lines use all names that others use.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-// How weights are multiplied with 8-bit activations and added up in lanes of 32 bits. Q8_DOT is for
+// The product of weights with 8-bit activations, added up in lanes of 32 bits. Q8_DOT is for
 // weights of 8 bits, Q6_DOT of 5 or 6, Q4_DOT of up to 4.
 typedef enum {
     BYTES,  // four weights and activations a lane
     // Adds products of unsigned weights, which add up in 16 bits, two sums a lane, over as many
     // columns as fit: 32 of 4 bits, fewer of 5 and 6 (see Loop in panels.c).
     SHORTS,
-    PAIRS,  // two a lane, as int16: where a processor would take more instructions for bytes
+    PAIRS,  // two a lane, as int16: if a processor takes more instructions for bytes
 #if (defined SIMD_AVX512 && defined __AVX512VNNI__) || (defined SIMD_AVX2 && defined __AVXVNNI__)
 #define SIMD_VNNI
     Q8_DOT = BYTES,
@@ -40,8 +40,8 @@ typedef enum {
 #endif
 } Dot;
 
-// Where weights must be unsigned, int8 ones become value + INT8_OFFSET, and sums start at what
-// takes that off again.
+// If weights must be unsigned, int8 ones become value + INT8_OFFSET, and sums start at minus its
+// share.
 #ifdef SIMD_VNNI
 enum { INT8_OFFSET = 128 };
 #else
@@ -49,8 +49,7 @@ enum { INT8_OFFSET = 0 };
 #endif
 
 // Whether the two sums of a lane's SHORTS are of its columns 0 and 1, and 2 and 3. Then they may
-// begin at what the weights' zero takes off, and rows side by side are multiplied with their
-// scales there.
+// begin at minus the zero's share, and rows side by side are multiplied with their scales there.
 #if defined SIMD_WIDE && !defined SIMD_VNNI
 enum { SUMS_OF_PAIRS = 1 };
 #else
@@ -58,7 +57,7 @@ enum { SUMS_OF_PAIRS = 0 };
 #endif
 
 // Each lane: sum + its weights times its activations. NEON without a dot product adds up neighbors
-// of both halves of a register. With 16 columns in a row any order will do, else in_panel sees to
+// of both halves of a register. With 16 columns in a row any order will do, else in_panel provides
 // it.
 ALWAYS_INLINE vi dot_bytes(Dot how, vi sum, vb weights, vb x) {
 #if defined SIMD_AVX512 && defined __AVX512VNNI__
@@ -89,7 +88,7 @@ ALWAYS_INLINE vi dot_bytes(Dot how, vi sum, vb weights, vb x) {
 #endif
 }
 
-// A sum's first products, after a start that other sums share, or alone.
+// The first products of a sum, after a start that other sums share, or without one.
 ALWAYS_INLINE vi start_sum(Dot how, bool has_start, vi start, vb weights, vb x) {
 #if defined SIMD_WIDE && !defined SIMD_VNNI
     if (how == PAIRS && !has_start) return (vi)MM(madd_epi16)((vx)weights, (vx)x);
@@ -104,7 +103,7 @@ ALWAYS_INLINE vi start_sum(Dot how, bool has_start, vi start, vb weights, vb x) 
     return dot_bytes(how, start, weights, x);
 }
 
-// What dot_bytes has added up, in 32 bits.
+// The sums of dot_bytes, in 32 bits.
 ALWAYS_INLINE vi whole_sums(Dot how, vi sum) {
     if (how != SHORTS) return sum;
 #if defined SIMD_WIDE
@@ -242,7 +241,7 @@ ALWAYS_INLINE vb take_fifths(const uint8_t *a, const uint8_t *b, int half) {
 #endif
 }
 
-// What a table has for each byte, which is below 16, and `zero` added.
+// The number of a table for each byte, which is below 16, plus `zero`.
 ALWAYS_INLINE vb look_up(const int8_t table[16], uint8_t zero, vb x) {
 #if defined SIMD_WIDE
     return (vb)MM(shuffle_epi8)((vx)(repeat(table) + zero), (vx)x);
@@ -284,8 +283,8 @@ ALWAYS_INLINE void without_signs(vb *weights, vb *x) {
 }
 
 // sum + weights times activations: at x as int8, or for PAIRS of four lanes in two registers as
-// load_pairs_of_x gives. Weights are 0 to 127 (with VNNI to 255), or int8 if `is_signed`, which
-// VNNI does not take.
+// from load_pairs_of_x. Weights are 0 to 127 (with VNNI to 255), or int8 if `is_signed`, which VNNI
+// does not take.
 ALWAYS_INLINE vi dot_in_place(vi sum, vb weights, const int8_t *x, bool is_signed) {
     if (Q8_DOT == PAIRS && LANES == 4) {
         sum = dot_bytes(PAIRS, sum, (vb)((vs)weights << 8), load_bytes(x));
@@ -303,8 +302,8 @@ ALWAYS_INLINE vi dot_in_place(vi sum, vb weights, const int8_t *x, bool is_signe
 #if defined SIMD_AVX2 && !defined SIMD_VNNI
 #define SIMD_FOURS
 // Products of four registers of unsigned weights of up to 6 bits with activations at x, added up in
-// fewer instructions than a sum for each takes. The lanes are the first halves of the four
-// registers, then the second halves.
+// fewer instructions than a sum for each. The lanes are the first halves of the four registers,
+// then the second halves.
 ALWAYS_INLINE vi dot_fours(const vb weights[4], const int8_t *x, int bits) {
     __m256i one = _mm256_set1_epi16(1);
     __m256i s[4];
@@ -349,9 +348,9 @@ ALWAYS_INLINE Floats16 floats_of_bytes(uint64_t low, uint64_t high) {
 
 // ---- products of attention ----
 
-// Whole numbers of 8 bits, four to a lane, where a processor multiplies four and adds them up at
-// once; elsewhere two of 16 bits. On AVX2 keys and queries could be bytes without and with signs,
-// whose products fit into 16 bits two by two. In a loop of its own that takes 0.75 of the time, but
+// Whole numbers of 8 bits, four to a lane, if a processor multiplies four and adds them up at once;
+// else two of 16 bits. On AVX2 keys and queries could be bytes without and with signs, whose
+// products fit into 16 bits two by two. In a loop of its own that takes 0.75 of the time, but
 // attention of prompts took 1.18 times as long (gcc 12, Zen 4).
 #if defined SIMD_VNNI || (defined SIMD_NEON && defined __ARM_FEATURE_DOTPROD)
 typedef int8_t Whole;
@@ -362,7 +361,7 @@ enum { WHOLES = sizeof(int32_t) / sizeof(Whole) };
 
 // Weights of attention have no signs; keys, queries and values have. A product that takes both of
 // one kind, or one of each, gets keys plus KEY_OFFSET and values plus VALUE_OFFSET, and sums start
-// at what takes these off again.
+// at minus the offsets' share.
 #if defined SIMD_NEON && defined __ARM_FEATURE_DOTPROD
 enum { KEY_OFFSET = 0, VALUE_OFFSET = 128 };
 #else
@@ -378,8 +377,8 @@ ALWAYS_INLINE vi dot_pairs(vi sum, vb a, vb b) {
 #endif
 }
 
-// Each lane: sum + its keys times its queries. Of bytes, keys must have no signs where KEY_OFFSET
-// is not 0; else they are below 128 or have signs.
+// Each lane: sum + its keys times its queries. For bytes, keys must have no signs if KEY_OFFSET is
+// not 0; else they are below 128 or have signs.
 ALWAYS_INLINE vi dot_keys(vi sum, vb keys, vb queries) {
     return WHOLES == 4 ? dot_bytes(BYTES, sum, keys, queries) : dot_pairs(sum, keys, queries);
 }
@@ -395,14 +394,15 @@ ALWAYS_INLINE vi dot_values(vi sum, vb values, vb weights) {
 #endif
 }
 
-// Adding this leaves the nearest whole number, between -2^22 and 2^22, in a sum's low bits.
+// Adding this constant puts the nearest whole number, between -2^22 and 2^22, into a sum's low
+// bits.
 #define ROUNDING 0x1.8p23f
 enum { ROUNDING_BITS = 0x4b400000 };
 
 ALWAYS_INLINE vi nearest(vf x) { return (vi)(x + ROUNDING) - ROUNDING_BITS; }
 
-// Four registers of bytes become lanes of four: those of byte i of each. Before it, each has gone
-// through in_dealt_order, so that lane i of the first register is that of byte i, and so on.
+// Four registers of bytes become lanes of four: byte i of each is in one lane. Before it, each has
+// gone through in_dealt_order, so that lane i of the first register has the bytes i, and so on.
 ALWAYS_INLINE void four_in_lanes(vb x[4]) {
 #if defined SIMD_WIDE
     vx a = MM(unpacklo_epi8)((vx)x[0], (vx)x[1]), b = MM(unpackhi_epi8)((vx)x[0], (vx)x[1]);

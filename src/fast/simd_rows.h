@@ -1,15 +1,15 @@
-// The lines of rows that lie side by side (src/weights/packed.c) in which processors differ.
+// The processor-specific operations on rows that lie side by side (src/weights/packed.c).
 #pragma once
 
 #include "simd_int8.h"
 
-// No processor's lines use all that others do.
+// No processor's lines use all names that others use.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-// A register has a word, four columns, of each row of a group: of all eight (AVX2), or of half of them.
-// With AVX-512 its second half has the next word of each. What a row has one of is then in both
-// halves.
+// A register has a word, four columns, of each row of a group: of all eight (AVX2), or of half of
+// them. With AVX-512 its second half has the next word of each. A row's single numbers are then in
+// both halves.
 enum {
     BAND_ROWS = (int)LANES < (int)PACKED_ROWS ? (int)LANES : (int)PACKED_ROWS,
     WORDS = (int)LANES / (int)BAND_ROWS,
@@ -54,7 +54,7 @@ ALWAYS_INLINE vf sums_of_rows(vf x) {
 #endif
 }
 
-// Stores words of BAND_ROWS rows: the first ones, and where there are two, the second ones.
+// Stores words of BAND_ROWS rows: the first ones, and the second ones if there are two.
 ALWAYS_INLINE void store_words(void *first, void *second, vb x) {
 #ifdef SIMD_AVX512
     _mm256_storeu_si256(first, _mm512_castsi512_si256((vx)x));
@@ -64,7 +64,7 @@ ALWAYS_INLINE void store_words(void *first, void *second, vb x) {
 #endif
 }
 
-// Stores the first half of a register that has the same in both.
+// Stores the first half of a register with two equal halves.
 ALWAYS_INLINE void store_rows(void *p, vf x) {
 #ifdef SIMD_AVX512
     _mm256_storeu_ps(p, _mm512_castps512_ps256(x));
@@ -85,7 +85,7 @@ ALWAYS_INLINE vb take_bit_each(vb x, int from) {
 }
 
 // Four of a vector's columns for each word, from `column` on. With four lanes and PAIRS, x has the
-// vector as load_pairs_of_x lays it, and they take two registers.
+// vector in load_pairs_of_x's order, and they take two registers.
 typedef struct {
     vb even, odd;
 } Columns;

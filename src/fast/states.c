@@ -35,7 +35,8 @@ typedef struct {
     int taps, n;
 } Channels;
 
-// Takes the channels from `first` on, and puts the last inputs of the n rows u in their place.
+// Loads the channels from `first` on, and replaces their past inputs with the last inputs of the n
+// rows u.
 static void take_channels(Channels *c, const Layer *layer, const ModelConfig *m, float *past,
                           const float *u, int n, int64_t first) {
     int64_t all = state_channels(m);
@@ -56,7 +57,7 @@ static void take_channels(Channels *c, const Layer *layer, const ModelConfig *m,
     }
 }
 
-// What `tap` of the channels reads for a row of u.
+// The input of `tap` of the channels for a row of u.
 static const float *input_of(const Channels *c, const float *u, int64_t stride, int row, int tap) {
     int from = row - c->taps + 1 + tap;
     return from >= 0 ? u + from * stride : c->past[c->taps - 1 + from];
@@ -178,8 +179,8 @@ typedef struct {
 } Head;
 
 // How a few consecutive rows depend on one another (arXiv 2406.06484, with the decay of arXiv
-// 2412.06464). S0 is the state before them, A_t what is left of it at row t, and D_st what is
-// left at row t of what row s wrote:
+// 2412.06464). S0 is the state before them, A_t its remaining factor at row t, and D_st the
+// remaining factor at row t of row s's contribution:
 //     d_t = beta_t (v_t - A_t S0^T k_t - the sum over s < t of D_st (k_s k_t) d_s)
 //     o_t = A_t S0^T q_t + the sum over s <= t of D_st (k_s q_t) d_s
 //     S = A S0 + the sum over s of D_s k_s d_s^T
@@ -193,7 +194,7 @@ typedef struct {
     float last[AT_ONCE];              // D_s, to the last one
 } RowGroup;
 
-// Fills in how the n rows from `row` on depend on one another.
+// Computes the dependence of the n rows from `row` on on one another.
 ALWAYS_INLINE void relate_rows(RowGroup *r, const Head *h, int row, int n) {
     for (int t = 0; t < n; t++) {
         float decay = h->decays[(row + t) * h->heads];
@@ -355,8 +356,8 @@ void add_made_by_team(const Team *team, Transformer *t, int index, int n_wanted)
                         layer->extra->residual.attention_after);
 }
 
-// made (n_wanted, state_width) = the gated delta rule of the last n_wanted rows, whose inputs are
-// taken. The state takes all rows.
+// made (n_wanted, state_width) = the gated delta rule of the last n_wanted rows, with inputs
+// already computed. The state takes all rows.
 static void delta_rule_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
     const Layer *layer = &t->model->layers[index];
     const Matrix *gate = &layer->kinds->states->gate;

@@ -2,9 +2,9 @@
 //
 // Five times in a layer of a token: after q, k and v, attention, wo, gate and up, and w2. A barrier
 // alone takes 0.24 us between two cores of Zen 3; uneven shares cost more (tools/measure/waits.c).
-// So each thread norms and rounds for itself, the task that reads a token's key stores it, and
-// whoever ends a group of tasks merges it: with eight waits both threads waited 29 and 25 us in a
-// layer of SmolLM2, with five 9 and 15. Rows dealt out as threads become free read memory at 57 %
+// So each thread norms and rounds for itself, the task that reads a token's key stores it, and the
+// thread that ends a group of tasks merges it: with eight waits both threads waited 29 and 25 us in
+// a layer of SmolLM2, with five 9 and 15. Rows dealt out as threads become free read memory at 57 %
 // of its speed instead of 85. sched_yield instead of sleeping lets another program keep the
 // processor for a time slice.
 #define _GNU_SOURCE  // syscall

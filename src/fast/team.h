@@ -5,7 +5,7 @@
 
 #include <stdatomic.h>
 
-// What the threads of a team share, each count on its own cache line. Starts as zeros, for one
+// Shared by the threads of a team, each count on its own cache line. Starts as zeros, for one
 // region after another.
 typedef struct {
     _Alignas(64) atomic_uint arrived;   // threads that wait
@@ -21,12 +21,12 @@ typedef struct {
     TeamShared *shared;
 } Team;
 
-// The calling thread's place. Every thread of an OpenMP region calls it first. Elsewhere the team
-// is the caller alone.
+// The calling thread's place. Every thread of an OpenMP region calls it first. Outside a region the
+// team is only the caller.
 Team team_join(TeamShared *shared);
 
-// Waits until every thread of the team has come here. After that all can read what each wrote
-// before. A thread that waits for long, because another one is off the processor, gives its own
+// Waits until every thread of the team has come here. After that all can read the earlier writes of
+// each. A thread that waits for long, because another one is off the processor, gives its own
 // processor away.
 void team_wait(const Team *team);
 
@@ -39,8 +39,8 @@ static inline int team_end(const Team *team, int n) {
     return (int)((long long)n * (team->number + 1) / team->size);
 }
 
-// The number of the next task that nobody has begun, from 0 on; team_wait sets it back. For pieces
-// that differ in size.
+// The number of the next task that no thread has begun, from 0 on; team_wait sets it back. For
+// pieces of different sizes.
 static inline int team_next_task(const Team *team) {
     return atomic_fetch_add_explicit(&team->shared->next_task, 1, memory_order_relaxed);
 }

@@ -1,4 +1,4 @@
-// The memory of a forward pass, and what all its steps share.
+// The memory of a forward pass, and the functions that all its steps share.
 #include "transformer.h"
 
 #include <string.h>
@@ -52,7 +52,7 @@ bool attends_in_int8(const Transformer *t, const Layer *layer) {
     return !in_floats && layer->wo.type > WEIGHT_BF16 && !is_capped;
 }
 
-// The cache of each layer, and what its attention needs. Returns their bytes.
+// The cache of each layer, and the needs of its attention. Returns their bytes.
 static uint64_t lay_out_caches(Transformer *t, Arena *arena, AttentionNeeds *needs) {
     const Model *model = t->model;
     int n_layers = model->config.n_layers;

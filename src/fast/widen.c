@@ -9,7 +9,7 @@
 static void q8_to_f32(const Matrix *m, int64_t row, int64_t col, int64_t n, float *out) {
     int64_t size = m->group_size;
     int64_t stride = m->groups_cross_rows ? m->cols : (m->cols + size - 1) / size * size;
-    int64_t first = row * stride + col;  // where the values would lie if every group were full
+    int64_t first = row * stride + col;  // the place of the values if every group were full
     const int8_t *values = (const int8_t *)m->data + row * m->cols + col;
     for (int64_t i = 0; i < n;) {
         float scale = float_at((const uint8_t *)m->scales + 4 * ((first + i) / size));
@@ -21,7 +21,7 @@ static void q8_to_f32(const Matrix *m, int64_t row, int64_t col, int64_t n, floa
 
 typedef struct {
     SuperBlock at;
-    int first, end;  // registers; columns before and after those are left alone
+    int first, end;  // registers; columns before and after those stay unchanged
     Unpacked *out;
 } Unpacking;
 
@@ -46,7 +46,7 @@ void unpack_super_block(WeightType type, SuperBlock at, int first, int end, Unpa
     for_type(type, unpack, &given);
 }
 
-// Of a type that the core decodes: n columns, whole blocks, of which `at` is the first.
+// For types that the core decodes: n columns, whole blocks from `at` on.
 static SuperBlock decoded(WeightType type, const uint8_t *at, int n, SuperBlockCopy *out) {
     BlockSize size = block_sizes[type];
     int every = layouts[type].columns / 16;
