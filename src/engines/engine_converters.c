@@ -1,5 +1,6 @@
-// What programs that convert a folder of Hugging Face's into files of their own do otherwise: the model
-// builder of ONNX Runtime GenAI, and Ollama's `create`. tests/engines/README.md has the sources.
+// Differences from Hugging Face 5 of programs that convert a folder of Hugging Face's into their
+// own files: the model builder of ONNX Runtime GenAI, and Ollama's `create`.
+// tests/engines/README.md has the sources.
 #include <math.h>
 
 #include "../configs/json.h"
@@ -7,7 +8,8 @@
 
 // ---- ONNX Runtime GenAI ----
 
-// The ramp is not rounded, and must lie inside the head. Of the pair, mscale alone is a itself.
+// The ramp is not rounded, and must lie inside the head. If only mscale of the pair is given, it is
+// the factor a itself.
 static void ort_yarn(Config *c) {
     const Json *fast = config_member(c, KEY_BETA_FAST), *slow = config_member(c, KEY_BETA_SLOW);
     const Json *factor = config_member(c, KEY_FACTOR);
@@ -35,8 +37,8 @@ static void ort_yarn(Config *c) {
     config_refuse(c, !is_inside, "AssertionError: YaRN's ramp does not lie inside the head");
 }
 
-// Values that are no number stop it where it computes with them. What it makes of a list as a name, or of
-// texts, was run on a few configs alone, and has no rule.
+// Values that are no number stop the builder in its computations. Its results for a list as a name,
+// or for texts, were run on only a few configs, and have no rule.
 static void refuse_odd_forms(Config *c) {
     static const KeyId keys[] = {KEY_ATTENTION_FACTOR, KEY_MSCALE, KEY_MSCALE_ALL_DIM};
     const Json *share = config_member(c, KEY_PARTIAL_ROTARY_FACTOR);
@@ -52,7 +54,7 @@ static void refuse_odd_forms(Config *c) {
     }
 }
 
-// Phi-3's, by a key that transformers 5 does not write.
+// Phi-3's longrope, by a key that transformers 5 does not write.
 static void ort_longrope(Config *c) {
     const bool is_long = c->as->length > c->rope->train_ctx;
     const double own = config_block_number(c, is_long ? KEY_LONG_MSCALE : KEY_SHORT_MSCALE, 0);
@@ -61,7 +63,7 @@ static void ort_longrope(Config *c) {
     if (own > 0) c->as->why_attention = is_long ? "long_mscale is read" : "short_mscale is read";
 }
 
-// The builder of ONNX Runtime GenAI, whose tables of cosines go into the file.
+// The builder of ONNX Runtime GenAI, which writes its tables of cosines into the file.
 void engine_ort_genai(Config *c) {
     const bool is_llama = reading_is_class(c, ort_genai_llama3_alone);
     const bool is_scaled = c->type != TYPE_PLAIN && c->type != TYPE_LINEAR && c->type != TYPE_YARN;
@@ -99,8 +101,9 @@ void engine_ort_genai(Config *c) {
 
 // ---- Ollama ----
 
-// Ollama's converter of a folder reads rope_scaling alone: of a Llama `type` of linear and `rope_type`
-// of llama3; of Qwen `type`, where it takes no number for yarn's factor. The file runs in llama.cpp.
+// Ollama's converter of a folder reads only rope_scaling: for a Llama, `type` of linear and
+// `rope_type` of llama3; for Qwen `type`, where it takes no number for yarn's factor. The file runs
+// in llama.cpp.
 void engine_ollama(Config *c) {
     const bool is_qwen = !reading_is_class(c, ollama_of_llama);
     const Json *factor = config_member(c, KEY_FACTOR);

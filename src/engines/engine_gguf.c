@@ -1,4 +1,4 @@
-// What llama.cpp and ik_llama.cpp do otherwise than Hugging Face 5, by way of GGUF files.
+// Differences of llama.cpp and ik_llama.cpp from Hugging Face 5, through GGUF files.
 // tests/engines/README.md has the sources.
 #include <math.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ void engine_prepare_llama_cpp(Config *c) {
     reading_unseen(c, reading_is_on(json_member(c->config, key_of_chunks)));
 }
 
-// What transformers 5 refuses or changes in a config before the converter sees it.
+// Refusals and changes of a config by transformers 5, before the converter.
 static void read_by_5(Config *c) {
     const bool is_pasted = reading_is_on(json_member(c->config, "rope_scaling"));
     config_refuse(c, c->family->flags & FAMILY_NO_SCALING && is_pasted, "KeyError: full_attention");
@@ -43,8 +43,8 @@ static void read_by_5(Config *c) {
         reading_switch_off(c, true, "a sliding layers' block is not converted");
 }
 
-// The GGUF file, Ministral 3's for one, keeps the betas, and mscale_all_dim, by which its attention
-// factor is divided.
+// The GGUF file, for example Ministral 3's, keeps the betas, and mscale_all_dim, by which its
+// attention factor is divided.
 static void load_told_yarn(Config *c) {
     const double grows = rope_yarn_growth(c->rope->factor);
     const double all = config_block_number(c, KEY_MSCALE_ALL_DIM, 0);
@@ -90,7 +90,7 @@ static void refuse_strange_type(Config *c) {
                   "AttributeError: rope_type has no 'lower'");
 }
 
-// What is not written to the GGUF file, or not read back from it, is lost.
+// Drops settings that are not written to the GGUF file, or not read back from it.
 static void lose_block(Config *c) {
     const bool is_named = c->type_member || reading_has_rule(c, RULE_YARN_BY_EITHER);
     bool by_type = reading_does(c, DOES_YARN_BY_TYPE) && is_named;
@@ -102,7 +102,7 @@ static void lose_block(Config *c) {
                        "there is no factor");
     if (c->type == TYPE_LLAMA3 && !factor) c->rope->factor = 8;
     reading_lose_block(c);
-    // Its graph of latent attention has a temperature of its own, from mscale_all_dim, which was not
+    // Its graph of latent attention has its own temperature, from mscale_all_dim, which was not
     // run.
     reading_unseen(c, c->type == TYPE_YARN && c->family->flags & FAMILY_LATENT &&
                           reading_has(c, KEY_MSCALE_ALL_DIM));
@@ -128,8 +128,8 @@ static void lose_block(Config *c) {
                        "yarn was not converted before December 2025");
 }
 
-// llama.cpp knows the EXAONE 4 that has windows by its 64 layers. In one of such a family with
-// another number all layers are full, and turn.
+// llama.cpp recognizes the EXAONE 4 with windows by its 64 layers. In a model of such a family with
+// another number of layers all are full, and rotate.
 static void lose_windows(Config *c) {
     ConfigLayers *layers = &c->as->out->layers;
     const int known = c->family->slides_with;
@@ -142,14 +142,14 @@ static void lose_windows(Config *c) {
     c->as->why_layers = c->as->why_text;
 }
 
-// Whether the block of full layers is there, and null.
+// Whether the block of full layers is present, and null.
 static bool has_null_block(const Config *c) {
     const Json *parameters = json_member(c->config, "rope_parameters");
     const Json *full = json_member(parameters, kind_keys[KIND_FULL]);
     return full && full->kind == 'n';
 }
 
-// Each slot of its server ends where the file does, whatever its context is (without YaRN by flags).
+// Each slot of its server ends at the file's length, for any context (without YaRN by flags).
 static void limit_slot(Config *c) {
     Reading *out = c->as->out;
     if (out->served > 0 && out->served < out->max_len)
@@ -157,7 +157,7 @@ static void limit_slot(Config *c) {
     else reading_end_at(c, out->max_len, "a slot of llama-server ends at the file's length");
 }
 
-// llama.cpp by way of its converter.
+// llama.cpp through its converter.
 void engine_llama_cpp(Config *c) {
     limit_slot(c);
     if (!(c->family->flags & FAMILY_PARTIAL)) c->partial = 1;
@@ -196,7 +196,7 @@ void engine_llama_cpp(Config *c) {
     reading_choose_list(c, c->as->served > c->rope->train_ctx, "by the context, not the text");
 }
 
-// What ik_llama.cpp's graphs do otherwise with the same file.
+// Differences of ik_llama.cpp's graphs for the same file.
 static void change_graph(Config *c) {
     if (reading_does(c, DOES_SLIDING_BASE_FIXED) && c->kind == KIND_SLIDING) {
         c->rope->theta = c->family->local_theta;
@@ -208,7 +208,7 @@ static void change_graph(Config *c) {
     c->rope->temperature_early = 1;
 }
 
-// ik_llama.cpp, which was llama.cpp: the same files, but graphs of its own.
+// ik_llama.cpp, a fork of llama.cpp: the same files, but its own graphs.
 void engine_ik_llama_cpp(Config *c) {
     c->as->transformers = 4.57;
     engine_llama_cpp(c);
@@ -217,7 +217,7 @@ void engine_ik_llama_cpp(Config *c) {
 
 // ---- a file by its own keys ----
 
-// Longrope's lists go into the reading, and one of them counts, by the context.
+// Copies longrope's lists into the reading, and chooses one of them by the context.
 static void take_file_lists(Config *c) {
     RopeConfig *r = c->rope;
     Reading *out = c->as->out;
@@ -230,8 +230,9 @@ static void take_file_lists(Config *c) {
     c->as->why_list = "by the context, not the text";
 }
 
-// attn_factor multiplies whatever the method does to attention, in sliding layers of most graphs, too; and
-// yarn's own is divided by what a multiplier says in the files that tell it. yarn_attn_factor is not read.
+// attn_factor multiplies the method's effect on attention, in sliding layers of most graphs, too;
+// and yarn's own factor is divided by a multiplier in the files that have one. yarn_attn_factor is
+// not read.
 static void multiply_by_file(Config *c, const GgufFile *file) {
     RopeConfig *r = c->rope;
     Reading *out = c->as->out;

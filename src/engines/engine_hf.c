@@ -1,11 +1,11 @@
-// What Hugging Face's transformers does: 5, which other engines are compared with and some use, and 4.
+// Hugging Face's transformers: 5, the reference for other engines, some of which use it, and 4.
 // tests/engines/README.md has the sources.
 #include "../configs/json.h"
 #include "engine_rules.h"
 
 // ---- transformers 5 ----
 
-// What transformers 5 is known to do with the family; NULL: nothing.
+// The facts about transformers 5 with the family; NULL: none.
 static const FamilyEngine *of_transformers(const Config *c) {
     return family_engine(c->family, engines[ENGINE_HF5].name);
 }
@@ -30,7 +30,7 @@ void engine_prepare_hf5(Config *c) {
                           c->as->transformers < c->as->own->since);
 }
 
-// Whether rope_parameters has a key of its own beside the blocks of kinds of layers.
+// Whether rope_parameters has another key beside the blocks of kinds of layers.
 static bool has_shared_keys(const Config *c) {
     const Json *v = json_members(json_member(c->config, "rope_parameters"));
     while (v && (v->kind == '{' || v->kind == 'n')) v = v->next;
@@ -59,7 +59,7 @@ void hf_refuse_by_classes(Config *c) {
         "AttributeError: 'int' object has no attribute 'get'");
 }
 
-// What transformers 5 does without a word where each kind of layers has a block.
+// Notes silent behavior of transformers 5 if each kind of layers has a block.
 static void note_silence_by_type(Config *c) {
     const Json *truncate = config_member(c, KEY_TRUNCATE);
     bool is_local = c->kind == KIND_SLIDING && c->family->theta == c->family->local_theta;
@@ -73,7 +73,7 @@ static void note_silence_by_type(Config *c) {
         config_note(c, "rope_theta is of full layers: %.12g in sliding ones", local);
 }
 
-// What transformers 5 does without a word.
+// Notes silent behavior of transformers 5.
 static void note_silence(Config *c) {
     const Json *scaling = json_member(c->config, "rope_scaling");
     const Json *parameters = json_member(c->config, "rope_parameters");
@@ -93,7 +93,7 @@ static void note_silence(Config *c) {
     if (c->layout == BY_TYPE) note_silence_by_type(c);
 }
 
-// Types that are computed with head_dim have none where the class keeps what is not written.
+// Types that are computed with head_dim have none if the class keeps only written values.
 static void refuse_no_head(Config *c) {
     const Json *head = json_member(c->config, "head_dim");
     const bool is_lost = reading_does(c, DOES_NO_HEAD) && reading_has_rule(c, RULE_HEAD_AS_WRITTEN) &&
@@ -128,14 +128,14 @@ void engine_hf5(Config *c) {
 
 // ---- transformers 4 ----
 
-// transformers 4 has rope_scaling in the full layers alone, and thetas of its own.
+// transformers 4 has rope_scaling only in the full layers, and its own thetas.
 void engine_prepare_hf4(Config *c) {
     const Json *scaling = json_member(c->config, "rope_scaling");
     if (c->layout == BY_TYPE) c->layout = FULL_ONLY;
     reading_unseen(c, reading_does(c, DOES_NULL_BLOCK_UNSEEN) && scaling && scaling->kind == 'n');
 }
 
-// Whether a block has `type`, linear or dynamic, and a factor with a point, and no more.
+// Whether a block has only `type`, linear or dynamic, and a factor with a decimal point.
 static bool has_two_keys(const Config *c) {
     const Json *factor = config_member(c, KEY_FACTOR);
     int keys = 0;
@@ -144,7 +144,7 @@ static bool has_two_keys(const Config *c) {
     return keys == 2 && is_type && factor && !json_is_whole(factor);
 }
 
-// Whether a block has what Phi-3's class, for one, takes in transformers 4.
+// Whether a block has exactly the keys that some classes, like Phi-3's, take in transformers 4.
 static bool has_three_keys(const Config *c) {
     int keys = 0;
     for (const Json *v = json_members(config_at(c, c->block)); v; v = v->next) keys++;
@@ -156,7 +156,7 @@ void hf4_refuse_three_keys(Config *c, bool is_read) {
                   "ValueError: its class takes type, short_factor and long_factor, and no more");
 }
 
-// What the classes of transformers 4 refuse.
+// The refusals of the classes of transformers 4.
 static void refuse_by_hf4(Config *c) {
     bool is_strange_su = c->is_su && !c->longrope_alone;
     bool is_newer = c->type == TYPE_UNKNOWN || c->type == TYPE_PROPORTIONAL;

@@ -1,4 +1,5 @@
-// The rules of the engines, a row each; and how a list of engines reads a config beside a reference.
+// The rules of the engines, a row each; and the readings of a config by a list of engines, compared
+// with a reference.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,8 @@
 
 // ---- the rules ----
 
-// What was found counts, and read_block.c in src/configs alone says what is refused.
+// This program: it keeps the settings that were found, and only read_block.c in src/configs decides
+// about refusals.
 static void rope_c(Config *c) {
     Error err;
     RopeFile *file = alloc_array(1, sizeof *file, "a reading", &err);
@@ -96,11 +98,11 @@ static const char all[] = "hf5,hf4,vllm,sglang,llama.cpp,ik_llama.cpp,mlx-lm,exl
 // Aphrodite 0.24 is a vLLM with the rotary classes of this release.
 static const char aphrodite[] = "aphrodite", aphrodite_vllm[] = "0.29";
 
-// What a word is that follows an engine's name.
+// The kind of a word after an engine's name.
 typedef enum { A_SETTING, NO_SETTING, A_WRONG_VALUE } SettingWord;
 
-// Reads what may follow an engine's name, in any order: "@0.24", ":transformers=5.5.4",
-// ":max_len=131072". err has the reason of a wrong value alone.
+// Reads a word that may follow an engine's name, in any order: "@0.24", ":transformers=5.5.4",
+// ":max_len=131072". err is set only for a wrong value.
 static SettingWord read_setting(Reading *out, const char *text, Error *err) {
     static const Setting max_len = {.type = WHOLE, .low = 1, .high = MOST};
     static const char transformers[] = ":transformers=", length[] = ":max_len=";
@@ -190,8 +192,8 @@ static void judge_type(Config *c) {
                   "KeyError: rope_type");
 }
 
-// A length of a server changes nothing in a library that starts none, and in ExLlamaV3 the list of
-// Phi-3's longrope alone.
+// A server's length has no effect in a library without a server, and in ExLlamaV3 only on the list
+// of Phi-3's longrope.
 static void note_unused_length(Config *c) {
     const Reading *out = c->as->out;
     const bool is_list = c->longrope_alone && c->type == TYPE_LONGROPE;
@@ -202,7 +204,7 @@ static void note_unused_length(Config *c) {
                                              : "texts of any length are taken");
 }
 
-// One kind of layers as one engine reads it. False with the reason when the config has no family or
+// One kind of layers as one engine reads it. False with the reason if the config has no family or
 // no head.
 static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *err) {
     const EngineRules *rules = &engine_rules[out->row];
@@ -232,8 +234,8 @@ static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *
     if (out->served && out->max_len && !is_llama_cpp)
         reading_end_at(c, out->served, "the server's length");
     note_unused_length(c);
-    // Full layers do not turn in some families, where others slide to the engine; to transformers also
-    // where none does, and that was looked at in no other.
+    // Full layers do not rotate in some families, where others slide to the engine; to transformers
+    // also if none slides, and that was tried in no other engine.
     const bool is_full = out->kind == KIND_FULL && layers_bare_full(c->family, &out->layers);
     const bool is_hf = out->row == ENGINE_HF5 || out->row == ENGINE_HF4 || c->flags & STRICT;
     const bool slides = layers_have(&out->layers, KIND_SLIDING);
@@ -252,8 +254,8 @@ bool engine_reads_gguf(int row) {
     return row == ENGINE_LLAMA_CPP || row == ENGINE_IK_LLAMA_CPP || row == ENGINE_OLLAMA;
 }
 
-// A config that is read, and for a text of how many positions; and the GGUF file that it says the same
-// as (NULL: there is none).
+// A config, and the length in positions of a text; and the GGUF file with the same settings (NULL:
+// there is none).
 typedef struct {
     const Json *whole;
     const ConfigText *text;
@@ -261,10 +263,12 @@ typedef struct {
     const GgufFile *file;
 } AskedText;
 
-// One kind of layers of a GGUF file, as an engine reads it that runs such files. False as in read_kind.
+// One kind of layers of a GGUF file, as read by an engine that runs such files. False as in
+// read_kind.
 static bool read_file_kind(Reading *out, Config *c, const AskedText *q, const Reading *reference,
                            Error *err) {
-    // Ollama starts llama.cpp's server for a file. What llama.cpp does with its families was all run.
+    // Ollama starts llama.cpp's server for a file. llama.cpp's facts about its families were all
+    // run.
     const int row = out->row == ENGINE_OLLAMA ? ENGINE_LLAMA_CPP : out->row;
     c->as->own = family_engine(c->family, engines[row].name);
     c->as->transformers = out->transformers;
@@ -272,7 +276,7 @@ static bool read_file_kind(Reading *out, Config *c, const AskedText *q, const Re
     reading_find_type(c);
     if (!reading_begin(c, err)) return false;
     engine_gguf_file(c, q->file);
-    // What llama.cpp's row refuses is refused by its converter, and a file is past that.
+    // The refusals in llama.cpp's row are its converter's, and a file is past that.
     const bool refuses = c->as->own && row == ENGINE_IK_LLAMA_CPP;
     if (refuses) config_refuse(c, c->as->own->refuses, c->as->own->refuses);
     const bool is_bare = out->kind == KIND_FULL && layers_bare_full(c->family, &out->layers);
@@ -286,8 +290,8 @@ static bool read_file_kind(Reading *out, Config *c, const AskedText *q, const Re
     return true;
 }
 
-// An engine that refuses the config for one kind of layers, or was not looked at for one, does or
-// was so for all.
+// If an engine refuses the config for one kind of layers, or is unverified for one, so is the whole
+// config.
 static void agree(Reading *out, int n) {
     const Reading *worst = out;
     for (int i = n - 1; i >= 0; i--)
@@ -335,9 +339,9 @@ static bool read_reference_as(const char *name, Reading *out, const AskedText *q
     return read_name(name, (int)strlen(name), out, err) && read_as(out, q, NULL, n, err);
 }
 
-// The reference: what is meant by kind, or Hugging Face 5's reading, or 4's where 5 refuses.
-// Neither reads some keys by which a model turns, and both are unverified with some families: then
-// it is this program's.
+// The reference: the meant settings by kind, or Hugging Face 5's reading, or 4's if 5 refuses.
+// Neither reads some keys by which a model rotates, and both are unverified with some families:
+// then it is this program's reading.
 static bool read_reference(Reading *out, const AskedText *q, const RopeConfig *meant, Error *err) {
     int n = 0;
     const char *hf5 = engines[ENGINE_HF5].name, *hf4 = engines[ENGINE_HF4].name;
@@ -354,13 +358,13 @@ static bool read_reference(Reading *out, const AskedText *q, const RopeConfig *m
     return ok;
 }
 
-// What engines_read returns, of a config that is parsed.
+// The result of engines_read, for a parsed config.
 static Readings *read_engines(const char *list, const AskedText *q, const RopeConfig *meant,
                               Error *err) {
     Reading asked[MOST_READINGS];
     int n_asked = engines_list(list, asked, err), of_one = 0;
     if (!n_asked) return NULL;
-    // MLX-VLM has a class of its own for some families, by which they are served on a Mac.
+    // MLX-VLM has its own class for some families, by which they are served on a Mac.
     static const char mac[] = "mlx-vlm";
     const RopeFamily *family = q->text->family;
     const bool is_shown = !list && family && family_engine(family, mac);
@@ -377,7 +381,7 @@ static Readings *read_engines(const char *list, const AskedText *q, const RopeCo
     return keep_if(ok, all);
 }
 
-// What both functions below do; `meant` or `file` is NULL.
+// The common part of both functions below; `meant` or `file` is NULL.
 static Readings *read_any(const char *list, const char *config, int length,
                            const RopeConfig *meant, const GgufFile *file, Error *err) {
     Json *root = json_parse(config, strlen(config), err);

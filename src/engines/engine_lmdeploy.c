@@ -1,19 +1,20 @@
-// What LMDeploy's two engines do otherwise than Hugging Face 5. tests/engines/README.md has the sources.
+// Differences of LMDeploy's two engines from Hugging Face 5. tests/engines/README.md has the
+// sources.
 #include <stdio.h>
 #include <string.h>
 
 #include "../configs/json.h"
 #include "engine_rules.h"
 
-// What transformers had put into the block when it loaded the config counts as L, so one that is
-// beside it alone does not.
+// The L that transformers had put into the block when it loaded the config counts, so an L only
+// beside the block does not.
 static void lmdeploy_original(Config *c) {
     if (!config_type_has(c, TYPE_HAS_ORIGINAL) || c->longrope_alone) return;
     c->rope->train_ctx = c->inside ? c->inside : c->trained;
     c->as->why_length = "one beside the block is not read";
 }
 
-// Theta and both betas are numbers where they are there.
+// Theta and both betas must be numbers if present.
 static void refuse_nulls(Config *c) {
     static const KeyId keys[] = {KEY_BETA_FAST, KEY_BETA_SLOW};
     const Json *theta = json_member(c->config, "rope_theta");
@@ -27,7 +28,7 @@ static void refuse_nulls(Config *c) {
     }
 }
 
-// Gemma 3: full layers are divided by a factor, whatever the type, and sliding ones are plain.
+// Gemma 3: full layers are divided by a factor, for any type, and sliding ones are plain.
 static void read_by_kind(Config *c) {
     const bool is_full = c->kind == KIND_FULL;
     config_refuse(c, is_full && !config_member(c, KEY_FACTOR), "KeyError: 'factor'");
@@ -86,8 +87,8 @@ void engine_lmdeploy_pytorch(Config *c) {
     c->as->why_grows = "llama_4_scaling_beta is not read";
 }
 
-// TurboMind has YaRN's factor from the lengths alone, and attention_factor by the block's own. Its kernel
-// places the ramp by max_position_embeddings.
+// TurboMind takes YaRN's factor only from the lengths, and attention_factor by the block's factor.
+// Its kernel places the ramp by max_position_embeddings.
 static void turbomind_yarn(Config *c) {
     const double s = c->rope->factor, own = config_block_number(c, KEY_ATTENTION_FACTOR, 0);
     const double m = config_block_number(c, KEY_MSCALE, 0);
@@ -110,7 +111,7 @@ void engine_prepare_turbomind(Config *c) {
     c->texts[KEY_ROPE_THETA] = is_own;
 }
 
-// InternVL's and Intern-S1's classes make the text model that text_config's architectures name.
+// InternVL's and Intern-S1's classes make the text model named by text_config's architectures.
 static void refuse_text_models(Config *c) {
     static const char of_text[] = " InternVLForConditionalGeneration InternS1ForConditionalGeneration ";
     const Json *named = json_items(json_member(c->config, "architectures"));
@@ -123,8 +124,8 @@ static void refuse_text_models(Config *c) {
                   "ValueError: InternVL text model architecture is not supported by TurboMind");
 }
 
-// What TurboMind makes of a list in place of a number or a name, or of linear's factor as null, was run
-// on a few configs alone, and has no rule.
+// TurboMind's results for a list in place of a number or a name, or for linear's factor as null,
+// were run on only a few configs, and have no rule.
 static void leave_odd_forms(Config *c) {
     static const KeyId keys[] = {KEY_ATTENTION_FACTOR, KEY_MSCALE, KEY_MSCALE_ALL_DIM,
                                  KEY_BETA_FAST, KEY_BETA_SLOW, KEY_TRUNCATE};

@@ -1,4 +1,4 @@
-// What MLX-LM, mlx-vlm, LightLLM, ExLlamaV3 and ExLlamaV2 do otherwise than Hugging Face 5.
+// Differences of MLX-LM, mlx-vlm, LightLLM, ExLlamaV3 and ExLlamaV2 from Hugging Face 5.
 // tests/engines/README.md has the sources.
 #include <math.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include "../configs/json.h"
 #include "engine_rules.h"
 
-// Whether the class reads rope_parameters where there is no theta, or no rope_scaling, beside it.
+// Whether the class reads rope_parameters if there is no theta, or no rope_scaling, beside it.
 static bool takes_parameters(const Config *c) {
     return reading_does(c, DOES_TAKES_PARAMETERS) && reading_has_rule(c, RULE_PARAMETERS);
 }
@@ -24,7 +24,7 @@ void engine_prepare_mlx_lm(Config *c) {
     if (takes_parameters(c)) c->flags &= ~(unsigned)SCALING_ONLY;
 }
 
-// Of a share of a head in the block and one beside it, that in the block.
+// If the block and the config beside it both have a share of a head, the block's counts.
 static void share_inside(Config *c, double missing) {
     if (!reading_does(c, DOES_SHARE_INSIDE)) return;
     c->partial = config_block_number(c, KEY_PARTIAL_ROTARY_FACTOR, missing);
@@ -54,7 +54,7 @@ static void refuse_without_keys(Config *c) {
     }
 }
 
-// Where classes find theta, how much of a head turns, and what they refuse.
+// Where classes find theta and the share of a head, and their refusals.
 static void mlx_lm_by_family(Config *c) {
     const Json *parameters = json_member(c->config, "rope_parameters");
     const Json *beside = json_member(c->config, "rope_theta");
@@ -82,7 +82,7 @@ static void mlx_lm_by_family(Config *c) {
     reading_switch_off(c, !is_known, "its class knows longrope and linear alone");
 }
 
-// L is 4096 where the block has none. `m` is mscale, `all` mscale_all_dim.
+// L is 4096 if the block has none. `m` is mscale, `all` mscale_all_dim.
 static void mlx_lm_yarn(Config *c, double m, double all) {
     double grows = rope_yarn_growth(c->rope->factor);
     if (!c->inside) c->rope->train_ctx = 4096;
@@ -128,7 +128,7 @@ void engine_mlx_vlm(Config *c) {
     c->rope->attention_factor = 0;
 }
 
-// LightLLM. A block with sections goes the way of plain RoPE, where positions are divided by a
+// LightLLM. A block with sections is handled like plain RoPE, where positions are divided by a
 // factor.
 void engine_lightllm(Config *c) {
     double factor = config_block_number(c, KEY_FACTOR, 1);
@@ -150,7 +150,7 @@ void engine_prepare_exllamav3(Config *c) {
     reading_unseen(c, c->family->block && !has_block);
 }
 
-// Where the block has L, the factor is max_position_embeddings / L.
+// If the block has L, the factor is max_position_embeddings / L.
 static void exllamav3_yarn(Config *c) {
     const bool grows = c->family->flags & FAMILY_GROWS &&
                        config_block_number(c, KEY_LLAMA_4_SCALING_BETA, 0) != 0;
@@ -160,7 +160,7 @@ static void exllamav3_yarn(Config *c) {
         reading_multiply_by(c, grows);
 }
 
-// Theta and the share of a head are looked for beside the block, then in rope_parameters, though the
+// Theta and the share of a head are searched beside the block, then in rope_parameters, though the
 // block may be rope_scaling.
 static void exllamav3_beside(Config *c) {
     static const KeyId share = KEY_PARTIAL_ROTARY_FACTOR;
@@ -174,7 +174,7 @@ static void exllamav3_beside(Config *c) {
 
 // ExLlamaV3. Theta at the top level wins.
 void engine_exllamav3(Config *c) {
-    // Releases before 1.6 stop at a null there; which was the first to take it is not known.
+    // Releases before 1.6 stop at a null there; the first release that takes it is unknown.
     const Json *original = config_member(c, KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS);
     reading_unseen(c, c->type == TYPE_LLAMA3 && original && original->kind == 'n' &&
                           c->as->out->release < 1.06);
@@ -195,7 +195,7 @@ void engine_exllamav3(Config *c) {
     reading_switch_off(c, c->type == TYPE_LINEAR && !config_member(c, KEY_FACTOR),
                        "there is no factor");
     if (c->type == TYPE_PROPORTIONAL) c->rope->factor = 1;
-    if (flat && !is_new) {  // which is not read, and neither is a theta beside it
+    if (flat && !is_new) {  // rope_scaling is not read, and neither is a theta beside it
         reading_switch_off(c, true, "rope_scaling is not read");
         c->partial = 1;
         if (c->kind == KIND_FULL) c->rope->theta = c->family->theta;
@@ -211,13 +211,12 @@ void engine_exllamav3(Config *c) {
     config_find_growth(c);
     if (c->type != TYPE_LONGROPE) return;
     c->rope->train_ctx = c->inside ? c->inside : c->top;
-    // Phi-3's class alone takes the length that a server is started with.
+    // Only Phi-3's class takes the length of the server's start.
     const int most = c->longrope_alone ? c->as->served : c->trained;
     reading_choose_list(c, most > c->rope->train_ctx, "by max_position_embeddings");
 }
 
-// ExLlamaV2. yarn and longrope go by the length that it was started with, max_position_embeddings
-// at first.
+// ExLlamaV2. yarn and longrope follow the length of its start, by default max_position_embeddings.
 void engine_exllamav2(Config *c) {
     static const char *const keys[] = {"max_sequence_length", "model_max_length",
                                        "max_position_embeddings", NULL};

@@ -1,24 +1,24 @@
-// What each engine does otherwise than Hugging Face 5: two functions. The table of engines
+// The differences of each engine from Hugging Face 5: two functions. The table of engines
 // (engine_list.c) has a row for each.
 #pragma once
 
 #include "reading.h"
 
 typedef struct {
-    // Called before the block is found, above all for its layout; NULL: nothing is to be done.
+    // Called before the block is found, above all for its layout; NULL: no preparation.
     void (*prepares)(Config *config);
     void (*reads)(Config *config);
     unsigned flags;
-    // Of an engine that is known by its own table of architectures, with spaces around each: those whose
-    // class was looked at; those whose class is unverified; and how it refuses others (NULL: they are
-    // unverified, too). Without the first, what is known is by family, in export/families.json.
+    // For an engine with its own table of architectures, with spaces around each: those whose class
+    // was verified; those whose class is unverified; and its refusal of others (NULL: they are
+    // unverified, too). Without the first, facts are by family, in export/families.json.
     const char *classes, *unverified, *refuses;
 } EngineRules;
 
-// ---- engine_hf.c: transformers, and what the engines that use it share ----
+// ---- engine_hf.c: transformers, and functions for the engines that use it ----
 
 void engine_prepare_hf5(Config *c);
-// rope_parameters has theta, too. rope_scaling wins where there are both.
+// rope_parameters has theta, too. rope_scaling wins if both exist.
 void engine_hf5(Config *c);
 void engine_prepare_hf4(Config *c);
 void engine_hf4(Config *c);
@@ -29,12 +29,13 @@ bool hf_has_one_block(const Config *c);
 bool hf_renames_mrope(const Config *c);
 // What the classes of transformers 5 refuse, in all engines that use them.
 void hf_refuse_by_classes(Config *c);
-// Whether there is a share of a head that the family's class does not know: it turns all of it.
+// Whether the config has a share of a head that the family's class does not read: it rotates the
+// whole head.
 bool hf_loses_share(const Config *c);
-// Refuses a block that is not what Phi-3's class takes in transformers 4, if that class reads it.
+// Refuses a block that Phi-3's class in transformers 4 does not take, if that class reads it.
 void hf4_refuse_three_keys(Config *c, bool is_read);
 
-// ---- engine_servers.c: what vLLM and SGLang share ----
+// ---- engine_servers.c: vLLM and SGLang ----
 
 // Whether the release of vLLM uses transformers 4, as those up to 0.19.0 do.
 static inline bool server_stands_on_4(const Config *c) { return c->as->transformers < 5; }
@@ -44,9 +45,9 @@ const Json *server_flat_block(const Config *c);
 RopeType server_block_type(const Config *c, const Json *block);
 // transformers puts no theta into such a block, and checks llama3 for one.
 void server_refuse_flat_llama3(Config *c);
-// Whether there are chunks that the class does not take: Qwen's alone take them.
+// Whether there are chunks that the class does not take: only Qwen's classes take them.
 bool server_has_no_chunks(const Config *c);
-// Whether the engine makes the model by transformers' own class.
+// Whether the engine makes the model through transformers' own class.
 bool server_is_of_transformers(const Config *c);
 // Whether a rope_scaling replaces the block in which Mistral 4's class has put how much of a head turns:
 // all of it does, and what becomes of that is unverified.
@@ -56,11 +57,11 @@ void server_limit_by_factor(Config *c, int length);
 
 // yarn's attention factor, by the rules of the release.
 void server_yarn(Config *c);
-// What multiplies yarn's ramp, and the length by which a block with sections places it.
+// The factor of yarn's ramp, and the length by which a block with sections places it.
 void server_ramp(Config *c);
 // Whether the class of a text model by itself, outside its wrapper, drops the sections of its block.
 bool server_drops_sections(const Config *c);
-// dynamic does not follow the text: it is ntk with one factor for every length.
+// dynamic does not follow the text: it becomes ntk with one factor for every length.
 void server_fix_base(Config *c, double factor);
 // longrope's attention factor: that of the list in use, if it has one.
 void server_mscale(Config *c, bool is_long);
@@ -70,7 +71,7 @@ void server_mscale(Config *c, bool is_long);
 void engine_prepare_vllm(Config *c);
 void engine_vllm(Config *c);
 void engine_prepare_sglang(Config *c);
-// longrope's list goes by the text, one token later than elsewhere. dynamic has one base.
+// longrope's list follows the text, one token later than elsewhere. dynamic has one base.
 void engine_sglang(Config *c);
 
 // ---- engine_gguf.c: llama.cpp and ik_llama.cpp ----
@@ -81,8 +82,8 @@ void engine_prepare_llama_cpp(Config *c);
 void engine_prepare_gguf(Config *c);
 void engine_llama_cpp(Config *c);
 void engine_ik_llama_cpp(Config *c);
-// The same two of a GGUF file, by its own keys. The exporter has taken these as llama.cpp does, but for
-// what no key or only a flag can change there.
+// The same two for a GGUF file, by its own keys. The exporter has read these keys as llama.cpp
+// does, except for settings that there no key, or only a flag, can change.
 void engine_gguf_file(Config *c, const GgufFile *file);
 
 // ---- engine_others.c ----
@@ -95,7 +96,7 @@ void engine_prepare_exllamav3(Config *c);
 void engine_exllamav3(Config *c);
 void engine_exllamav2(Config *c);
 
-// ---- classes.c: architectures by engine, as classes.json says, with spaces around each ----
+// ---- classes.c: architectures by engine, from classes.json, with spaces around each ----
 
 extern const char mlx_needs_theta[], mlx_needs_most[], mlx_needs_head[], mlx_needs_share[];
 extern const char mlx_needs_scaling[];
@@ -108,7 +109,7 @@ extern const char ort_genai_alpha_alone[], ollama_classes[], ollama_of_llama[];
 enum {
     LMDEPLOY_FLAGS = THROUGH_HF5 | HAS_LIMIT | OLD_YARN | NEEDS_FACTOR | L_OF_MAX | READS_MROPE
 };
-// Models that TurboMind has no class for go to the PyTorch engine.
+// Models without a class in TurboMind go to the PyTorch engine.
 void engine_prepare_turbomind(Config *c);
 void engine_turbomind(Config *c);
 void engine_lmdeploy_pytorch(Config *c);

@@ -1,12 +1,12 @@
-// What vLLM and SGLang share: both have transformers read a config, and then make RoPE themselves.
-// tests/engines/README.md has the sources.
+// The common part of vLLM and SGLang: transformers reads a config for both, and they make RoPE
+// themselves. tests/engines/README.md has the sources.
 #include <math.h>
 
 #include "../configs/json.h"
 #include "../rope_settings.h"
 #include "engine_rules.h"
 
-// ---- what is read ----
+// ---- the settings that are read ----
 
 const Json *server_flat_block(const Config *c) {
     const Json *scaling = json_member(c->config, "rope_scaling");
@@ -48,8 +48,7 @@ void server_limit_by_factor(Config *c, int length) {
 
 // ---- yarn ----
 
-// The quotient of mscale and mscale_all_dim, as far as the release reads the pair. False: it does
-// not.
+// The quotient of mscale and mscale_all_dim, in releases that read the pair. False in others.
 static bool take_quotient(Config *c, double grows, double *a) {
     static const KeyId one = KEY_MSCALE, all = KEY_MSCALE_ALL_DIM;
     const double m = config_block_number(c, one, 0), m_all = config_block_number(c, all, 0);

@@ -1,4 +1,4 @@
-// What SGLang does otherwise than Hugging Face 5. tests/engines/README.md has the sources.
+// Differences of SGLang from Hugging Face 5. tests/engines/README.md has the sources.
 #include <math.h>
 #include <stdio.h>
 
@@ -6,7 +6,7 @@
 #include "../rope_settings.h"
 #include "engine_rules.h"
 
-// SGLang's own config class of OLMo 3 has rope_scaling alone.
+// SGLang's own config class of OLMo 3 has only rope_scaling.
 void engine_prepare_sglang(Config *c) {
     if (reading_does(c, DOES_TAKES_TEXT_CONFIG)) c->flags &= ~(unsigned)SERVES;
     reading_unseen(c, server_has_no_chunks(c));
@@ -16,7 +16,7 @@ void engine_prepare_sglang(Config *c) {
     c->flags |= SCALING_ONLY;
 }
 
-// What SGLang does by layer.
+// SGLang's settings by layer.
 static void sglang_layers(Config *c) {
     bool is_full = c->kind == KIND_FULL;
     bool is_pasted = reading_does(c, DOES_PASTED_TURNS_ALL) &&
@@ -41,7 +41,8 @@ static void sglang_layers(Config *c) {
     if (c->type == TYPE_PROPORTIONAL) c->rope->factor = 1;
 }
 
-// The first of five keys, times the factor of a block for all layers that has no original length.
+// The end of texts: the first of five keys, times the factor of a block for all layers that has no
+// original length.
 static void limit_sglang(Config *c) {
     static const char *const keys[] = {"max_sequence_length", "seq_length", "max_seq_len",
                                        "model_max_length", NULL};
@@ -69,7 +70,7 @@ static void limit_sglang(Config *c) {
     config_refuse(c, out->served > out->max_len, words);
 }
 
-// How much of a head turns goes by the class: some read the key beside the block, some none.
+// The share of a head follows the class: some read the key beside the block, some none.
 static void share_sglang(Config *c) {
     static const KeyId share = KEY_PARTIAL_ROTARY_FACTOR;
     const Json *beside = config_beside(c, share), *inside = config_member(c, share);
@@ -81,7 +82,7 @@ static void share_sglang(Config *c) {
     if (is_read) c->as->why_share = "that beside the block";
 }
 
-// Most classes take L from the block, where transformers put the longest text before it knew of a
+// Most classes take L from the block, into which transformers put the longest text before it read a
 // length beside it, unless its own class has a field for that.
 static void original_sglang(Config *c) {
     const bool is_read = reading_does(c, DOES_ORIGINAL_BESIDE) || c->layout == BY_TYPE ||
@@ -91,7 +92,7 @@ static void original_sglang(Config *c) {
     c->as->why_length = "a length beside the block is not read";
 }
 
-// Queries grow each time a text is as long again as the top level's L, or 16,384 positions.
+// Queries grow each time that a text is as long again as the top level's L, or 16,384 positions.
 static void grow_sglang(Config *c) {
     config_find_growth(c);
     if (c->rope->temperature_beta == 0) return;
@@ -99,7 +100,7 @@ static void grow_sglang(Config *c) {
     if (length != c->rope->train_ctx) c->rope->temperature_length = length;
 }
 
-// SGLang. longrope's list goes by the text, one token later than elsewhere. dynamic has one base.
+// SGLang. longrope's list follows the text, one token later than elsewhere. dynamic has one base.
 void engine_sglang(Config *c) {
     double s = c->rope->factor;
     config_refuse(c, reading_does(c, DOES_SHIFTED) && reading_has_rule(c, RULE_SHIFTED),

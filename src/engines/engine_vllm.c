@@ -1,4 +1,4 @@
-// What vLLM does otherwise than Hugging Face 5. tests/engines/README.md has the sources.
+// Differences of vLLM from Hugging Face 5. tests/engines/README.md has the sources.
 #include <math.h>
 #include <stdio.h>
 
@@ -13,11 +13,11 @@
 static void prepare_vllm_on_4(Config *c) {
     c->flags &= ~(unsigned)THROUGH_HF5;
     if (reading_has_rule(c, RULE_SCALING_ONLY)) c->flags |= SCALING_ONLY | L_OF_BLOCK;
-    // Which was looked at with the families alone that it knows, and whose layers are alike.
+    // Verified only with the families that it knows, and whose layers are alike.
     reading_unseen(c, reading_is_new(c) || c->family->flags & FAMILY_NEW);
 }
 
-// Checks the block that vLLM reads itself for what it refuses.
+// The refusals of the block that vLLM reads itself.
 static void refuse_on_4(Config *c) {
     const FamilyEngine *below = family_engine(c->family, engines[ENGINE_HF4].name);
     const bool by_class = below && below->does & DOES_THREE_KEYS;
@@ -39,7 +39,7 @@ static void refuse_on_4(Config *c) {
                   "KeyError: low_freq_factor or high_freq_factor");
 }
 
-// Where classes of transformers 4 have theta and a share of a head, these go before the block's.
+// If classes of transformers 4 have theta and a share of a head, these go before the block's.
 static void vllm_on_4(Config *c) {
     static const KeyId share = KEY_PARTIAL_ROTARY_FACTOR;
     const bool has_share = c->family->flags & FAMILY_PARTIAL || config_beside(c, share);
@@ -53,7 +53,7 @@ static void vllm_on_4(Config *c) {
     c->as->why_share = "transformers 4 has the one beside the block, or its class's";
 }
 
-// ---- what it refuses ----
+// ---- refusals ----
 
 // Whether vLLM finds two different types in `type` and `rope_type`.
 static bool types_disagree(const Config *c) {
@@ -88,7 +88,7 @@ static void refuse_by_vllm(Config *c) {
         "TypeError: no attention backend takes layer_idx, with dual_chunk_attention_config");
 }
 
-// Of Qwen's classes, that some layers slide and others do not.
+// Refuses configs of Qwen's classes in which some layers slide and others do not.
 static void refuse_some_that_slide(Config *c) {
     const ConfigLayers *layers = &c->as->out->layers;
     const bool is_qwen = c->family->slides == SLIDES_SOME_BY_FLAG && !c->family->no_rope_each;
@@ -109,7 +109,7 @@ static void refuse_by_vllm_classes(Config *c) {
     config_refuse(c, is_own && !hf_has_one_block(c), "KeyError: rope_theta");
 }
 
-// Whether the sections of a block are not as many as the pairs that turn.
+// Whether the sections of a block do not add up to the pairs that rotate.
 static bool sections_are_wrong(const Config *c) {
     const Json *sections = config_member(c, KEY_MROPE_SECTION);
     const int by_share = (int)(c->rope->rotary_dim * c->partial);
@@ -119,17 +119,17 @@ static bool sections_are_wrong(const Config *c) {
     return json_items(sections) && sum != n;
 }
 
-// ---- how far texts reach ----
+// ---- the length of texts ----
 
-// Finds the factor of a block whose type lengthens texts. False where there is none.
+// Finds the factor of a block whose type lengthens texts. False if there is none.
 static bool find_longer(Config *c, const Json *block, double *factor) {
     const RopeType type = server_block_type(c, block);
     const bool lengthens = type_rows[type].flags & TYPE_EXTENDS_MOST || type == TYPE_PROPORTIONAL;
     return lengthens && json_number(json_member(block, "factor"), factor);
 }
 
-// In families with blocks for kinds of layers, the last one counts that has a factor, or the one
-// block for all, also where the class does not read that.
+// In families with blocks for kinds of layers, the last one with a factor counts, or the one block
+// for all, even if the class does not read it.
 static double factor_of_kinds(Config *c) {
     const Json *kinds = json_member(c->config, "rope_parameters");
     double factor = 1;
@@ -139,8 +139,8 @@ static double factor_of_kinds(Config *c) {
     return factor;
 }
 
-// The smallest of what nine keys say, unless model_max_length says something: where texts end before
-// a factor counts.
+// The end of texts before a factor counts: the smallest value of nine keys, unless model_max_length
+// has one.
 static int length_of_vllm(const Config *c, const char **key) {
     static const char *const keys[] = {"n_positions",         "max_seq_len",    "seq_length",
                                        "max_target_positions", "max_sequence_length",
@@ -168,7 +168,7 @@ static void limit_vllm(Config *c) {
     const char *key;
     const int most = length_of_vllm(c, &key);
     reading_end_at(c, most, key);
-    // Since 0.22 the table of dynamic is as long as the model was trained.
+    // Since 0.22 the table of dynamic is as long as the trained length.
     const bool is_fixed = c->type == TYPE_DYNAMIC && c->alpha <= 0;
     if (is_fixed && !reading_has_rule(c, RULE_ONE_BASE)) c->as->out->n_rows = c->trained;
     if (reading_does(c, DOES_KEEPS_LENGTH)) return;
@@ -180,7 +180,7 @@ static void limit_vllm(Config *c) {
         server_limit_by_factor(c, most);
 }
 
-// Refuses a server's length above the config's, but for one that model_max_length covers.
+// Refuses a server's length above the config's, unless model_max_length covers it.
 static void refuse_server_length(Config *c) {
     static const char *const own[] = {"model_max_length", NULL};
     const Reading *out = c->as->out;
@@ -204,7 +204,7 @@ static void vllm_dynamic(Config *c) {
                                                           : s * c->trained / known - (s - 1));
 }
 
-// The list goes by the length that the server was started with, by default L of the top level.
+// The list follows the length of the server's start, by default L of the top level.
 static void vllm_longrope(Config *c) {
     const int top = c->top ? c->top : c->family->original ? c->family->original : c->trained;
     const int most = c->as->out->served ? c->as->out->served : top;
@@ -239,7 +239,7 @@ static void share_beside(Config *c) {
 
 // ---- the engine ----
 
-// vLLM takes a layer type's block, else the whole one, of what transformers made of the config.
+// vLLM takes a layer type's block, else the whole one, from transformers' reading of the config.
 void engine_prepare_vllm(Config *c) {
     if (server_stands_on_4(c)) prepare_vllm_on_4(c);
     const bool is_own = reading_has_rule(c, RULE_OWN_OLMO3) && reading_does(c, DOES_OWN_CLASS);
@@ -252,7 +252,7 @@ void engine_prepare_vllm(Config *c) {
 }
 
 void engine_vllm(Config *c) {
-    // What is no number was tried where these keys are read, from 0.30 on.
+    // Values that are no number were tried if these keys are read, from 0.30 on.
     static const KeyId keys[] = {KEY_ATTENTION_FACTOR, KEY_MSCALE, KEY_MSCALE_ALL_DIM};
     for (int i = 0; i < 3 && !reading_has_rule(c, RULE_ATTENTION_FACTOR); i++) {
         const Json *v = config_member(c, keys[i]);

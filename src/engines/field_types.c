@@ -1,5 +1,5 @@
-// What transformers checks of a config before anything else, since 5.4: the types of the fields of its
-// config classes, as these declare them (field_types.h).
+// Checks of a config by transformers before any other step, since 5.4: the types of the fields of
+// its config classes, as these declare them (field_types.h).
 #include <stdio.h>
 #include <string.h>
 
@@ -9,11 +9,11 @@
 
 enum { N_FIELD_NAMES = sizeof field_names / sizeof *field_names };
 
-// What a letter of field_types.h takes: values by their initial below, and what lists may have.
+// The values for a letter of field_types.h, by their initial below, and for the items of lists.
 static const struct {
     char letter;
     const char *values;
-    char items;  // 0: anything
+    char items;  // 0: any item
 } field_kinds[] = {
     {'i', "i", 0},   {'I', "iN", 0},    {'f', "f", 0},    {'F', "fN", 0},   {'n', "fi", 0},
     {'N', "fiN", 0}, {'b', "b", 0},     {'B', "bN", 0},   {'s', "s", 0},    {'S', "sN", 0},
@@ -31,7 +31,7 @@ static const char *python_type(const Json *v) {
     return json_is_whole(v) ? "int" : "float";
 }
 
-// Whether a field with this letter takes a value; the words that name its types go to `expected`.
+// Whether a field with this letter takes a value; the names of its types go to `expected`.
 static bool field_takes(char letter, const Json *v, char *expected, size_t size) {
     size_t row = 0;
     while (field_kinds[row].letter != letter) row++;
@@ -52,7 +52,7 @@ static bool field_takes(char letter, const Json *v, char *expected, size_t size)
     return good;
 }
 
-// The letters of the config's class. NULL: it is not among those that were looked at.
+// The letters of the config's class. NULL: its class was not verified.
 static const char *types_of(const Config *c) {
     const Json *own = family_model_type(c->config);
     const char *const names[] = {own && own->string ? own->string : "", c->family->model_type};
@@ -70,7 +70,7 @@ bool reading_has_field(const Config *c, const char *key) {
     return false;
 }
 
-// The names that layer_types may have, since 5.4 also in classes that do not read it.
+// The names allowed in layer_types, since 5.4 also in classes that do not read it.
 static const char layer_type_names[] =
     "full_attention sliding_attention chunked_attention window_attention indexed_attention "
     "compressed_sparse_attention heavily_compressed_attention minimax_m3_sparse conv moe hybrid "

@@ -1,4 +1,4 @@
-// What engines make of a key of a block whose value is of another form than a number or a text: null,
+// Engines' results for a key of a block whose value has another form than a number or a text: null,
 // a text, a list. Each row was found by running the engines on a matrix of keys and forms
 // (tests/engines/README.md).
 #include <stdio.h>
@@ -39,12 +39,12 @@ typedef struct {
     const char *keys, *forms;
     const char *error;  // its class, or one of those below
 } FormRow;
-// That of transformers' own checks; it counts as absent; a text is read as a number.
+// The error of transformers' own checks; the key counts as absent; a text is read as a number.
 static const char CHECKED[] = "", IGNORED[] = "0", READ[] = "1";
 
-// Of keys of the block. The first row that an engine, a type, a key and a form are in counts.
+// Keys of the block. The first row with the engine, the type, the key and the form counts.
 static const FormRow block_rows[] = {
-    // transformers 5 checks these before anything is computed.
+    // transformers 5 checks these before any computation.
     {THROUGH, IF_YARN, "original_max_position_embeddings", "nsl", CHECKED},
     {THROUGH, IF_YARN, "beta_fast beta_slow", "sl", CHECKED},
     {THROUGH, IF_LLAMA3, "low_freq_factor high_freq_factor original_max_position_embeddings", "nsl",
@@ -98,7 +98,7 @@ static const FormRow block_rows[] = {
     {BY_TORCH, IF_LONGROPE, "short_factor long_factor", "s", "TypeError"},
 };
 
-// Of classes that know longrope alone, Phi-3's: these come before those of the block.
+// For classes that know only longrope, Phi-3's: these come before those of the block.
 static const FormRow longrope_alone_rows[] = {
     {THROUGH, IF_LONGROPE, "short_factor long_factor", "sn", CHECKED},
     {THROUGH, IF_ANY, "partial_rotary_factor", "nsl", CHECKED},
@@ -112,7 +112,7 @@ static const FormRow longrope_alone_rows[] = {
     {LLAMA_CPP | EXLLAMAV3, IF_LONGROPE, "original_max_position_embeddings", "n", "TypeError"},
 };
 
-// Of keys beside the block. transformers checks the types of most of them since 5.4.
+// Keys beside the block. transformers checks the types of most of them since 5.4.
 static const FormRow beside_rows[] = {
     {HF4 | MLX_LM | LLAMA_CPP, IF_ANY, "head_dim num_attention_heads num_hidden_layers", "f",
      "TypeError"},
@@ -163,14 +163,14 @@ static void refuse_form(Config *c, const char *error, const char *key, char form
     char words[160];
     const char *checked =
         reading_has_rule(c, RULE_FIELDS) ? "StrictDataclassClassValidationError" : "TypeError";
-    // Phi-3's class of transformers 4 checks before anything that the block has three keys.
+    // Phi-3's class of transformers 4 first checks that the block has three keys.
     if (c->as->out->row == ENGINE_HF4 && c->longrope_alone && c->block) error = "ValueError";
     snprintf(words, sizeof words, "%s: %s is %s", error == CHECKED ? checked : error, key,
              form_words(form));
     config_refuse(c, true, words);
 }
 
-// Of mscale and mscale_all_dim the one that is alone is read by MLX-LM only.
+// If only one of mscale and mscale_all_dim is given, only MLX-LM reads it.
 static void pass_half_a_pair(Config *c) {
     const bool has_one = reading_is_on(config_member(c, KEY_MSCALE));
     const bool has_all = reading_is_on(config_member(c, KEY_MSCALE_ALL_DIM));
@@ -232,7 +232,8 @@ static void take_rows(Config *c, const FormRow *rows, size_t n, bool is_block, b
     }
 }
 
-// The place of the theta that counts: the block, else beside it. AT_NOWHERE: the layers have their own.
+// The place of the theta that counts: the block, else beside it. AT_NOWHERE: the layers have their
+// own.
 static KeyPlace theta_place(const Config *c) {
     const bool is_read = !config_sees_scaling_only(c);
     if (is_read && config_member(c, KEY_ROPE_THETA)) return config_where(c, KEY_ROPE_THETA);
@@ -240,7 +241,7 @@ static KeyPlace theta_place(const Config *c) {
     return is_own || c->family->theta_keys[KIND_FULL] ? AT_NOWHERE : AT_BESIDE;
 }
 
-// Theta is computed with by most; in llama.cpp's converter by what makes lists of divisors.
+// Most engines compute with theta; llama.cpp's converter only when it makes lists of divisors.
 static void refuse_theta(Config *c) {
     const KeyPlace at = theta_place(c);
     const Json *theta = config_slot(c, at, KEY_ROPE_THETA)->member;

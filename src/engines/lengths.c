@@ -1,4 +1,4 @@
-// How far texts reach: which engines end one before its end, and what to change in the config for it.
+// The reach of texts: the engines that end one before its end, and the change of the config for it.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "../configs/json.h"
 #include "reading.h"
 
-// ---- which engines end a text ----
+// ---- engines that end a text ----
 
 // Whether an engine ends texts before `length`, by its limit or by its table of cosines.
 static bool ends_before(const Reading *r, int length) {
@@ -36,7 +36,7 @@ int readings_end_texts(Readings *readings, int length) {
     return n;
 }
 
-// ---- what to change ----
+// ---- the change ----
 
 // Whether an engine reads all kinds of layers as the reference does, and takes texts of a length.
 static bool serves(const Reading *first, int length) {
@@ -55,8 +55,8 @@ static const Json *block_in(const Json *text) {
     return json_is_object(parameters) && json_members(parameters) ? parameters : NULL;
 }
 
-// The text of a config with another max_position_embeddings, and with L in its block where there is
-// none. The caller frees it; NULL where it has no such number, or there is no memory.
+// The text of a config with another max_position_embeddings, and with L in its block if there is
+// none. The caller frees it; NULL if the config has no such number, or without memory.
 static char *raise_most(const char *config, int most, int *original) {
     Error err;
     Json *root = json_parse(config, strlen(config), &err);
@@ -69,7 +69,7 @@ static char *raise_most(const char *config, int most, int *original) {
     if (*original) snprintf(added, sizeof added, "\"%s\": %d, ", key, *original);
     if (v && v->kind >= '0' && v->kind <= '9') {
         snprintf(number, sizeof number, "%d", most);
-        // What is put in, in the order of the text: the number in place of one, L behind a brace.
+        // The insertions, in the order of the text: the number in place of one, L after a brace.
         const bool is_first = !block || v->text < block->text;
         const size_t at = (size_t)(v->text - config), after = at + v->length;
         const size_t brace = block ? (size_t)(block->text - config) + 1 : 0;
@@ -87,7 +87,7 @@ static char *raise_most(const char *config, int most, int *original) {
     return out;
 }
 
-// Whether every kind of layers turns as before, in a text of a length.
+// Whether every kind of layers rotates as before, in a text of a length.
 static bool same_frequencies(const Readings *a, const Readings *b, int length) {
     for (int k = 0; k < reading_kinds(a->reference); k++) {
         const Reading *x = &a->reference[k], *y = &b->reference[k];

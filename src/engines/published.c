@@ -1,4 +1,4 @@
-// A published block and how engines read it, at L / 2 positions or past the plan's reach.
+// A published block and the engines' readings of it, at L / 2 positions or past the plan's reach.
 #include "engines.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// What all engines share of a reading: finding the settings, and what becomes of them.
+// The common part of all engines' readings: finding the settings, and completing the result.
 #include "reading.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 #include "../configs/json.h"
 #include "../rope_settings.h"
 
-// ---- what engines do to a config ----
+// ---- engines' effects on a config ----
 
 double reading_own_number(Config *c, const char *name, double missing) {
     const Json *v = json_member(config_at(c, c->block), name);
@@ -100,8 +100,9 @@ static const struct {
     {"exllamav3", "AssertionError: Unknown architecture"},
 };
 
-// Model types that came later than the family of their text model, or that an engine does not know
-// though it knows that: by the tables of its package. The first release that knows them, 2e9: none.
+// Model types that are later than the family of their text model, or that an engine does not know
+// though it knows that model: from the tables of its package. The first release that knows them,
+// 2e9: none.
 static void refuse_later_types(Config *c, const char *engine) {
     static const struct {
         const char *types, *engine;
@@ -121,7 +122,7 @@ static void refuse_later_types(Config *c, const char *engine) {
     }
 }
 
-// Whether the wrapper is one of these, and the engine reads it. If it is known to refuse it, c is
+// Whether the wrapper is one of these, and the engine reads it. If a known refusal applies, c is
 // stopped.
 static bool reads_any_text(Config *c, const char *engine) {
     const Json *type = family_model_type(c->whole);
@@ -151,7 +152,7 @@ bool reading_wrapper_is_below(const Config *c) {
 void reading_find_own(Config *c, const char *engine) {
     refuse_later_types(c, engine);
     if (c->stopped) return;
-    // How it reads the text model of a wrapper that no row names is unverified.
+    // The engine's reading of the text model of a wrapper without a row is unverified.
     bool is_known = family_wrapper_is_known(c->whole) || reads_any_text(c, engine);
     if (c->stopped) return;
     const FamilyEngine *own = is_known ? family_engine(c->family, engine) : NULL;
@@ -211,7 +212,7 @@ void reading_read_layers(Config *c, bool is_written) {
 
 bool reading_is_new(const Config *c) { return !(c->family->flags & FAMILY_SEEN_FIRST); }
 
-// ---- what is read, and what is refused ----
+// ---- read values and refusals ----
 
 bool reading_is_on(const Json *v) { return v && v->kind != 'n' && v->kind != 'f'; }
 
@@ -229,7 +230,7 @@ bool reading_has_bounds(const Config *c) {
     return c->rope->low_freq_factor > 0 && c->rope->high_freq_factor > 0;
 }
 
-// Takes a type that this engine knows for what it is: a kind of yarn, or a base that grows.
+// Takes a type that only this engine knows as its equivalent: a kind of yarn, or a base that grows.
 static void find_other_type(Config *c) {
     static const struct {
         const char *engine, *name;
@@ -253,13 +254,13 @@ static void find_other_type(Config *c) {
     }
 }
 
-// A name of the type that is null, or no text, counts for none where an engine asks for the other,
-// or takes the block for one that scales nothing.
+// A name of the type that is null, or no text, counts as absent if an engine asks for the other, or
+// takes the block as one without scaling.
 static void find_null_type(Config *c) {
     const int row = c->as->out->row;
     const Json *type = c->type_member, *newer = c->rope_type_member;
     const Json *first = newer ? newer : type;
-    // With a null in rope_scaling the converter's own copy of it counts, which scales nothing.
+    // With a null in rope_scaling the converter's own copy of it counts, which has no scaling.
     const bool is_copy = type && type->kind == 'n' && c->block == AT_SCALING;
     const bool is_gguf = row == ENGINE_LLAMA_CPP && type && !type->string && newer && !is_copy;
     const bool is_mlx = row == ENGINE_MLX_LM && type && type->kind == 'n';
@@ -269,8 +270,8 @@ static void find_null_type(Config *c) {
     c->type = config_type_named(c, newer);
 }
 
-// llama.cpp's converter on transformers 4 takes rope_parameters wherever there is such a key, and
-// reads rope_scaling where there is none.
+// llama.cpp's converter on transformers 4 takes rope_parameters if this key exists, and else reads
+// rope_scaling.
 static void find_gguf_block(Config *c) {
     const int row = c->as->out->row;
     const bool is_gguf = row == ENGINE_LLAMA_CPP || row == ENGINE_IK_LLAMA_CPP;
@@ -317,7 +318,7 @@ static void refuse_outside(Config *c) {
     }
 }
 
-// What transformers 5 refuses before an engine sees it, in the order in which it does.
+// transformers 5's refusals before an engine sees the config, in their order.
 static void refuse_through_hf5(Config *c) {
     const Json *scaling = json_member(c->config, "rope_scaling");
     const Json *parameters = json_member(c->config, "rope_parameters");
@@ -337,8 +338,8 @@ static void refuse_through_hf5(Config *c) {
     config_refuse(c, divides && json_number(original, &x) && x == 0,
                   "ZeroDivisionError: original_max_position_embeddings is 0");
 
-    // A block of a kind of layers must be an object, and theta a number, also where a class has a
-    // key of its own for it.
+    // A block of a kind of layers must be an object, and theta a number, even if a class has its
+    // own key for it.
     for (int kind = 0; c->layout == BY_TYPE && kind < N_KINDS; kind++) {
         const Json *block = json_member(parameters, family_block_name(c->family, kind));
         config_refuse(c, block && (block->kind == '[' || block->kind == '"'),
@@ -376,7 +377,7 @@ static void refuse_through_hf5(Config *c) {
     config_refuse(c, c->longrope_alone && config_type_has(c, TYPE_NEEDS_FACTOR),
                   "ValueError: its class knows longrope alone");
 
-    // What the type needs.
+    // The keys that the type needs.
     const bool has_lists = config_member(c, KEY_SHORT_FACTOR) && config_member(c, KEY_LONG_FACTOR);
     config_refuse(c, c->type == TYPE_LONGROPE && !has_lists,
                   "KeyError: short_factor or long_factor");
@@ -395,7 +396,7 @@ bool reading_open(Config *c, const Json *whole, const ConfigText *text, Error *e
     if (!c->family) return fail(err, "model_type: a family that is known expected");
     ConfigLayers *layers = &c->as->out->layers;
     const bool are_read = config_layers(c->config, c->family, true, layers, &key, &expected);
-    // A window that makes no sense is none where layers turn alike all the same.
+    // A meaningless window counts as none if layers rotate alike all the same.
     const bool is_of_window = !c->family->period && strstr(key, "window");
     if (!are_read && !is_of_window) return fail(err, "%s: %s expected", key, expected);
     if (!are_read) *layers = (ConfigLayers){.n = layers->n, .n_of = {layers->n}, .is_alike = true};
@@ -406,7 +407,7 @@ bool reading_open(Config *c, const Json *whole, const ConfigText *text, Error *e
 
 bool reading_begin(Config *c, Error *err) {
     Reading *out = c->as->out;
-    // Lengths first: what follows is read with them.
+    // Lengths first: the next steps use them.
     config_find_most(c);
     config_find_original(c);
     config_find_share(c);
@@ -415,8 +416,8 @@ bool reading_begin(Config *c, Error *err) {
     config_find_fields(c);
     config_find_base(c);
     config_find_theta(c);
-    if (config_is_of(c, FAMILY_ANY) && c->partial == 0) c->partial = 1;  // no layer turns
-    if (config_has_no_rope(c)) {                                            // which needs no head
+    if (config_is_of(c, FAMILY_ANY) && c->partial == 0) c->partial = 1;  // no layer rotates
+    if (config_has_no_rope(c)) {                                         // no head is needed
         c->partial = 1;
         c->head_dim = 2;
     }
@@ -428,7 +429,7 @@ bool reading_begin(Config *c, Error *err) {
     c->rope->rotary_dim = (int)c->head_dim;
     c->as->served = out->served ? out->served : c->trained;
 
-    // What the engine does not read of the blocks.
+    // Notes the parts of the blocks that the engine does not read.
     const bool has_parameters = json_member(c->config, "rope_parameters");
     const bool has_scaling = reading_is_on(json_member(c->config, "rope_scaling"));
     if (config_sees_scaling_only(c) && !c->block && has_parameters)
@@ -441,7 +442,7 @@ bool reading_begin(Config *c, Error *err) {
     if (own_yarn) c->rope->beta_fast = c->rope->beta_slow = 0;
     if (by_max) c->rope->factor = 0;
 
-    // What stops it, transformers' own refusals before the engine's.
+    // Errors of the engine, transformers' own refusals before the engine's.
     const Json *factor = config_member(c, KEY_FACTOR);
     const bool serves = c->flags & SERVES;
     double x;
@@ -455,9 +456,9 @@ bool reading_begin(Config *c, Error *err) {
     config_refuse(c, c->flags & NEEDS_FACTOR && c->type == TYPE_YARN && has_no_factor,
                   "TypeError: factor is not a number");
 
-    // Of a share of a head in a scaled block and one beside it (or the class's), transformers 5
-    // takes the one or the other, by its release. Engines that read config.json themselves have
-    // rules of their own.
+    // If both a scaled block and the config beside it (or the class) have a share of a head,
+    // transformers 5 takes the one or the other, by its release. Engines that read config.json
+    // themselves have their own rules.
     const KeyId share = KEY_PARTIAL_ROTARY_FACTOR;
     const double of_class = c->family->partial;
     const Json *inside = config_member(c, share);
@@ -472,7 +473,7 @@ bool reading_begin(Config *c, Error *err) {
         c->as->why_share = is_inside ? "that of the block" : "that beside the block";
     }
 
-    // Where texts end, and what counts beside the block.
+    // The end of texts, and the keys beside the block.
     if (c->flags & HAS_LIMIT) reading_end_at(c, c->trained, "max_position_embeddings");
     config_find_alpha(c);
     config_find_chunks(c);
@@ -483,10 +484,10 @@ bool reading_begin(Config *c, Error *err) {
     return true;
 }
 
-// ---- what came out ----
+// ---- the result ----
 
-// Takes longrope's two lists, each of a number for each pair that turns. Another length is an error
-// of torch's, in engines that use it.
+// Takes longrope's two lists, each with a number for each pair that rotates. Another length is an
+// error of torch's, in engines that use it.
 static void take_lists(Config *c) {
     static const KeyId keys[] = {KEY_SHORT_FACTOR, KEY_LONG_FACTOR};
     RopeConfig *r = c->rope;
@@ -498,7 +499,7 @@ static void take_lists(Config *c) {
     }
     const bool has_long = config_find_list(c, KEY_LONG_FACTOR, n_pairs, out->long_factors);
     bool good = config_find_list(c, KEY_SHORT_FACTOR, n_pairs, out->short_factors) && has_long;
-    if (!good && has_long && c->passes[KEY_SHORT_FACTOR]) {  // which is not read
+    if (!good && has_long && c->passes[KEY_SHORT_FACTOR]) {  // the short list is not read
         memcpy(out->short_factors, out->long_factors, sizeof out->short_factors);
         good = true;
     }
@@ -524,9 +525,8 @@ static void take_lists(Config *c) {
     r->long_factors = c->as->one_list ? c->as->one_list : out->long_factors;
 }
 
-// extrapolation_factor e makes the share of a pair that is kept, g, e times as large: the pair
-// turns by f / s + (f - f / s) g e, which rope.c's methods cannot, so it becomes a list of
-// divisors.
+// extrapolation_factor e multiplies the kept share of a pair, g, by e: the pair rotates by f / s +
+// (f - f / s) g e, which rope.c's methods lack, so it becomes a list of divisors.
 static void spread_ramp(Config *c) {
     RopeConfig r = *c->rope;
     RopeFreqs f;
@@ -559,7 +559,7 @@ static void step_llama3(Config *c) {
 void reading_end(Config *c) {
     RopeConfig *r = c->rope;
     Reading *out = c->as->out;
-    // The method. Dividing by a ramp of its own makes yarn a list of divisors.
+    // The method. Dividing by its own ramp makes yarn a list of divisors.
     config_turn(c, r->rotary_dim);
     r->method = type_rows[c->type].method;
     spread_ramp(c);
@@ -577,7 +577,7 @@ void reading_end(Config *c) {
     if (c->type == TYPE_LONGROPE) take_lists(c);
     config_fill_factor(c);
 
-    // A factor of 0 or below, which transformers takes with a warning. How others take it is
+    // A factor of 0 or below, which transformers takes with a warning. Other engines' results are
     // unverified.
     double factor;
     const bool is_hf = out->row == ENGINE_HF5 || out->row == ENGINE_HF4;

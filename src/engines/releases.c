@@ -1,5 +1,5 @@
-// The engines, which of their releases are known, and what differs between these: a row each. The rows
-// are held against the engines' own packages by `make test-world`.
+// The engines, their known releases, and the differences between these: a row each. The rows are
+// compared with the engines' own packages by `make test-world`.
 #include "releases.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ const Engine engines[N_ENGINES] = {
     [ENGINE_MLX_LM] = {"mlx-lm", "0.32.2", "0.31", "0.32"},
     [ENGINE_EXLLAMAV3] = {"exllamav3", "1.6.5", "1.4", "1.6"},
     [ENGINE_EXLLAMAV2] = {"exllamav2", "0.3.2", "0.3", "0.3"},
-    // These two are asked for by name alone: of them one class was looked at.
+    // These two are asked for only by name: one class of each was verified.
     [ENGINE_MLX_VLM] = {"mlx-vlm", "Sep 26", "2026-09", "2026-09"},
     [ENGINE_LIGHTLLM] = {"lightllm", "Aug 26", "2026-08", "2026-08"},
     [ENGINE_LMDEPLOY] = {"lmdeploy", "0.18.0", "0.14", "0.18"},
@@ -108,10 +108,10 @@ bool release_has(const char *engine, double release, ReleaseRule rule) {
     return false;
 }
 
-// ---- what is known, and how ----
+// ---- methods of the facts ----
 
-// Releases by how the facts about them were found: their own code was run, or read. The first row
-// that a release is in counts.
+// Releases by the method of their facts: their own code was run, or read. The first row with a
+// release counts.
 static const struct {
     const char *engine;
     double first, last;
@@ -161,8 +161,8 @@ const char *reading_looked(const Reading *reading) {
 
 // ---- releases of transformers below an engine ----
 
-// From a release on to `last` an engine requires transformers from `low` to `high`, and is looked at
-// with `with` where no other is given.
+// From a release on to `last` an engine requires transformers from `low` to `high`, and is verified
+// with `with` if no other is given.
 static const struct {
     const char *engine;
     double from;
@@ -208,14 +208,14 @@ const char *release_read(const char *text, double *release) {
     return unit < 1 ? text : NULL;
 }
 
-// A release with so many parts means all that begin with them: 0.01 for two of them.
+// A release with so many parts stands for all that begin with them: 0.01 for two of them.
 static double spread_of(const char *text) {
     double unit = 100;
     for (const char *at = text; at; at = strpbrk(at + 1, ".-")) unit /= 100;
     return unit;
 }
 
-// Whether the facts are of this release. The last one covers all that begin with its numbers.
+// Whether the facts cover this release. The last one covers all that begin with its numbers.
 static bool is_known(int row, double release) {
     double first, last;
     release_read(engines[row].first, &first);
@@ -248,7 +248,7 @@ static void write_release(double release, char *out, size_t size) {
     if (patch && n > 0 && (size_t)n < size) snprintf(out + n, size - (size_t)n, ".%d", patch);
 }
 
-// Where the release of transformers alone is given: the newest release that goes with it.
+// If only the release of transformers is given: the newest release that goes with it.
 static void choose_release(Reading *out) {
     const char *name = engines[out->row].name;
     for (int row = 0; row < N_REQUIRED; row++) {
@@ -260,7 +260,7 @@ static void choose_release(Reading *out) {
     }
 }
 
-// A release of which the first parts alone are given, 0.5 of 0.5.23, is the newest.
+// A release given only by its first parts, 0.5 of 0.5.23, is the newest.
 static void take_newest(const char *told, int row, double *release) {
     const char *last = engines[row].last;
     const size_t n = strlen(told);

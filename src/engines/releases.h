@@ -1,4 +1,4 @@
-// The engines, their releases, and what differs between these: rows of releases.c.
+// The engines, their releases, and the differences between these: rows of releases.c.
 #pragma once
 
 #include "engines.h"
@@ -16,7 +16,7 @@ enum {
     ENGINE_EXLLAMAV2,
     ENGINE_MLX_VLM,
     ENGINE_LIGHTLLM,
-    ENGINE_LMDEPLOY,  // TurboMind, or the next where that has no class
+    ENGINE_LMDEPLOY,  // TurboMind, or the next if that has no class
     ENGINE_LMDEPLOY_PYTORCH,
     ENGINE_ORT_GENAI,
     ENGINE_OLLAMA,
@@ -30,8 +30,8 @@ typedef struct {
 } Engine;
 extern const Engine engines[N_ENGINES];
 
-// What an engine, or the release of transformers that reads the config for it, does in some of its
-// releases.
+// Behavior of an engine, or of the release of transformers that reads the config for it, in some of
+// its releases.
 typedef enum {
     // yarn's attention factor, and its ramp
     RULE_ATTENTION_FACTOR,  // attention_factor counts, and goes before the pair
@@ -45,16 +45,16 @@ typedef enum {
     RULE_YARN_LENGTHENS,     // texts may be L times yarn's factor long
     RULE_YARN_BY_MAX,        // yarn's L is max_position_embeddings
     RULE_FACTOR_BY_LENGTHS,  // yarn's s is max_position_embeddings / L
-    RULE_LLAMA3_BESIDE,      // llama3's L is that beside the block, or 8,192
+    RULE_LLAMA3_BESIDE,      // llama3's L is the one beside the block, or 8,192
     // dynamic and longrope
     RULE_ONE_BASE,         // dynamic has one base for all lengths, of s squared - s + 1
     RULE_NO_DYNAMIC,       // dynamic is not known
-    RULE_LIST_BY_SERVER,   // longrope's list goes by the server's length
+    RULE_LIST_BY_SERVER,   // longrope's list follows the server's length
     RULE_LONG_LIST,        // outside Phi-3 longrope's list is the long one
     RULE_SHORT_LIST,       // likewise the short one
     RULE_MSCALE_OF_LIST,   // short_mscale and long_mscale are longrope's attention factor
-    RULE_PHI3_BY_SCALING,  // Phi-3's lists are looked for in rope_scaling alone
-    RULE_YARN_BY_CLASS,    // yarn is converted for some classes alone
+    RULE_PHI3_BY_SCALING,  // Phi-3's lists are read only from rope_scaling
+    RULE_YARN_BY_CLASS,    // yarn is converted only for some classes
     RULE_YARN_BY_EITHER,   // for these by rope_type, too
     // blocks, and the share of a head
     RULE_PARAMETERS,        // some classes read rope_parameters
@@ -66,26 +66,26 @@ typedef enum {
     RULE_YARN_BY_KIND,      // so is yarn in a block of a kind of layers
     RULE_SHARE_UNREAD,      // Phi-3's share of a head is not read
     RULE_ROTARY_UNREAD,     // MiniMax M2's rotary_dim is not read
-    RULE_ROPE_DIM,          // the block's rope_dim is how much of a head turns
+    RULE_ROPE_DIM,          // the block's rope_dim is the rotated elements of a head
     RULE_SECTIONS,          // a block with sections places yarn's ramp by 4 L
-    RULE_SECTIONS_AT_ALL,   // also in the classes that now say how far positions reach
+    RULE_SECTIONS_AT_ALL,   // also in the classes that now give the reach of positions
     RULE_SECTIONS_IN_TEXT,  // also in these classes by themselves, outside a wrapper
-    RULE_FIELDS,            // the types of fields are checked, and errors of checks have another name
-    RULE_HEAD_AS_WRITTEN,   // head_dim is kept as it is written, null too
-    RULE_BLOCK_OUTSIDE,     // a block beside text_config is checked as the wrapper's
+    RULE_FIELDS,  // the types of fields are checked, and errors of checks have another name
+    RULE_HEAD_AS_WRITTEN,  // head_dim is kept as it is written, null too
+    RULE_BLOCK_OUTSIDE,    // a block beside text_config is checked as the wrapper's
     // families
     RULE_SHIFTED,         // Ministral 3's class passes its arguments one place off
     RULE_ONE_HEAD,        // heads that differ by layer, Gemma 4's, are an error
-    RULE_OWN_OLMO3,       // there is a class of its own for OLMo 3, which reads one block
+    RULE_OWN_OLMO3,       // there is its own class for OLMo 3, which reads one block
     RULE_CLASS_OF_OLMO3,  // transformers' own class is used for it
 } ReleaseRule;
 
 // Whether a rule holds in a release of an engine.
 bool release_has(const char *engine, double release, ReleaseRule rule);
 
-// Reads "4.51", "0.11.1" and "2026-06-20" as 4.51, 0.1101 and 2026.062. Returns what follows the
-// release, or NULL where there is none.
+// Reads "4.51", "0.11.1" and "2026-06-20" as 4.51, 0.1101 and 2026.062. Returns the rest of the
+// text after the release, or NULL if there is none.
 const char *release_read(const char *text, double *release);
-// Completes the release of a reading, and that of transformers below it, each of which may be given.
-// False with the reason where no facts are of such a one, or the two do not go together.
+// Completes the release of a reading, and of the transformers below it, each of which may be given.
+// False with the reason if no facts cover one of them, or the two do not go together.
 bool release_resolve(Reading *out, Error *err);

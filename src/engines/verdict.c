@@ -1,4 +1,4 @@
-// What differs between an engine's reading and a reference, and why.
+// The differences between an engine's reading and a reference, and their reasons.
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -11,8 +11,9 @@ const char *const verdict_names[N_VERDICTS] = {"same",  "differs", "ignored",
                                                "taken", "too long", "refused",
                                                "not looked at"};
 
-// Why a value differs: the engine's own reason, or else which of one or two keys (KEY_NONE: none)
-// is there and not read; where neither is, the class's own value is not. NULL: nothing explains it.
+// The reason why a value differs: the engine's own reason, or else the one of one or two keys
+// (KEY_NONE: none) that is present and not read; if neither is, the class's own value is not read.
+// NULL: no explanation is known.
 static const char *why_not_read(const Config *c, const char *own, const KeyId keys[2], char *out,
                                 size_t size) {
     if (own || keys[0] == KEY_NONE) return own;
@@ -27,7 +28,7 @@ static const char *why_not_read(const Config *c, const char *own, const KeyId ke
     return out;
 }
 
-// Why a reading is scaled RoPE where the reference is plain.
+// The reason why a reading is scaled RoPE though the reference is plain.
 static const char *why_scaled(const Config *c) {
     if (c->block == AT_CLASS_FULL) return "the family's own block";
     if (reading_flat_parameters(c)) return "a flat rope_parameters is read";
@@ -38,13 +39,13 @@ static const char *why_scaled(const Config *c) {
     return c->block == AT_SCALING_FULL ? "rope_scaling by layer type is read" : "the block is read";
 }
 
-// Notes each fact that differs. Where one of the two is plain RoPE, only the first two facts count.
+// Notes each fact that differs. If one of the two is plain RoPE, only the first two facts count.
 static void compare_settings(Config *c, const Reading *reference, const RopeFreqs *here,
                              const RopeFreqs *there) {
     const EngineReader *as = c->as;
     const RopeConfig *r = c->rope, *s = &reference->rope;
     const bool is_plain = r->method == ROPE_NONE, was_plain = s->method == ROPE_NONE;
-    const bool is_lost = is_plain && !was_plain;  // which is said by itself, not with theta
+    const bool is_lost = is_plain && !was_plain;  // noted by itself, not with theta
     if (is_lost)
         config_note(c, "plain RoPE: %s", c->why_plain ? c->why_plain : "the block is not read");
     if (was_plain && !is_plain) config_note(c, "%s", why_scaled(c));
@@ -65,7 +66,7 @@ static void compare_settings(Config *c, const Reading *reference, const RopeFreq
         const char *name;
         double here, there;
         const char *why;
-        KeyId keys[2];  // that are not read, where no other reason is known
+        KeyId keys[2];  // keys that are not read, if no other reason is known
     } facts[] = {
         {"rotary_dim", r->rotary_dim, s->rotary_dim, as->why_share, {share, rotary}},
         {"rope_theta", r->theta, s->theta, why_theta, {KEY_NONE}},
@@ -86,7 +87,7 @@ static void compare_settings(Config *c, const Reading *reference, const RopeFreq
                     why ? ": " : "", why ? why : "");
     }
 
-    // Longrope's lists, and those that a reading was made into.
+    // Longrope's lists, and lists made for other methods.
     static const char *const names[] = {"short_factor", "long_factor"};
     const double *list = as->length > r->train_ctx ? r->long_factors : r->short_factors;
     const bool is_long = list == as->out->long_factors;
@@ -117,7 +118,7 @@ static bool same_growth(const Reading *here, const Reading *there) {
     return !grows || (alike && r->temperature_early == s->temperature_early);
 }
 
-// Which layers are full, where an engine does not read that.
+// Notes a difference in the kinds of the layers, with its reason.
 static bool same_layers(Config *c, const Reading *reference) {
     const ConfigLayers *here = &c->as->out->layers, *there = &reference->layers;
     if (memcmp(here->kinds, there->kinds, (size_t)there->n) == 0) return true;
@@ -130,8 +131,9 @@ static bool same_layers(Config *c, const Reading *reference) {
     return false;
 }
 
-// True when both are the same to 1e-5. Else out->worst_pair is the pair that is furthest off, if a
-// pair is. A pair that rests in one and turns in the other is as far off as can be.
+// True if both are equal to 1e-5. Else out->worst_pair is the pair with the largest difference, if
+// a pair differs. A pair that rests in one and rotates in the other has the largest possible
+// difference.
 static bool same(const RopeFreqs *here, const RopeFreqs *there, Reading *out) {
     double worst = 1e-5;
     for (int i = 0; i < here->n_pairs && i < there->n_pairs; i++) {
@@ -146,7 +148,7 @@ static bool same(const RopeFreqs *here, const RopeFreqs *there, Reading *out) {
            fabs(here->attention_factor / there->attention_factor - 1) < 1e-5;
 }
 
-// Distances differ past L alone, by the map or by what comes with it.
+// Distances differ only past L, by the map or its accompanying settings.
 static bool same_distances(Config *c, const Reading *reference) {
     const RopeMap *map = c->rope->map;
     const RopeMap *meant = reference->rope.map;
