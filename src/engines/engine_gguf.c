@@ -59,7 +59,7 @@ static void load_told_yarn(Config *c) {
     config_find_growth(c);
 }
 
-// Of how experts are chosen the converter knows three words.
+// The converter knows only three values for the score function of experts.
 static void refuse_gating(Config *c) {
     static const char *const keys[] = {"score_function",        "scoring_func",
                                        "score_func",            "moe_router_activation",
@@ -70,7 +70,7 @@ static void refuse_gating(Config *c) {
                   "ValueError: Unsupported expert score gating function value");
 }
 
-// A block that is no object cannot be written to. Gemma 4's class knows one type.
+// A block that is no object cannot be written. Gemma 4's class knows one type.
 static void refuse_strange_block(Config *c) {
     const Json *parameters = json_member(c->config, "rope_parameters");
     const Json *block = parameters ? parameters : json_member(c->config, "rope_scaling");
@@ -81,7 +81,7 @@ static void refuse_strange_block(Config *c) {
                   "AssertionError: rope_type is not proportional");
 }
 
-// A rope_type that is null or a list has no lower(), which some classes ask for.
+// A rope_type that is null or a list has no lower(), which some classes call.
 static void refuse_strange_type(Config *c) {
     const Json *name = c->rope_type_member ? c->rope_type_member : c->type_member;
     const bool asks = c->family->flags & FAMILY_GGUF_DIVISORS || c->longrope_alone;

@@ -20,7 +20,7 @@ bool hf_renames_mrope(const Config *c) {
     return below && below->does & DOES_RENAMES_MROPE;
 }
 
-// With one block for all layers, its class had a theta of its own.
+// With one block for all layers, its class had its own theta.
 void engine_prepare_hf5(Config *c) {
     if (hf_renames_mrope(c)) c->flags |= READS_MROPE;
     if (hf_has_one_block(c)) c->layout = ONE_BLOCK;

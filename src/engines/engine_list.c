@@ -211,7 +211,7 @@ static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *
     if (rules->classes) c->as->own = family_engine(c->family, engines[out->row].name);
     else if (!(c->flags & STRICT)) reading_find_own(c, engines[out->row].name);
     c->as->transformers = out->transformers;
-    // Engines that read the file themselves look for their class first.
+    // Engines that read the file themselves first look for their class.
     const bool is_first = !(c->flags & THROUGH_HF5) && out->row != ENGINE_HF4;
     if (is_first && c->as->own) config_refuse(c, c->as->own->refuses, c->as->own->refuses);
     if (rules->prepares) rules->prepares(c);
@@ -224,7 +224,7 @@ static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *
     const bool is_through = rules->classes && c->flags & THROUGH_HF5 && hf5 && hf5->refuses;
     config_refuse(c, is_through, is_through ? hf5->refuses : "");
     const bool has_class = !rules->classes || reading_is_class(c, rules->classes);
-    if (!has_class) reading_excuse_number(c);  // which a class would have read
+    if (!has_class) reading_excuse_number(c);  // a class would have read it
     reading_unseen(c, !has_class && (!rules->refuses || reading_is_class(c, rules->unverified)));
     config_refuse(c, !has_class, rules->refuses);
     judge_type(c);

@@ -36,7 +36,8 @@ static void read_by_kind(Config *c) {
     c->rope->attention_factor = c->rope->mscale = c->rope->mscale_all_dim = 0;
 }
 
-// Of the pair a missing mscale is 1, and beside an attention_factor of null a missing mscale_all_dim 0.
+// A missing mscale of the pair is 1, and with an attention_factor of null a missing mscale_all_dim
+// is 0.
 static void pytorch_yarn(Config *c) {
     const double own = config_block_number(c, KEY_ATTENTION_FACTOR, 0);
     const double m = config_block_number(c, KEY_MSCALE, 1);
@@ -55,8 +56,8 @@ static void pytorch_yarn(Config *c) {
     c->as->why_attention = is_pair ? "mscale is 1 where it is missing" : NULL;
 }
 
-// Texts end at the smallest of eight keys; beside the key text_config, which is taken for the model's, at
-// what is in there.
+// Texts end at the smallest of eight keys; with the key text_config, which is taken for the
+// model's, at the length in it.
 static void limit_lmdeploy(Config *c) {
     static const char *const keys[] = {"n_positions",         "max_seq_len",    "seq_length",
                                        "model_max_length",    "max_sequence_length",

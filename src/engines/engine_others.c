@@ -17,7 +17,7 @@ void engine_prepare_mlx_lm(Config *c) {
     bool has_scaling = reading_is_on(json_member(c->config, "rope_scaling"));
     if (c->layout == BY_TYPE && !is_late) c->layout = FULL_ONLY;
     if (reading_does(c, DOES_LAYERS_BY_PERIOD)) reading_read_layers(c, true);
-    const bool grows = c->family->flags & FAMILY_GROWS;  // whose class cannot do without it
+    const bool grows = c->family->flags & FAMILY_GROWS;  // its class needs it
     if (is_late && !grows && !json_member(c->config, "rope_parameters"))
         reading_unseen(c, has_scaling || c->family->block);
     if (reading_does(c, DOES_SCALING_ALONE)) c->flags &= ~(unsigned)NEW_PARAMETERS;
@@ -31,7 +31,7 @@ static void share_inside(Config *c, double missing) {
     c->as->why_share = "that of rope_parameters";
 }
 
-// Keys that classes of MLX-LM cannot do without, if only as null.
+// Keys that classes of MLX-LM need, even if null.
 static const struct {
     const char *key, *types;
 } mlx_needs[] = {{"rope_theta", mlx_needs_theta},
@@ -40,7 +40,7 @@ static const struct {
                  {"partial_rotary_factor", mlx_needs_share},
                  {"rope_scaling", mlx_needs_scaling}};
 
-// Stops where the config lacks what its class cannot do without.
+// Stops if the config lacks a key that its class needs.
 static void refuse_without_keys(Config *c) {
     const bool grows = c->family->flags & FAMILY_GROWS && !(c->family->flags & FAMILY_LATENT);
     config_refuse(c, grows && !json_is_object(json_member(c->config, "rope_parameters")),

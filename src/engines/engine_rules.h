@@ -25,9 +25,9 @@ void engine_hf4(Config *c);
 
 // Whether transformers has one block for all layers, as it had for OLMo 3 until 5.13.
 bool hf_has_one_block(const Config *c);
-// Whether the family's class takes the rope_type mrope for one that scales nothing.
+// Whether the family's class takes the rope_type mrope as one without scaling.
 bool hf_renames_mrope(const Config *c);
-// What the classes of transformers 5 refuse, in all engines that use them.
+// The refusals of transformers 5's classes, in all engines that use them.
 void hf_refuse_by_classes(Config *c);
 // Whether the config has a share of a head that the family's class does not read: it rotates the
 // whole head.
@@ -49,8 +49,8 @@ void server_refuse_flat_llama3(Config *c);
 bool server_has_no_chunks(const Config *c);
 // Whether the engine makes the model through transformers' own class.
 bool server_is_of_transformers(const Config *c);
-// Whether a rope_scaling replaces the block in which Mistral 4's class has put how much of a head turns:
-// all of it does, and what becomes of that is unverified.
+// Whether a rope_scaling replaces the block into which Mistral 4's class has put its share of a
+// head: the whole head rotates, and the engine's result is unverified.
 bool server_loses_width(const Config *c);
 // Texts end at `length` times the block's factor.
 void server_limit_by_factor(Config *c, int length);

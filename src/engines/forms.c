@@ -19,7 +19,7 @@ enum {
     BY_TORCH = HF5 | HF4 | VLLM | SGLANG | EXLLAMAV3,
     LMDEPLOY = 1 << ENGINE_LMDEPLOY | 1 << ENGINE_LMDEPLOY_PYTORCH,
     ORT_GENAI = 1 << ENGINE_ORT_GENAI,
-    THROUGH = 1 << N_ENGINES,  // whoever has transformers 5 read the config
+    THROUGH = 1 << N_ENGINES,  // engines for which transformers 5 reads the config
 };
 enum {
     IF_PLAIN = 1 << TYPE_PLAIN,
@@ -178,14 +178,14 @@ static void pass_half_a_pair(Config *c) {
     c->passes[KEY_MSCALE] = c->passes[KEY_MSCALE_ALL_DIM] = true;
 }
 
-// Whether Hugging Face 5's class does not read a share of a head that is beside a block, since that scales
-// nothing.
+// Whether Hugging Face 5's class does not read a share of a head beside a block, since the block
+// has no scaling.
 static bool loses_share(const Config *c, unsigned own, KeyId key) {
     const bool is_read = c->type != TYPE_PLAIN || c->family->flags & FAMILY_PARTIAL;
     return key == KEY_PARTIAL_ROTARY_FACTOR && own & HF5 && !is_read;
 }
 
-// Of SGLang's classes, that the share of a head beside the block is null or a text.
+// Refuses, for SGLang's classes, a share of a head beside the block that is null or a text.
 static void refuse_share_of_sglang(Config *c) {
     const char form = value_form(json_member(c->config, "partial_rotary_factor"));
     if (c->as->out->row != ENGINE_SGLANG || !reading_does(c, DOES_SHARE_BESIDE)) return;
@@ -193,7 +193,7 @@ static void refuse_share_of_sglang(Config *c) {
     if (form == 's') refuse_form(c, "ValueError", "partial_rotary_factor", form);
 }
 
-// Both betas as texts are compared by their letters, and then computed with.
+// If both betas are texts, they are compared by their letters, and then used in a computation.
 static void refuse_both_betas(Config *c) {
     const char fast = value_form(config_member(c, KEY_BETA_FAST));
     const char slow = value_form(config_member(c, KEY_BETA_SLOW));
@@ -202,7 +202,8 @@ static void refuse_both_betas(Config *c) {
         refuse_form(c, "TypeError", "beta_fast", fast);
 }
 
-// Takes the rows about keys of the block, or beside it. The first that a key and its form are in counts.
+// Applies the rows about keys of the block, or beside it. The first row with a key and its form
+// counts.
 static void take_rows(Config *c, const FormRow *rows, size_t n, bool is_block, bool told[N_KEYS]) {
     const bool is_through = c->flags & THROUGH_HF5;
     const unsigned own = 1u << c->as->out->row | (is_through ? (unsigned)THROUGH : 0);
@@ -214,7 +215,8 @@ static void take_rows(Config *c, const FormRow *rows, size_t n, bool is_block, b
             const KeyId key = config_key(name);
             const Json *beside = json_member(c->config, name);
             const char form = value_form(is_block ? config_member(c, key) : beside);
-            // Of a length in the block and one beside it, that beside counts in some engines.
+            // If the block and the config beside it both have a length, the latter counts in some
+            // engines.
             const bool is_other = is_block && key == KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS && beside &&
                                   !(row->engines & (THROUGH | MLX_LM));
             const bool is_of_class = form == 'a' && !is_block && c->config != c->whole;
@@ -251,7 +253,8 @@ static void refuse_theta(Config *c) {
     const bool is_beside = at == AT_BESIDE;
     if (!theta || !strchr("nsl", form)) return;
     if (own & (HF5 | HF4 | VLLM | SGLANG)) refuse_form(c, "TypeError", "rope_theta", form);
-    const bool is_called = (is_beside || c->type == TYPE_PLAIN) && form != 'n';  // with a theta of that form
+    // a theta of that form reaches the computation
+    const bool is_called = (is_beside || c->type == TYPE_PLAIN) && form != 'n';
     if (own & MLX_LM && (is_beside || !beside))
         refuse_form(c, is_called ? "TypeError" : "ValueError", "rope_theta", form);
     else if (own & MLX_LM) c->passes[KEY_ROPE_THETA] = true;

@@ -81,8 +81,8 @@ bool reading_has_rule(const Config *c, ReleaseRule rule) {
            (is_through && release_has(engines[ENGINE_HF5].name, c->as->transformers, rule));
 }
 
-// Wrappers of any text model, with the engines that read that as it is by itself, and those of them that
-// have no class of their own and take transformers'; and how others refuse them.
+// Wrappers of any text model; the engines that read the text model as they do without a wrapper,
+// and those of them without their own class, which take transformers'; and the refusals by others.
 static const struct {
     const char *model_type, *readers, *by_transformers;
 } any_wrappers[] = {
@@ -544,7 +544,7 @@ static void spread_ramp(Config *c) {
     c->as->why_list = "extrapolation_factor is read";
 }
 
-// Where high_freq_factor is below low_freq_factor, pairs between them are not looked for, and there is a
+// If high_freq_factor is below low_freq_factor, no pair is on the ramp between them, and there is a
 // step at the one or the other. TurboMind computes with the ramp all the same.
 static void step_llama3(Config *c) {
     RopeConfig *r = c->rope;
@@ -598,7 +598,7 @@ void reading_end(Config *c) {
     config_refuse(c, r->factor == 0, "KeyError: factor");
     settings_fill_defaults(r, c->trained);
 
-    // What rope.c itself does not take: what becomes of it elsewhere is unverified.
+    // Refusals by rope.c itself: other engines' results are unverified.
     Error err;
     if (!c->stopped && !settings_check(r, c->trained, &err)) {
         reading_unseen(c, out->row != ENGINE_OWN);

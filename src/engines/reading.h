@@ -35,7 +35,7 @@ void reading_find_own(Config *c, const char *engine);
 bool reading_is_class(const Config *c, const char *list);
 // Takes back transformers' refusal of the type, which is its classes', if these are not made.
 void reading_excuse_type(Config *c);
-// Takes back that a setting is no number, where nobody reads it.
+// Takes back that a setting is no number, if it is not read.
 void reading_excuse_number(Config *c);
 // Whether the engine takes transformers' own class for the wrapper of a text model.
 bool reading_wrapper_is_below(const Config *c);
