@@ -212,8 +212,8 @@ static RopeParts string_map(const RopeConfig *c, int p) {
     return (RopeParts){c->near, p - c->near + c->local, p};
 }
 
-// To add a map, write its formula above and give it a row here. rope.h says what attention relies
-// on; the program checks that before it opens a text.
+// To add a map, write its formula above and give it a row here. rope.h has the conditions of
+// attention; the program checks that before it opens a text.
 const RopeMap rope_maps[] = {
     {"rerope", rerope, NULL, ROPE_MAP_NEAR, 0, "distances past w = --near become w",
      "kexue.fm 9708"},

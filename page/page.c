@@ -1,7 +1,7 @@
-// The page's side of the program: what a browser calls, over the same rooms that run.c uses. A Page
-// is a model, or a few numbers in its place, with the method that is planned for it; a PageReader
-// (reader.c) is one text being read by it. JavaScript sees addresses and numbers only; what went
-// wrong is one line, page_error. Compiled by `make page`, see build.mjs.
+// The page's side of the program: the functions for a browser, over the same rooms as run.c's. A
+// Page is a model, or a few numbers in its place, with its planned method; a PageReader (reader.c)
+// is one text being read by it. JavaScript sees only addresses and numbers; an error is one line,
+// page_error. Compiled by `make page`, see build.mjs.
 #include "page.h"
 
 #include <stdio.h>
@@ -34,7 +34,7 @@ FOR_PAGE void page_free(Page *page) {
 
 FOR_PAGE const char *page_error(const Page *page) { return page->err.text; }
 
-// ---- what there is ----
+// ---- the page's model ----
 
 // Opens a model with RoPE and its tokenizer, which lie in emscripten's file system; they may be
 // removed there afterwards.
@@ -56,9 +56,9 @@ FOR_PAGE bool page_describe(Page *page, int head_dim, double theta, int train_ct
     return settings_check(&page->rope_file.rope, train_ctx, &page->err);
 }
 
-// A config.json or its rope block in a model's place. The numbers fill what it leaves out and
-// cannot do without, as few of them as will do: page->rope_file.filled tells which. A whole config
-// leaves nothing out.
+// A config.json or its rope block in a model's place. The numbers fill its missing settings, as few
+// of them as are needed: page->rope_file.filled tells which. A whole config has no missing
+// settings.
 FOR_PAGE bool page_config(Page *page, char *text, int length, int head_dim, double theta,
                           int train_ctx) {
     RopeFile *file = &page->rope_file;
@@ -71,10 +71,10 @@ FOR_PAGE bool page_config(Page *page, char *text, int length, int head_dim, doub
     return settings_check(&file->rope, file->rope.train_ctx, &page->err);
 }
 
-// What page_config read: the method's name, the whole head's size, the context that the model is
-// meant for (0: not known), the factor (0: what the length needs), whether that context counts the
-// factor (1), the numbers that filled gaps (1: head_dim, 2: theta, 4: trained length), keys that
-// mean nothing to the method, and what is worth a warning, a line each. Between tabs.
+// The results of page_config: the method's name, the whole head's size, the context that the model
+// is meant for (0: not known), the factor (0: the one that the length needs), whether that context
+// counts the factor (1), the numbers that filled gaps (1: head_dim, 2: theta, 4: trained length),
+// keys without a meaning to the method, and warnings, a line each. Separated by tabs.
 FOR_PAGE const char *page_told(Page *page) {
     const RopeFile *file = &page->rope_file;
     const MethodName method = settings_method_name(&file->rope);
@@ -128,8 +128,7 @@ Job job_of_page(Page *page, int length) {
     };
 }
 
-// Plans settings beside `start`, which says what they leave out, and what
-// page->options.asked_sliding says.
+// Plans settings with `start`, which has the missing ones, and page->options.asked_sliding.
 static bool plan_of(Page *page, const RopeSettings *s, const RopeConfig *start, int context) {
     const Job job = job_of_page(page, context);
     return plan_for_job(&job, s, start, &page->plan, &page->err);
@@ -174,7 +173,7 @@ FOR_PAGE bool page_plan_divisors(Page *page, const double *divisors, double atte
     return plan_of(page, &s, &start, context);
 }
 
-// What is worth a warning about the method that page_plan planned; empty: nothing.
+// Warnings about the method that page_plan planned; empty: none.
 FOR_PAGE const char *page_advice(Page *page, int context) {
     int row = 0;
     bool is_idle = settings_idle(page->methods, &page->plan, &row, &page->err);
@@ -192,14 +191,13 @@ FOR_PAGE const char *page_maps(Page *page) {
     return page->text;
 }
 
-// The distance that the planned map makes of a query at i and a key at j <= i; -1: the query does
-// not see it.
+// The planned map's distance of a query at i and a key at j <= i; -1: the query does not see it.
 FOR_PAGE double page_distance(const Page *page, int i, int j) {
     const RopeConfig *c = &page->plan.rope;
     return rope_sees(c, i, j) ? rope_distance(c, i, j) : -1;
 }
 
-// What the plan makes of a text of `length` positions: the number of pairs, the scale, the
+// The plan's frequencies for a text of `length` positions: the number of pairs, the scale, the
 // attention factor, then the pairs' frequencies, then plain RoPE's.
 FOR_PAGE const double *page_frequencies(Page *page, int length) {
     RopeFreqs freqs;

@@ -1,4 +1,4 @@
-// What the files of the page's C share: a Page.
+// Shared by the files of the page's C: a Page.
 #pragma once
 
 #include <emscripten/emscripten.h>
@@ -26,5 +26,5 @@ typedef struct {
     Error err;
 } Page;
 
-// What a job of so many positions works on.
+// The job for so many positions.
 Job job_of_page(Page *page, int length);

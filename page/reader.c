@@ -11,7 +11,7 @@ typedef struct {
     Page *page;
     Session *session;
     RopePlan plan;                // the page may plan another one meanwhile
-    double divisors[MOST_PAIRS];  // and its own of what the plan points to
+    double divisors[MOST_PAIRS];  // the plan points to this copy
     Sampler sampler;
     int context;
     float *scores;  // (context) of the head that is watched; NULL: none
@@ -60,8 +60,7 @@ FOR_PAGE bool page_reader_read(PageReader *r, const int32_t *ids, int n, int len
     return session_read(r->session, ids, n, length, n_logits, &r->page->err);
 }
 
-// -ln p of the n - 1 ids after the first, which follow what was read, in a text of `length`
-// tokens.
+// -ln p of the n - 1 ids after the first, which continue the session, in a text of `length` tokens.
 FOR_PAGE bool page_reader_score(PageReader *r, const int32_t *ids, int n, int length, double *nll) {
     const Span all = {.ids = ids, .from = 1, .to = n, .length = length};
     return score_behind(r->session, all, nll, &r->page->err);
@@ -84,12 +83,12 @@ FOR_PAGE bool page_reader_watch(PageReader *r, int layer, int head) {
 
 FOR_PAGE const float *page_reader_scores(const PageReader *r) { return r->scores; }
 
-// What each pair of the watched head gives to the score of token number `key` after a read, and
-// after all of these what each would give if its query were turned back by a quarter turn: with
-// query and key, as they are turned, as complex numbers q and k, the real and the imaginary parts
-// of scale q conj(k). The real parts add up to the score; a pair that turned by an angle more would
-// give real cos(angle) - imaginary sin(angle). NULL: they cannot be told apart, where keys are
-// turned when they are read, or there is no key.
+// Each pair's share of the watched head's score of token number `key` after a read, and after all
+// of these each pair's share if its query were rotated back by 90 degrees: with query and key, as
+// rotated, as complex numbers q and k, the real and the imaginary parts of scale q conj(k). The
+// real parts add up to the score; a pair rotated by an angle more would have the share real
+// cos(angle) - imaginary sin(angle). NULL: the shares cannot be separated, since keys are rotated
+// when they are read, or there is no key.
 FOR_PAGE const double *page_reader_terms(PageReader *r, int key) {
     const Session *s = r->session;
     const Model *m = &r->page->model;

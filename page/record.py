@@ -153,7 +153,7 @@ RELEASED = {"smollm2": "released-smollm2", "gemma3": "released-gemma3-48k", "qwe
 
 
 def released():
-    """{model: {method: [[position, perplexity]]}}: a bucket of a table stands at its end."""
+    """{model: {method: [[position, perplexity]]}}: the position is the end of the table's bucket."""
     found = {}
     for model, name in RELEASED.items():
         with open(os.path.join(ROOT, "docs", "figures", name + ".tsv"), encoding="utf-8") as file:

@@ -19,7 +19,7 @@ typedef struct {
     double low, high;  // limits, both included; of words: 0 and the last one
     const char *const *words;
     const char *key;  // in a rope_scaling block; NULL: none
-    double missing;   // what 0 stands for; 0: itself, or what settings_fill_defaults works out
+    double missing;   // the meaning of 0; 0: itself, or the result of settings_fill_defaults
     unsigned methods, maps;  // flags of those that use it, 0: all
     const char *older;       // a former name of the option, which is still accepted; NULL: none
 } Setting;

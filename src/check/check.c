@@ -3,13 +3,12 @@
 // own settings and by those that are tried, and the end of a long text after all of it and after
 // its last words alone. docs/check.md has the rows, their limits and the reasons for them.
 //
-// This file asks for rows in order and prints them. What a row needs, costs, reads and judges, and
-// what it found in words, is its type's own: check_settings.c judges settings, check_short.c has
-// the rows about short texts, check_conversion.c and check_like.c those that look for damage,
-// check_ladder.c those about longer and longer texts, check_keys.c those that ask for keys,
-// check_saved.c the row about readings in a file, check_cache.c the row about the cache; what they
-// share is in check_rows.c. check_start.c has what comes before the rows, and check_verdict.c says
-// what came out.
+// This file asks for rows in order and prints them. A row's needs, costs, readings, verdict and
+// words belong to its type: check_settings.c judges settings, check_short.c has the rows about
+// short texts, check_conversion.c and check_like.c those that look for damage, check_ladder.c those
+// about longer and longer texts, check_keys.c those that ask for keys, check_saved.c the row about
+// readings in a file, check_cache.c the row about the cache; their common functions are in
+// check_rows.c. check_start.c has the steps before the rows, and check_verdict.c the answer.
 #include "check.h"
 
 #include <math.h>
@@ -135,8 +134,9 @@ static bool find_held(Check *c, Error *err) {
     return true;
 }
 
-// All rows about short texts are read, since the first that fails may be a symptom; but where the
-// model knows nothing of a short text, only what may be why. Longer texts are read until one fails.
+// All rows about short texts are read, since the first that fails may be a symptom; but if the
+// model knows nothing of a short text, only those that may be the cause. Longer texts are read
+// until one fails.
 static bool read_rows(Check *c, Error *err) {
     const int n = c->job->length;
     if (c->settings.at_any_length) return true;

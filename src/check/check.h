@@ -4,5 +4,5 @@
 #include "../job/job.h"
 
 // Judges within the budget whether the model holds to job->length positions. The answer becomes NO
-// or UNDECIDED where it does not. What fails returns false with the reason.
+// or UNDECIDED if it does not. Returns false with the reason on an error.
 RunJob check_model;

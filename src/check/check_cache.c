@@ -59,7 +59,7 @@ static double divergence(const float *p, const float *q, int n) {
 typedef struct {
     float *expected;  // (CACHE_TOKENS, vocab_size) ln p by a cache of float16
     float *room;      // (vocab_size)
-    bool is_known;    // what is expected: else this reading sets it
+    bool is_known;    // the expected values: else this reading sets them
     double changes[CACHE_TOKENS];
 } CacheReading;
 

@@ -27,7 +27,7 @@ enum {
     ONE_MORE = 4,  // the weights of norms
     ONE_LESS = 8,
     THETAS = 16,  // of full and of sliding layers, which change places
-    GATES = 32,   // and what they multiply, likewise
+    GATES = 32,   // and their other factor, likewise
 };
 // The order of a head's rows: as in Hugging Face, or in pairs over those that turn, over half the
 // head, or over all of it.

@@ -30,7 +30,7 @@ struct Keys {
     Session *session;  // for single passkeys in texts of `length`; NULL: not open
     Asking *asking;
     int length;
-    RopePlan plan;  // what the sessions point to
+    RopePlan plan;  // the plan of the sessions
 };
 
 bool keys_prepare(Check *c, Error *err) {

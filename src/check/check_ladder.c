@@ -1,9 +1,8 @@
 // The rows of --check about length: a ladder. Texts of 256, 512, ... -n tokens end in the same
-// tokens, which alone are scored, and each is read anew by the settings that are tried. More
-// context does not hurt a model that works: a rung on which the tokens are harder than on the best
-// shorter one is where it fails. A slow rise adds up, since a rung that is harder than the one
-// before it is never the best. What the settings cost is read off a rung within the model's own
-// reach.
+// tokens, and only these are scored; each text is read anew by the tried settings. More context
+// does not hurt a model that works: a rung on which the tokens are harder than on the best shorter
+// one is where it fails. A slow rise adds up, since a rung that is harder than the one before it is
+// never the best. The cost of the settings is the result of a rung within the model's own reach.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,9 +71,9 @@ static int rung_of(const Check *c, int length) {
     return i;
 }
 
-// The longest text ends where the given one does. The others end before it, apart by what is
-// scored, and as far back as they may without reaching into what comes before the given one, or
-// within its last quarter.
+// The longest text ends where the given one does. The others end before it, as far apart as the
+// scored tokens, and as far back as possible without reaching into the text before the given one,
+// or within its last quarter.
 static size_t spread_of_ends(const Check *c) {
     const size_t n = (size_t)c->job->length;
     const size_t quarter = c->n_given / 4;

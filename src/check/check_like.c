@@ -26,7 +26,7 @@ struct Likeness {
     bool same_tokens;
     Session *session;  // NULL: not opened yet
     RopePlan tried;
-    Session *ours;  // by what is tried, likewise
+    Session *ours;  // by the tried settings, likewise
 };
 
 // A stretch by a model: tokens, where each ends in the text's bytes, and -ln p from token number

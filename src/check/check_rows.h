@@ -12,9 +12,9 @@ enum { FAILED_BYTES = 400 };
 
 // The reach of the settings, before anything is read.
 typedef struct {
-    char failed[FAILED_BYTES];  // what the first row that fails says; empty: none does
+    char failed[FAILED_BYTES];  // the words of the first row that fails; empty: none does
     const char *row;            // its name
-    char other[FAILED_BYTES];   // what differs from the file, and the text judges; empty: nothing
+    char other[FAILED_BYTES];   // differences from the file, judged by the text; empty: none
     bool at_any_length;         // one fails that would fail at any length
     // The positions that the settings are made for, and whether the length is past them. That alone
     // fails nothing that reading shows to hold.
@@ -120,11 +120,11 @@ typedef struct {
     double planned;        // and that are usually enough
     double start, budget;  // seconds; INFINITY: as long as it takes
     bool late;             // a reading was given up
-    char doing[40];        // what progress is shown of
+    char doing[40];        // the subject of the shown progress
     // Texts.
     int lengths[MAX_LENGTHS], n_lengths;  // the rungs, rising, to -n
-    int32_t *ids;                         // (n_ids) without BOS: plain English, story, what is given
-    size_t n_ids, n_given;                // the last n_given of them are what is read
+    int32_t *ids;                         // (n_ids) without BOS: plain English, story, user's text
+    size_t n_ids, n_given;                // the last n_given of them are the text to read
     bool is_strange;                      // the tokenizer was not made for the text
     int window;                           // tokens of a stretch, within the trained length
     int n_stretches;                      // that the text has
@@ -159,14 +159,14 @@ struct RowType {
     int (*most)(const Check *check, const Row *row);  // that there are; NULL: any number
     int (*tokens)(const Check *check, int length);    // of the units that decide most rows
     // Reads the row's next unit and adds its samples. False with the reason, or when it was too
-    // late. What needs more memory sets `needs` and returns true.
+    // late. A unit that needs more memory sets `needs` and returns true.
     bool (*read)(Check *check, Row *row, Error *err);
     // NULL: by the ratio of two perplexities, of the row or the worst of its n_others.
     void (*judge)(const Check *check, Row *row);
     Limits limits;  // of that ratio
     int n_others;
     bool ends_unknown;  // open with all units read, it says nothing about the model
-    // In words, what failed.
+    // In words, the failure.
     void (*describe)(const Check *check, const Row *row, char *out, size_t size);
     void (*print)(Check *check, const Row *row, PrintRow *line);  // its lines; NULL: the usual one
     bool is_share;        // its value is a share that is to be above the limit
@@ -285,11 +285,11 @@ int n_samples(const Check *check);
 int all_samples(const Check *check, const Row *row);
 // The tokens of a text of that length that are scored: its last ones.
 int scored_of(int length);
-// The same as what is tried has read it, or NULL: not read. And having it read: NULL with the
-// reason, or where the row needs memory.
+// The scores of the same text by the tried settings, or NULL: not read. The second function reads
+// it: NULL with the reason, or if the row needs memory.
 const double *ladder_scores(const Check *check, int length, int u);
 const double *ladder_read(Check *check, int length, int u, Row *row, Error *err);
-// Takes over nll (scored_of the length) of text number u, as what is tried has read it.
+// Takes over nll (scored_of the length) of text number u, read by the tried settings.
 void ladder_keep(Check *check, int length, int u, double *nll);
 // The longest rung within the reach of settings.
 int longest_within(const Check *check, const RopeConfig *rope);

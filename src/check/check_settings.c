@@ -152,8 +152,8 @@ static void judge_given(Judge *j, const RopeConfig *own, const RopeConfig *given
     }
 }
 
-// The same of how far it reaches. A context left at the trained length is usual. One beyond what
-// the factor gives is a mistake.
+// Judges the reach of the context. A context left at the trained length is usual. One beyond the
+// factor's reach is a mistake.
 static void judge_context(Judge *j, const RopeFile *file, const RopeConfig *given, int seq_len) {
     const RopeConfig *r = &file->rope;
     bool has_factor = rope_methods[r->method].flags & ROPE_USES_FACTOR && r->factor > 0;
@@ -185,8 +185,8 @@ static void judge_asked(Judge *j, const Job *job, const RopePlan *own, int seq_l
         judge_setting(j, "train_ctx", asked->train_ctx, made->train_ctx, false, IS_MODELS);
 }
 
-// How far the settings reach. Where that is not far enough, only reading can tell whether the model
-// holds all the same, and print_reach says what came out.
+// Finds the reach of the settings. If it is not far enough, only reading can tell whether the model
+// holds all the same, and print_reach prints the result.
 static void judge_reach(Judge *j, const RopeFile *file, const RopeConfig *asked, int seq_len) {
     SettingsFound *found = j->found;
     found->reach = reach_of(asked, file, seq_len, j->length);

@@ -24,8 +24,8 @@ static bool add_ids(Check *c, int32_t *ids, size_t n, Error *err) {
     return true;
 }
 
-// The text that was given, before it the story, and before that plain English that means nothing,
-// until there are as many tokens as a text of -n that ends in the given one's middle has.
+// The given text, before it the story, and before that plain English without a meaning, until there
+// are as many tokens as in a text of -n that ends in the given one's middle.
 static bool find_text(Check *c, Error *err) {
     const Job *job = c->job;
     const size_t needed = (size_t)(c->window - has_bos(c));

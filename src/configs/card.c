@@ -126,7 +126,7 @@ static const Json *inner_config(const Json *object) {
     return n == 1 ? found : NULL;
 }
 
-// Finds out what kind of object it is. `mark` is the first line with a #, NULL: none.
+// Finds the kind of the object. `mark` is the first line with a #, NULL: none.
 static void look_at(Card *card, bool has_braces, const char *mark, bool has_order_mark) {
     static const char *const of_models[] = {"model_type", "architectures", "hidden_size"};
     static const char *const of_configs[] = {"rope_scaling", "rope_parameters",

@@ -89,7 +89,7 @@ typedef struct {
     const char *layer_keys;  // keys about layers or positions that have a meaning; NULL: none
     const char *aliases;     // other model_types of the family; NULL: none
     const char *also_architectures;  // their architectures; NULL: none
-    // JSON that stands in for a missing block of all layers, or of the full ones; NULL: none.
+    // JSON used in place of a missing block of all layers, or of the full ones; NULL: none.
     const char *block;
     const char *sliding_block;      // the same for the sliding ones
     FamilyWords flags;              // FAMILY_...

@@ -14,8 +14,8 @@ typedef struct {
     char *strings;           // room for the next string, which is never longer than in the text
     const char *line_start;  // of the previous value, and its line
     int line;
-    const char *fault, *expected;  // the place where the text is not JSON, and what was expected
-                                   // there
+    const char *fault, *expected;  // the place where the text is not JSON, and the words for its
+                                   // correct form
 } Walk;
 
 static const char *space(const char *p) {
@@ -195,8 +195,7 @@ static int character_bytes(const char *p) {
     return n;
 }
 
-// Names what was found at the fault. If it is in the place of a certain character, that one is
-// expected.
+// Names the text at the fault. If it is in the place of a certain character, that one is expected.
 static void name_fault(Walk *walk, char found[40]) {
     const char *p = walk->fault;
     int n = character_bytes(p);

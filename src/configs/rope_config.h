@@ -78,5 +78,5 @@ bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *e
 // length that it names, or L without the factor if L already includes it.
 double rope_config_counts_from(const RopeFile *file, const RopeConfig *rope);
 
-// How readers interpret a yarn block without L, in words. train_ctx is the length that stands in.
+// How readers interpret a yarn block without L, in words. train_ctx is the length used instead.
 void rope_config_say_no_original(int train_ctx, char *out, size_t size);

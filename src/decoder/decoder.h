@@ -202,9 +202,8 @@ enum { STEP_LAYER, STEP_MIX, STEP_FEED, N_STEPS };
 struct PlainExtra {
     const SessionConfig *config;
     SessionConfig own;  // of decoder_plan
-    // What layers keep of all tokens that were read, in place of keys and values: n_kept numbers.
-    // It is cleared for token 0, and knows no way back: whoever forgets other tokens has kept a
-    // copy.
+    // The layers' states after all tokens so far, in place of keys and values: n_kept numbers. They
+    // are cleared for token 0, and cannot go back: a caller that forgets other tokens has a copy.
     float *kept;
     int64_t n_kept;
     PlainRope angles;

@@ -102,8 +102,8 @@ void mix_half(Plain *p, float *x) {
     add_to_residual(p, x, p->w->extra->residual.attention_after);
 }
 
-// x += scale * norm(w2 @ (act(w1 @ n) * (w3 @ n))), where n is the norm of x; or with one norm
-// for both halves (Cohere 2) what attention read. act is SiLU (Llama), GELU (Gemma), or another.
+// x += scale * norm(w2 @ (act(w1 @ n) * (w3 @ n))), where n is the norm of x; or with one norm for
+// both halves (Cohere 2) the input of attention. act is SiLU (Llama), GELU (Gemma), or another.
 void feed_half(Plain *p, float *x) {
     const Kind *other = instead_of(p, STEP_FEED);
     FeedForward w = dense_of(p->w);

@@ -29,11 +29,10 @@ static void fill_even(const Plain *p, RopeAngles *a, int length) {
     }
 }
 
-// The angles where the frequency f depends on the position. Longrope may leave the first
-// positions unscaled. A stale key rotated at the scale of the step that read it, `then`. A
-// distance is a part of the query less a part of the key (see rope.h). So the angle D(m, n) f
-// grows by the query's part times what f is more at m, and shrinks by the key's part times what f
-// is more at n.
+// The angles where the frequency f depends on the position. Longrope may leave the first positions
+// unscaled. A stale key rotated at the scale of the step that read it, `then`. A distance is a part
+// of the query less a part of the key (see rope.h). So the angle D(m, n) f grows by the query's
+// part times the excess of f at m, and shrinks by the key's part times the excess of f at n.
 static void fill_uneven(const Plain *p, RopeAngles *a, int length) {
     const RopeConfig *c = a->rope;
     int *lengths = p->extra->angles.lengths;

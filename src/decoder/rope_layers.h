@@ -18,9 +18,9 @@ int layer_position(const Plain *plain, int i);
 // Computes the angles of the present token, in a text of `length` tokens so far, for all layers.
 void fill_layer_angles(Plain *plain, int length);
 
-// What heads need before their norm, n heads of x (n, d). If norms come after RoPE, they rotate by
-// their own positions. If norms cancel the attention factor (norms_cancel_factor), what rotates is
-// multiplied by it.
+// The steps of heads before their norm, n heads of x (n, d). If norms come after RoPE, they rotate
+// by their own positions. If norms cancel the attention factor (norms_cancel_factor), the rotated
+// elements are multiplied by it.
 void rotate_before_norm(const Plain *plain, float *x, int n);
 
 // False with the reason when a model cannot run by these settings: if norms come after RoPE, keys

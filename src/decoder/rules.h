@@ -1,5 +1,5 @@
-// What all parts of a model beyond a Llama share: the place of a field of the header, rules that
-// two fields keep, and the rows of tensors that a part adds or changes.
+// Shared by all parts of a model beyond a Llama: the place of a field of the header, rules that two
+// fields keep, and the rows of tensors that a part adds or changes.
 #pragma once
 
 #include "../llama/hooks.h"

@@ -1,4 +1,4 @@
-// What a session is asked to be, for both forward passes (forward.h and the fast engine's
+// The settings of a session, for both forward passes (forward.h and the fast engine's
 // transformer.h), and the positions of its tokens: one after the other, or spread over more
 // positions than there are tokens.
 #pragma once
@@ -63,10 +63,10 @@ typedef struct {
     // (head_dim) The head's query of that token as it meets the keys: rotated, not yet scaled.
     // NULL: not wanted. Latent attention has none.
     float *query;
-    // (2 n_pairs + 1, stride) What the scores of one head are the sum of, before a cap: what each
-    // pair that rotates gives, and last what all elements give that do not. Between these is what
-    // each pair would give if the query was a quarter turn ahead: rotated by an angle more, a pair
-    // gives parts[pair] cos(angle) + parts[n_pairs + pair] sin(angle). NULL: not wanted. Encodings
+    // (2 n_pairs + 1, stride) The summands of one head's scores, before a cap: the share of each
+    // pair that rotates, and last that of all elements that do not. Between these is each pair's
+    // share if the query was rotated by 90 degrees more: rotated by a further angle, a pair has the
+    // share parts[pair] cos(angle) + parts[n_pairs + pair] sin(angle). NULL: not wanted. Encodings
     // before RoPE have none.
     float *parts;
     int64_t stride;  // numbers from one row to the next, at least as many as there are tokens
@@ -82,7 +82,7 @@ static inline float *watched_scores(const Watch *w, int layer, int head) {
     return w->layer == layer && w->head == head ? w->scores : NULL;
 }
 
-// Whether what the scores of a head are the sum of is wanted.
+// Whether the summands of a head's scores are wanted.
 static inline bool watches_parts(const Watch *w, int layer, int head) {
     return w->parts && w->layer == layer && w->head == head;
 }

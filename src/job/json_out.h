@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// What has been written of the object so far.
+// The state of the object written so far.
 typedef struct {
     const char *version;  // of the program; it is the first member
     bool has_rows, in_rows;

@@ -401,7 +401,7 @@ static bool take_key(LineEditor *e, char key, LineEnd *end) {
     }
 }
 
-// Does for Ctrl-Z and Ctrl-\ what the terminal would have done, with the terminal's own state.
+// Acts for Ctrl-Z and Ctrl-\ as the terminal would, with the terminal's own state.
 static bool take_signal_key(LineEditor *e, char key) {
     if (e->in_paste || (key != ('Z' & LETTER_BITS) && key != ('\\' & LETTER_BITS))) return false;
     end_raw(e);

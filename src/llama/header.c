@@ -7,7 +7,7 @@
 #define IN_MODEL(member) .place = offsetof(Model, member), .bytes = sizeof((Model *)0)->member
 
 // The fields of a Llama and its RoPE: name, offset in the file, type, limits, and place in a Model.
-// docs/header.tsv says what each means.
+// docs/header.tsv has the meaning of each.
 static const Field fields_of_llama[] = {
     {"magic", 0, U32, MAGIC, MAGIC, IN_MODEL(config.magic)},
     {"version", 4, U32, 3, 6, IN_MODEL(config.version)},

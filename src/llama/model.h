@@ -104,5 +104,5 @@ int model_fields(const Model *model, FieldTable tables[MAX_TABLES]);
 // becomes where it ends. False with the reason when a field is out of range, or fields contradict
 // one another. The caller checks the settings of RoPE and the rest of the file.
 bool header_read(Model *model, uint64_t *bytes, Error *err);
-// The same for the bytes of a header in our form, with zeros where its version has no field.
+// Like header_read, for the bytes of a header in our form; fields that its version lacks are zeros.
 bool header_take(Model *model, const uint8_t header[HEADER_BYTES], int version, Error *err);

@@ -1,4 +1,4 @@
-// Texts that reveal what heads attend to, and the statistics of their weights.
+// Texts that reveal the targets of heads' attention, and the statistics of their weights.
 #include "head_texts.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-// Texts that reveal what heads attend to: prompts that hide a key and ask for it, a page that is
-// repeated, prose, or the user's prompt; and statistics of all heads on them.
+// Texts that reveal the targets of heads' attention: prompts that hide a key and ask for it, a page
+// that is repeated, prose, or the user's prompt; and statistics of all heads on them.
 #pragma once
 
 #include "../job/job.h"

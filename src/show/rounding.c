@@ -63,7 +63,7 @@ bool measure_rounding(Job *job, Error *err) {
         table_end_row(&table);
     }
     table_end(&table);
-    // Prints what was written, and the reason if the table has no rows.
+    // Prints the written file, and the reason if the table has no rows.
     const char *name = block_types[type].name;
     bool same = !model.config.has_types && model.config.weight_type == type;
     if (rounded) fprintf(stderr, "run: wrote %s: %s weights\n", to, name);

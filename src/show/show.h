@@ -13,7 +13,7 @@ RunJob bench;
 // another encoding. At a terminal, or with --plot, the pairs are also drawn on standard error.
 RunJob explain;
 
-// The same for a model with a position encoding other than RoPE: prints its contribution at
+// Like explain, for a model with a position encoding other than RoPE: prints its contribution at
 // distances up to job->length.
 bool explain_encoding(const Job *job, Error *err);
 

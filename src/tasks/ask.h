@@ -31,8 +31,8 @@ typedef struct {
 
 void asker_free(Asker *asker);
 
-// Turns to another prompt of n ids, for a text of `length` tokens with its answer: rewinds the
-// session to what it shares with the last one, at most `most` tokens. False with the reason.
+// Changes to another prompt of n ids, for a text of `length` tokens with its answer: rewinds the
+// session to the prefix shared with the last one, at most `most` tokens. False with the reason.
 bool asker_turn_to(Asker *asker, const int32_t *ids, int n, int most, int length, Error *err);
 
 // Asks, in a text that with the answer has `length` tokens at most, and judges the answer.

@@ -12,7 +12,7 @@
 enum {
     PASSKEY_DEPTHS = 257,  // at which --check hides keys
     PAGE = 128,       // tokens that are read twice, at most, and at most an eighth of the length
-    TURN_TOKENS = 16  // of a chat's turn besides what the user says
+    TURN_TOKENS = 16  // of a chat's message besides the user's words
 };
 
 // Adds 1 to *correct when the answer is right. The text before the hidden one is read once for all

@@ -57,8 +57,7 @@ Effective effective_length(const LengthScore *scores, int n, int n_tasks, int tr
     e.length = longest_kept(scores, n, n_tasks, &e, share, 0);
     e.low = longest_kept(scores, n, n_tasks, &e, share, -1);
     e.high = longest_kept(scores, n, n_tasks, &e, share, 1);
-    if (e.length && !e.low)
-        e.low = e.from;  // the short texts are what the others are compared with
+    if (e.length && !e.low) e.low = e.from;  // the short texts are the reference of the others
     e.kind = e.length ? EFFECTIVE : BELOW_ALL;
     return e;
 }

@@ -7,7 +7,7 @@
 
 enum {
     FACTS_APART = 96,  // tokens from one hidden fact to the next, at least
-    MOST_AFTER = 48,   // tokens up to the end of a sentence, behind which a fact is hidden
+    MOST_AFTER = 48,   // tokens up to the end of a sentence, after which a fact is hidden
     BEFORE_END = 48,   // tokens between the last fact and the end of its part of the text
 };
 

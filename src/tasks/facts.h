@@ -11,7 +11,7 @@ enum {
 
 // A fact, which the text has twice: "The pass key is 50492. Remember that. The pass key is 50492."
 typedef struct {
-    const char *asked;  // what its number follows, which is the question
+    const char *asked;  // the words before its number, which are the question
     char answer[KEY_DIGITS + 1];
     int from, to;  // its tokens in the text
 } Hidden;
@@ -20,7 +20,7 @@ typedef struct {
     const Tokenizer *tokenizer;
     const int32_t *filler;  // ids of a text, of which n_used are used
     size_t n_used;
-    int32_t *ids;  // the text, with room for FACT_TOKENS behind it
+    int32_t *ids;  // the text, with room for FACT_TOKENS after it
     Hidden hidden[MOST_HIDDEN];
     int n_hidden;
 } FactText;

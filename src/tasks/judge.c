@@ -68,8 +68,8 @@ static size_t next_number(const char **p, bool is_apart, const char *wanted, boo
 }
 
 // Whether the first number of so many digits is the one that is wanted, of digits that are written
-// together or, where no number has so many, apart ("4 8 2 1 3", "48 213"). *is_whole: it is not the
-// last of what is said.
+// together or, where no number has so many, apart ("4 8 2 1 3", "48 213"). *is_whole: more text
+// follows it.
 static bool is_first_number(const char *wanted, const char *answer, bool *is_whole) {
     for (int is_apart = 0; is_apart < 2; is_apart++) {
         const char *p = answer;

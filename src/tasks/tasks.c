@@ -1,6 +1,6 @@
 // Accuracies of tasks by length and depth, after RULER (arXiv 2404.06654). The first task is the
 // passkey of Mohtashami and Jaggi (arXiv 2305.16300). A task hides sentences in a haystack, and
-// asks for what they said. Prompts are the same for every method.
+// asks for their content. Prompts are the same for every method.
 #include "tasks.h"
 
 #include <math.h>
@@ -51,8 +51,9 @@ typedef struct {
 
 // ---- the table ----
 
-// Asks all trials of the task and length at hand, from deep to shallow: the text before what is
-// hidden is then read once for all trials of a depth, or a text that depths share once for these.
+// Asks all trials of the task and length at hand, from deep to shallow: the text before the hidden
+// sentences is then read once for all trials of a depth, or a text that depths share once for
+// these.
 static bool ask_depths(Tasks *t, Method *method, double share, int correct[N_DEPTHS], Error *err) {
     Trial *trial = &t->asking.trial;
     const int trials = t->o->trials;

@@ -1,4 +1,4 @@
-// The jobs of --tasks and --prompts. What fails returns false with the reason.
+// The jobs of --tasks and --prompts. They return false with the reason on an error.
 #pragma once
 
 #include "../job/job.h"

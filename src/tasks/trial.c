@@ -17,7 +17,7 @@ enum {
     PROMPT_BYTES = 1200,  // a prompt takes less without its haystack
     KEY_SLACK = 8,        // tokens by which prompts may differ, for each key
     LEAST_COPY = 8,       // positions of a text with two copies of a page
-    LEAST_BEHIND = 8,     // pieces of the haystack between what is hidden and the question
+    LEAST_BEHIND = 8,     // pieces of the haystack between the hidden sentences and the question
 };
 
 static const char opening[] = "%s hidden inside a lot of irrelevant text. Find %s and memorize %s. "
@@ -329,7 +329,7 @@ bool trial_find_pieces(Trial *t, Error *err) {
                 t->length);
 }
 
-// What is hidden changes with the length, so the length that is enough is tried as well.
+// The hidden sentences change with the length, so the length that is enough is tried as well.
 bool trial_fits(Trial *t, Error *err) {
     if (!trial_find_pieces(t, err)) return false;
     if (t->pieces >= 0) return true;

@@ -1,4 +1,4 @@
-// A trial of a task: sentences that are hidden in a haystack, and a question for what they said.
+// A trial of a task: sentences that are hidden in a haystack, and a question for their content.
 // Prompts are the same for every method.
 #pragma once
 
@@ -20,7 +20,7 @@ int32_t *story_ids(const Tokenizer *tokenizer, size_t *n, Error *err);
 
 // ---- trial.c ----
 
-// What sentences are hidden in: a text in pieces, of which any number can be taken.
+// The haystack of the hidden sentences: a text in pieces, of which any number can be taken.
 typedef struct {
     char *text;
     size_t *starts;  // (n_pieces + 1) of the pieces in the text; the last one is its end
@@ -41,8 +41,8 @@ enum {
 
 typedef struct {
     const Tokenizer *tokenizer;
-    uint64_t seed;  // of what is hidden
-    Haystack haystack;  // what is around what is hidden
+    uint64_t seed;      // of the hidden sentences
+    Haystack haystack;  // the text around the hidden sentences
     const Task *task;
     bool chat;               // the text comes in messages of the user before the one that asks
     unsigned known;          // landmarks that are asked for, as bits; 0: all
@@ -51,7 +51,7 @@ typedef struct {
     bool asks_by_depth;      // each depth of a text that is asked for, see trial_shares_text
     int depth;               // of N_DEPTHS, from 0,
     int n_depths;            // or of so many, unless 0
-    int values[MAX_HIDDEN];  // what the sentences say
+    int values[MAX_HIDDEN];  // the contents of the sentences
     int landmark;            // its number
     int ordinal;             // from 0
     char names[MAX_HIDDEN][12];
@@ -61,16 +61,17 @@ typedef struct {
 double trial_depth(const Trial *t);
 
 // Finds t->pieces, the most with which prompt and answer fit in t->length; -1: not even the bare
-// task does. It changes what is hidden. False with the reason when the text is too short.
+// task does. It changes the hidden sentences. False with the reason if the text is too short.
 bool trial_find_pieces(Trial *t, Error *err);
-// The same, and -1 is a failure, too: the reason says how many positions are enough.
+// Like trial_find_pieces, and -1 is an error, too: the reason gives the number of positions that
+// are enough.
 bool trial_fits(Trial *t, Error *err);
 
 // Whether one text serves all depths but the last, as of several keys each is asked for at its own.
-// At the last depth its first key stands at the end.
+// At the last depth its first key is at the end.
 bool trial_shares_text(const Trial *t);
 
-// Chooses what trial `number` at the length and depth hides.
+// Chooses the hidden sentences of trial `number` at the length and depth.
 void trial_choose(Trial *t, int number);
 
 // A prompt as text. In a chat it is two messages of the user, of which the second one is the
@@ -79,7 +80,7 @@ typedef struct {
     char *text;  // n bytes and a NUL; the caller frees it
     size_t n, question;
 } Prompt;
-// What the model is taken to say to the first message.
+// The model's assumed answer to the first message.
 extern const char message_answer[];
 
 // The prompt, its ids (*n), and both in one, which the caller frees. False or NULL with the reason.

@@ -27,7 +27,7 @@ typedef struct {
 typedef struct {
     float score;
     uint32_t left, length;
-    int32_t id;  // what they become
+    int32_t id;  // the merged token
 } Pair;
 
 static const char space_symbol[] = "\xE2\x96\x81";  // SPACE_SYMBOL as UTF-8

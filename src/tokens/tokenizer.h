@@ -22,7 +22,7 @@ void tokenizer_free(Tokenizer *tokenizer);
 Tokenizer *tokenizer_find(const char *path, const char *model_path, int vocab_size,
                           const char *exporter, Error *err);
 
-// The same of the two files beside the model alone.
+// Like tokenizer_find, but only for the two files beside the model.
 Tokenizer *tokenizer_beside(const char *model_path, int vocab_size, const char *exporter,
                             Error *err);
 
@@ -71,9 +71,9 @@ bool prompt_fits(size_t n, int positions, Error *err);
 // lacks the dummy prefix's space.
 const char *tokenizer_decode(const Tokenizer *tokenizer, int previous, int id, size_t *length);
 
-// Writes decoded tokens to standard output, in whole characters. As in llama2.c, it leaves out what
-// cannot be shown and an unfinished character at the end. Starts with a tokenizer and a `previous`
-// of -1.
+// Writes decoded tokens to standard output, in whole characters. As in llama2.c, it leaves out
+// bytes that cannot be shown and an unfinished character at the end. Starts with a tokenizer and a
+// `previous` of -1.
 typedef struct {
     const Tokenizer *tokenizer;
     int previous;  // the token before, -1: none

@@ -1,5 +1,5 @@
-// The file of a tokenizer (docs/format.md), found, read and checked: the tokens, and a trailer that
-// says what they are.
+// The file of a tokenizer (docs/format.md), found, read and checked: the tokens, and a trailer with
+// their kinds.
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <stdio.h>

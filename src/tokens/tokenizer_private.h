@@ -92,7 +92,7 @@ int triple_order(const void *a, const void *b);
 const Triple *find_triple(const Triple *sorted, size_t n, int32_t first, int32_t second);
 
 // A rule's answer for a character and a key, or `otherwise` if there is no such rule. The key is a
-// second character, and the answer what both become in NFC; or the key is one of these.
+// second character, and the answer their composition in NFC; or the key is one of these.
 enum { RULE_CASE = -6, RULE_CLASS = -5, RULE_LAST_PART = -20 };
 // The key of part i of a character: -1 to -4, then -7 to -20.
 static inline int32_t rule_of_part(int i) { return i < 4 ? -1 - i : -3 - i; }
