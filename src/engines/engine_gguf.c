@@ -22,6 +22,7 @@ static bool stands_on_5(const Config *c) {
 }
 
 void engine_prepare_llama_cpp(Config *c) {
+    if (reading_does(c, DOES_READS_ALPHA)) c->flags |= READS_ALPHA;
     if (!stands_on_5(c)) {
         c->flags |= TYPE_FIRST;
         engine_prepare_gguf(c);
@@ -90,6 +91,27 @@ static void refuse_strange_type(Config *c) {
                   "AttributeError: rope_type has no 'lower'");
 }
 
+// The graph of latent attention multiplies scores by mscale_all_dim, as transformers does, and rotates
+// without an attention factor. What llama.cpp multiplies by without that key was not run.
+static void load_latent_yarn(Config *c) {
+    const bool is_told = config_block_number(c, KEY_MSCALE_ALL_DIM, 0) != 0;
+    if (c->type != TYPE_YARN || !(c->family->flags & FAMILY_LATENT)) return;
+    reading_unseen(c, !is_told && c->as->out->row == ENGINE_LLAMA_CPP);
+    reading_multiply_by(c, 1);
+    c->as->why_attention = "its graph rotates without an attention factor";
+}
+
+// Hunyuan's alpha goes into theta, and the file is for 262,144 positions.
+static void convert_alpha(Config *c) {
+    if (!reading_does(c, DOES_READS_ALPHA) || c->type != TYPE_DYNAMIC) return;
+    const bool is_expected = c->trained == 32768 || c->trained == 262144;
+    config_refuse(c, c->rope->theta != 1e4 || !is_expected,
+                  "AssertionError: HunYuan dynamic RoPE scaling assumptions changed");
+    if (c->alpha <= 0) c->alpha = 50;
+    config_take_alpha(c);
+    reading_end_at(c, 262144, "that of Hunyuan's converter");
+}
+
 // Drops settings that are not written to the GGUF file, or not read back from it.
 static void lose_block(Config *c) {
     const bool is_named = c->type_member || reading_has_rule(c, RULE_YARN_BY_EITHER);
@@ -101,11 +123,10 @@ static void lose_block(Config *c) {
     reading_switch_off(c, c->type == TYPE_LINEAR && (!factor || factor->kind == 'n'),
                        "there is no factor");
     if (c->type == TYPE_LLAMA3 && !factor) c->rope->factor = 8;
-    reading_lose_block(c);
-    // Its graph of latent attention has its own temperature, from mscale_all_dim, which was not
-    // run.
-    reading_unseen(c, c->type == TYPE_YARN && c->family->flags & FAMILY_LATENT &&
-                          reading_has(c, KEY_MSCALE_ALL_DIM));
+    const bool is_llama3 = c->type == TYPE_LLAMA3 && !(c->family->flags & FAMILY_GGUF_DIVISORS);
+    reading_unseen(c, is_llama3 && reading_does(c, DOES_LLAMA3_UNSEEN));
+    // llama3's divisors are tensors of their own, which a class that writes no block may write all the same.
+    if (c->type != TYPE_LLAMA3 || is_llama3) reading_lose_block(c);
     reading_switch_off(c,
                        c->longrope_alone && reading_has_rule(c, RULE_PHI3_BY_SCALING) &&
                            c->block == AT_PARAMETERS,
@@ -114,14 +135,12 @@ static void lose_block(Config *c) {
                        c->longrope_alone && c->type == TYPE_LONGROPE &&
                            !config_is_something(config_member(c, KEY_LONG_FACTOR)),
                        "there is no long_factor");
-    reading_switch_off(c, c->type == TYPE_DYNAMIC, "dynamic is not converted");
+    reading_switch_off(c, c->type == TYPE_DYNAMIC && c->alpha <= 0, "dynamic is not converted");
     reading_switch_off(c, c->type == TYPE_LONGROPE && !(c->family->flags & FAMILY_GGUF_LONGROPE),
                        "longrope's lists are not converted");
-    const bool is_llama3 = c->type == TYPE_LLAMA3 && !(c->family->flags & FAMILY_GGUF_DIVISORS);
-    reading_unseen(c, is_llama3 && reading_does(c, DOES_LLAMA3_UNSEEN));
     config_refuse(c, c->type == TYPE_LLAMA3 && reading_does(c, DOES_LLAMA3_REFUSED),
                   "ValueError: Missing MODEL_TENSOR.ROPE_FREQS");
-    reading_switch_off(c, is_llama3, "llama3's divisors are not converted");
+    reading_switch_off(c, is_llama3 && c->type == TYPE_LLAMA3, "llama3's divisors are not converted");
     reading_switch_off(c, c->type == TYPE_YARN && c->rope->factor == 0, "factor is not a number");
     reading_switch_off(c,
                        c->type == TYPE_YARN && reading_has_rule(c, RULE_YARN_BY_CLASS) && !by_type,
@@ -159,6 +178,7 @@ static void limit_slot(Config *c) {
 
 // llama.cpp through its converter.
 void engine_llama_cpp(Config *c) {
+    convert_alpha(c);
     limit_slot(c);
     if (!(c->family->flags & FAMILY_PARTIAL)) c->partial = 1;
     else c->partial = config_block_number(c, KEY_PARTIAL_ROTARY_FACTOR, c->partial);
@@ -169,6 +189,9 @@ void engine_llama_cpp(Config *c) {
         c->rope->theta = c->as->own->theta;
         c->as->why_theta = "theta is not converted";
     }
+    // Of theta beside a block that the class has for itself transformers 4 and 5 think differently.
+    const bool is_of_class = c->block == AT_CLASS_FULL && config_member(c, KEY_ROPE_THETA);
+    reading_unseen(c, !stands_on_5(c) && is_of_class && json_member(c->config, "rope_theta"));
     if (stands_on_5(c)) read_by_5(c);
     else
         config_refuse(c, has_null_block(c),
@@ -187,6 +210,7 @@ void engine_llama_cpp(Config *c) {
     if (c->type == TYPE_YARN && !c->inside && c->top && !stands_on_5(c))
         c->rope->train_ctx = has_null ? c->trained : c->top;
     if (reading_does(c, DOES_YARN_TOLD)) load_told_yarn(c);
+    load_latent_yarn(c);
     lose_windows(c);
     if (c->type == TYPE_LLAMA3 && reading_has_rule(c, RULE_LLAMA3_BESIDE))
         c->rope->train_ctx = c->top ? c->top : 8192;

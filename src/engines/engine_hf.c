@@ -23,6 +23,7 @@ bool hf_renames_mrope(const Config *c) {
 // With one block for all layers, its class had its own theta.
 void engine_prepare_hf5(Config *c) {
     if (hf_renames_mrope(c)) c->flags |= READS_MROPE;
+    if (reading_does(c, DOES_READS_ALPHA)) c->flags |= READS_ALPHA;
     if (hf_has_one_block(c)) c->layout = ONE_BLOCK;
     if (hf_has_one_block(c)) c->theta = c->as->own->theta;
     reading_unseen(c, c->as->own && c->as->own->known > 0 &&
@@ -119,8 +120,10 @@ void engine_hf5(Config *c) {
                   "KeyError: sliding_attention, since rope_scaling replaces rope_parameters");
     config_refuse(c, grows && no_beta, "TypeError: no llama_4_scaling_beta");
     note_silence(c);
+    if (reading_does(c, DOES_READS_ALPHA)) config_take_alpha(c);
     config_find_growth(c);
-    if (reading_has_rule(c, RULE_ROTARY_UNREAD)) c->own_rotary_dim = 0;
+    const bool is_latent = c->family->flags & FAMILY_LATENT;  // whose width is that of its own key
+    if (reading_has_rule(c, RULE_ROTARY_UNREAD) && !is_latent) c->own_rotary_dim = 0;
     if (!hf_loses_share(c)) return;
     if (c->type == TYPE_PLAIN) c->partial = 1;
     else config_note(c, "partial_rotary_factor: the rotation fails");
@@ -131,6 +134,7 @@ void engine_hf5(Config *c) {
 // transformers 4 has rope_scaling only in the full layers, and its own thetas.
 void engine_prepare_hf4(Config *c) {
     const Json *scaling = json_member(c->config, "rope_scaling");
+    if (reading_does(c, DOES_READS_ALPHA)) c->flags |= READS_ALPHA;
     if (c->layout == BY_TYPE) c->layout = FULL_ONLY;
     reading_unseen(c, reading_does(c, DOES_NULL_BLOCK_UNSEEN) && scaling && scaling->kind == 'n');
 }
@@ -214,6 +218,13 @@ static void hf4_longrope(Config *c) {
         reading_choose_list(c, is_long, "at any length");
 }
 
+// Hunyuan's alpha counts up to the longest text; past that a base is made anew without it.
+static void hf4_alpha(Config *c) {
+    if (!reading_does(c, DOES_READS_ALPHA) || c->type != TYPE_DYNAMIC) return;
+    config_refuse(c, !config_member(c, KEY_ALPHA), "KeyError: 'alpha'");
+    if (c->as->length <= c->trained) config_take_alpha(c);
+}
+
 void engine_hf4(Config *c) {
     const Json *scaling = json_member(c->config, "rope_scaling");
     if (c->longrope_alone && reading_has_rule(c, RULE_SHARE_UNREAD)) c->partial = 1;
@@ -222,6 +233,7 @@ void engine_hf4(Config *c) {
                   "AttributeError: 'NoneType' object has no attribute 'get'");
     refuse_no_head(c);
     reading_lose_block(c);
+    hf4_alpha(c);
     if (c->type == TYPE_YARN) hf4_yarn(c);
     if (reading_has_rule(c, RULE_WHOLE_RAMP)) c->rope->truncate = true;
     if (c->type == TYPE_LONGROPE) hf4_longrope(c);

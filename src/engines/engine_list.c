@@ -61,9 +61,10 @@ static const EngineRules engine_rules[N_ENGINES] = {
     [ENGINE_EXLLAMAV3] = {.prepares = engine_prepare_exllamav3,
                           .reads = engine_exllamav3,
                           .flags = L_OF_BLOCK | L_OF_MAX | OWN_DEFAULTS | READS_MROPE},
-    [ENGINE_EXLLAMAV2] = {.reads = engine_exllamav2,
-                          .flags = SCALING_ONLY | TEXT_CONFIG | HAS_LIMIT | NEEDS_FACTOR |
-                                   L_OF_BLOCK | L_OF_MAX | ROUNDS_RAMP | OWN_YARN},
+    [ENGINE_EXLLAMAV2] = {.prepares = engine_prepare_exllamav2,
+                          .reads = engine_exllamav2,
+                          .flags = SCALING_ONLY | TEXT_CONFIG | HAS_LIMIT | L_OF_BLOCK | L_OF_MAX |
+                                   ROUNDS_RAMP | OWN_YARN | OWN_DEFAULTS},
     [ENGINE_MLX_VLM] = {.reads = engine_mlx_vlm,
                         .flags = TEXT_CONFIG | PARAMETERS_FIRST | OWN_DEFAULTS | READS_MROPE},
     [ENGINE_LIGHTLLM] = {.reads = engine_lightllm,
@@ -211,9 +212,11 @@ static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *
     if (rules->classes) c->as->own = family_engine(c->family, engines[out->row].name);
     else if (!(c->flags & STRICT)) reading_find_own(c, engines[out->row].name);
     c->as->transformers = out->transformers;
-    // Engines that read the file themselves first look for their class.
-    const bool is_first = !(c->flags & THROUGH_HF5) && out->row != ENGINE_HF4;
-    if (is_first && c->as->own) config_refuse(c, c->as->own->refuses, c->as->own->refuses);
+    // Engines that read the file themselves first look for their class, ExLlamaV2 last for tensors.
+    const bool is_first = !(c->flags & THROUGH_HF5) && out->row != ENGINE_HF4 &&
+                          out->row != ENGINE_EXLLAMAV2;
+    const char *refuses = c->as->own ? c->as->own->refuses : NULL;
+    config_refuse(c, is_first && refuses, refuses);
     if (rules->prepares) rules->prepares(c);
     if (c->flags & THROUGH_HF5) reading_refuse_fields(c);
     reading_find_type(c);
@@ -229,7 +232,7 @@ static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *
     config_refuse(c, !has_class, rules->refuses);
     judge_type(c);
     rules->reads(c);
-    if (c->as->own) config_refuse(c, c->as->own->refuses, c->as->own->refuses);
+    config_refuse(c, refuses, refuses);
     const bool is_llama_cpp = out->row == ENGINE_LLAMA_CPP || out->row == ENGINE_IK_LLAMA_CPP;
     if (out->served && out->max_len && !is_llama_cpp)
         reading_end_at(c, out->served, "the server's length");
@@ -240,8 +243,9 @@ static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *
     const bool is_hf = out->row == ENGINE_HF5 || out->row == ENGINE_HF4 || c->flags & STRICT;
     const bool slides = layers_have(&out->layers, KIND_SLIDING);
     const bool is_alone = is_full && !slides && reference && !reference->by_layer;
-    out->has_rope = !(is_full && (slides || is_hf)) && !config_has_no_rope(c);
-    reading_unseen(c, is_alone && !is_hf);
+    const bool turns_all = reading_does(c, DOES_TURNS_ALL);
+    out->has_rope = (turns_all || !(is_full && (slides || is_hf))) && !config_has_no_rope(c);
+    reading_unseen(c, is_alone && !is_hf && !turns_all);
     reading_end(c);
     reading_judge(c, out->has_rope ? reference : NULL);
     memcpy(out->note, c->note, sizeof out->note);

@@ -1,4 +1,4 @@
-// Differences of MLX-LM, mlx-vlm, LightLLM, ExLlamaV3 and ExLlamaV2 from Hugging Face 5.
+// Differences of MLX-LM, mlx-vlm, LightLLM and ExLlamaV3 from Hugging Face 5.
 // tests/engines/README.md has the sources.
 #include <math.h>
 #include <stdio.h>
@@ -18,9 +18,11 @@ void engine_prepare_mlx_lm(Config *c) {
     if (c->layout == BY_TYPE && !is_late) c->layout = FULL_ONLY;
     if (reading_does(c, DOES_LAYERS_BY_PERIOD)) reading_read_layers(c, true);
     const bool grows = c->family->flags & FAMILY_GROWS;  // its class needs it
-    if (is_late && !grows && !json_member(c->config, "rope_parameters"))
+    const bool is_read = reading_does(c, DOES_SCALING_ALONE);
+    if (is_late && !grows && !is_read && !json_member(c->config, "rope_parameters"))
         reading_unseen(c, has_scaling || c->family->block);
     if (reading_does(c, DOES_SCALING_ALONE)) c->flags &= ~(unsigned)NEW_PARAMETERS;
+    if (reading_does(c, DOES_READS_ALPHA)) c->flags |= READS_ALPHA;
     if (takes_parameters(c)) c->flags &= ~(unsigned)SCALING_ONLY;
 }
 
@@ -66,6 +68,8 @@ static void mlx_lm_by_family(Config *c) {
         config_refuse(c, !is_beside && !json_member(parameters, "rope_theta"),
                       "ValueError: rope_theta is missing from the model config.");
     }
+    if (reading_does(c, DOES_THETA_INSIDE))
+        c->rope->theta = config_number(c, AT_PARAMETERS, KEY_ROPE_THETA, c->rope->theta);
     if (reading_flat_block(c) && reading_flat_block(c) == parameters) c->rope->theta = 1e4;
     if (!(c->family->flags & FAMILY_PARTIAL)) c->partial = 1;
     if (c->type == TYPE_PROPORTIONAL)
@@ -82,7 +86,17 @@ static void mlx_lm_by_family(Config *c) {
     reading_switch_off(c, !is_known, "its class knows longrope and linear alone");
 }
 
-// L is 4096 if the block has none. `m` is mscale, `all` mscale_all_dim.
+// Hunyuan's class knows alpha alone, in a block that must have three keys.
+static void mlx_lm_alpha(Config *c) {
+    if (!reading_does(c, DOES_READS_ALPHA) || !json_members(config_at(c, c->block))) return;
+    const bool are_there = config_member(c, KEY_ALPHA) && config_member(c, KEY_FACTOR);
+    config_refuse(c, !are_there || !c->type_member,
+                  "ValueError: rope_scaling must contain keys alpha, type and factor");
+    c->type = TYPE_DYNAMIC;
+    config_take_alpha(c);
+}
+
+// L is 4096 where the block has none. `m` is mscale, `all` mscale_all_dim.
 static void mlx_lm_yarn(Config *c, double m, double all) {
     double grows = rope_yarn_growth(c->rope->factor);
     if (!c->inside) c->rope->train_ctx = 4096;
@@ -102,6 +116,7 @@ void engine_mlx_lm(Config *c) {
     config_refuse(c, scaling && scaling->kind != 'n' && !json_is_object(scaling),
                   "AttributeError: rope_scaling has no 'get'");
     mlx_lm_by_family(c);
+    mlx_lm_alpha(c);
     config_refuse(c, c->is_mrope && n_sections != 3,
                   "AssertionError: mrope_section has no three sections");
     config_refuse(c, c->type == TYPE_UNKNOWN || (c->is_su && !c->longrope_alone),
@@ -214,31 +229,4 @@ void engine_exllamav3(Config *c) {
     // Only Phi-3's class takes the length of the server's start.
     const int most = c->longrope_alone ? c->as->served : c->trained;
     reading_choose_list(c, most > c->rope->train_ctx, "by max_position_embeddings");
-}
-
-// ExLlamaV2. yarn and longrope follow the length of its start, by default max_position_embeddings.
-void engine_exllamav2(Config *c) {
-    static const char *const keys[] = {"max_sequence_length", "model_max_length",
-                                       "max_position_embeddings", NULL};
-    const char *key = "max_position_embeddings";
-    const int told = reading_length_of(c, keys, &key);
-    reading_end_at(c, told ? told : c->trained, key);
-    if (c->as->out->served) reading_end_at(c, c->as->out->served, "max_seq_len");
-    c->as->served = c->as->out->max_len;
-    config_refuse(c, c->type_member && c->rope_type_member,
-                  "AssertionError: type and rope_type are both there");
-    reading_switch_off(c, c->type == TYPE_UNKNOWN || c->type == TYPE_DYNAMIC,
-                       "the rope_type is not known");
-    const bool needs = c->type == TYPE_YARN || c->type == TYPE_LLAMA3;
-    config_refuse(c, needs && !config_member(c, KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS),
-                  "KeyError: original_max_position_embeddings");
-    config_refuse(c, c->type == TYPE_LONGROPE && !c->top,
-                  "KeyError: original_max_position_embeddings at the top level");
-    reading_switch_off(c, c->type == TYPE_YARN && c->as->served <= c->inside,
-                       "max_seq_len does not exceed the original length");
-    if (c->type == TYPE_YARN) c->rope->train_ctx = c->as->served;
-    if (c->type != TYPE_LONGROPE) return;
-    c->rope->train_ctx = c->top;
-    c->rope->factor = fmax((double)c->as->served / fmax(c->top, 1), 1);
-    reading_choose_list(c, c->as->served > c->top, "by max_seq_len");
 }

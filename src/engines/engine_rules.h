@@ -94,6 +94,11 @@ void engine_mlx_vlm(Config *c);
 void engine_lightllm(Config *c);
 void engine_prepare_exllamav3(Config *c);
 void engine_exllamav3(Config *c);
+
+// ---- engine_exllamav2.c ----
+
+void engine_prepare_exllamav2(Config *c);
+// yarn and longrope go by the length that it was started with, max_position_embeddings at first.
 void engine_exllamav2(Config *c);
 
 // ---- classes.c: architectures by engine, from classes.json, with spaces around each ----
@@ -103,6 +108,7 @@ extern const char mlx_needs_scaling[];
 extern const char turbomind_classes[], lmdeploy_classes[], lmdeploy_unverified[];
 extern const char ort_genai_classes[], ort_genai_unverified[], ort_genai_llama3_alone[];
 extern const char ort_genai_alpha_alone[], ollama_classes[], ollama_of_llama[];
+extern const char exllamav2_wrappers[], exllamav2_of_two_bases[];
 
 // ---- engine_lmdeploy.c ----
 

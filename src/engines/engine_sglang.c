@@ -116,7 +116,7 @@ void engine_sglang(Config *c) {
     const Json *flat = json_member(c->config, "rope_parameters");
     const bool is_flat = json_is_object(flat) && !reading_is_typed(c);
     config_refuse(c,
-                  is_flat && reading_does(c, DOES_SCALING_ALONE) &&
+                  is_flat && reading_does(c, DOES_SCALING_ALONE | DOES_OWN_CONFIG) &&
                       type_rows[server_block_type(c, flat)].flags & TYPE_HAS_ORIGINAL,
                   "AttributeError: no max_position_embeddings");
     limit_sglang(c);
@@ -131,6 +131,10 @@ void engine_sglang(Config *c) {
     if (reading_does(c, DOES_THETA_FIXED)) {
         c->rope->theta = c->as->own->theta;
         c->as->why_theta = "its class looks for it where transformers 5 has none";
+    }
+    if (reading_does(c, DOES_THETA_BESIDE)) {
+        c->rope->theta = config_number(c, AT_BESIDE, KEY_ROPE_THETA, c->as->own->theta);
+        c->as->why_theta = "that of the block is not read";
     }
     if (c->rope->map)
         c->as->why_far =

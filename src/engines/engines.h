@@ -53,7 +53,7 @@ typedef struct {
     double short_factors[ROPE_MAX_PAIRS], long_factors[ROPE_MAX_PAIRS];
 } Reading;
 
-#define ENGINES_DATE "2026-11-28"  // of the newest facts
+#define ENGINES_DATE "2026-11-29"  // of the newest facts
 
 // Reads a list of engines (NULL: all nine) and returns their number; 0 with the reason if one is
 // not known. A name may have a release, the length of its server's start, and the release of

@@ -16,6 +16,7 @@ enum {
     LLAMA_CPP = 1 << ENGINE_LLAMA_CPP | 1 << ENGINE_IK_LLAMA_CPP,
     MLX_LM = 1 << ENGINE_MLX_LM,
     EXLLAMAV3 = 1 << ENGINE_EXLLAMAV3,
+    EXLLAMAV2 = 1 << ENGINE_EXLLAMAV2,
     BY_TORCH = HF5 | HF4 | VLLM | SGLANG | EXLLAMAV3,
     LMDEPLOY = 1 << ENGINE_LMDEPLOY | 1 << ENGINE_LMDEPLOY_PYTORCH,
     ORT_GENAI = 1 << ENGINE_ORT_GENAI,
@@ -65,7 +66,18 @@ static const FormRow block_rows[] = {
     {LLAMA_CPP, IF_LINEAR, "factor", "sl", "TypeError"},
     {LLAMA_CPP, IF_DYNAMIC, "factor", "sl", IGNORED},
     {HF4, IF_LONGROPE, "factor", "n", "TypeError"},
+    {EXLLAMAV2, IF_YARN | IF_PLAIN | IF_DYNAMIC | IF_LONGROPE, "factor", "nsl", IGNORED},
+    {EXLLAMAV2, IF_LINEAR, "factor", "sl", "TypeError"},
+    {EXLLAMAV2, IF_LLAMA3, "factor", "nsl", "TypeError"},
+    {EXLLAMAV2, IF_YARN | IF_LONGROPE,
+     "beta_fast beta_slow attention_factor mscale mscale_all_dim truncate", "sl", IGNORED},
+    {EXLLAMAV2, IF_ANY, "rope_theta partial_rotary_factor", "nsl", IGNORED},
     // The bounds of llama3's ramp, and L.
+    {EXLLAMAV2, IF_LLAMA3,
+     "low_freq_factor high_freq_factor original_max_position_embeddings", "nsl", "TypeError"},
+    {EXLLAMAV2, IF_YARN, "original_max_position_embeddings", "nsl", "TypeError"},
+    {EXLLAMAV2, IF_LONGROPE, "original_max_position_embeddings", "sl", IGNORED},
+    {EXLLAMAV2, IF_LONGROPE, "short_factor long_factor", "a", "AssertionError"},
     {HF4 | MLX_LM | EXLLAMAV3 | LLAMA_CPP, IF_LLAMA3,
      "low_freq_factor high_freq_factor original_max_position_embeddings", "n", "TypeError"},
     {MLX_LM, IF_YARN, "original_max_position_embeddings", "n", "TypeError"},
@@ -114,6 +126,11 @@ static const FormRow longrope_alone_rows[] = {
 
 // Keys beside the block. transformers checks the types of most of them since 5.4.
 static const FormRow beside_rows[] = {
+    {EXLLAMAV2, IF_ANY,
+     "hidden_size num_attention_heads head_dim max_position_embeddings num_hidden_layers rope_theta "
+     "partial_rotary_factor",
+     "sl", "TypeError"},
+    {EXLLAMAV2, IF_ANY, "hidden_size", "n", "ValueError"},
     {HF4 | MLX_LM | LLAMA_CPP, IF_ANY, "head_dim num_attention_heads num_hidden_layers", "f",
      "TypeError"},
     {HF4 | MLX_LM, IF_ANY, "hidden_size", "f", "TypeError"},

@@ -86,11 +86,11 @@ bool reading_has_rule(const Config *c, ReleaseRule rule) {
 static const struct {
     const char *model_type, *readers, *by_transformers;
 } any_wrappers[] = {
-    {"llava", " hf5 hf4 vllm sglang mlx-lm llama.cpp ", ""},
-    {"llava_onevision", " hf5 hf4 vllm sglang ", " sglang "},
-    {"idefics3", " hf5 hf4 vllm sglang ", " sglang "},
-    {"smolvlm", " hf5 hf4 vllm sglang ", " sglang "},
-    {"internvl", " hf5 hf4 vllm sglang ", " sglang "},
+    {"llava", " hf5 hf4 vllm sglang mlx-lm llama.cpp exllamav2 ", ""},
+    {"llava_onevision", " hf5 hf4 vllm sglang exllamav2 ", " sglang "},
+    {"idefics3", " hf5 hf4 vllm sglang exllamav2 ", " sglang "},
+    {"smolvlm", " hf5 hf4 vllm sglang exllamav2 ", " sglang "},
+    {"internvl", " hf5 hf4 vllm sglang exllamav2 ", " sglang "},
 };
 static const struct {
     const char *engine, *refuses;

@@ -118,9 +118,22 @@ static bool same_growth(const Reading *here, const Reading *there) {
     return !grows || (alike && r->temperature_early == s->temperature_early);
 }
 
-// Notes a difference in the kinds of the layers, with its reason.
+// Whether an engine turns layers that have no RoPE: full ones, or those that a list names with a 0.
+static bool turns_bare_layers(const Config *c) {
+    const Json *v = json_items(json_member(c->config, "no_rope_layers"));
+    if (!reading_does(c, DOES_TURNS_ALL)) return false;
+    if (!v) return true;
+    while (v && !(v->kind == '0' && v->length == 1)) v = v->next;
+    return v;
+}
+
+// Notes a difference in the kinds of the layers, or in which have no RoPE, with its reason.
 static bool same_layers(Config *c, const Reading *reference) {
     const ConfigLayers *here = &c->as->out->layers, *there = &reference->layers;
+    if (turns_bare_layers(c)) {
+        config_note(c, "layers without RoPE turn, too");
+        return false;
+    }
     if (memcmp(here->kinds, there->kinds, (size_t)there->n) == 0) return true;
     const char *why = c->as->why_layers ? c->as->why_layers
                       : json_member(c->config, "layer_types")

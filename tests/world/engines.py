@@ -25,6 +25,7 @@ from install import NEWEST, Missing
 RECIPES = os.path.join(ROOT, 'tests', 'world', 'recipes')
 SCRIPTS = {'hf5': 'run_transformers.py', 'hf4': 'run_transformers.py', 'vllm': 'run_vllm.py',
            'sglang': 'run_sglang.py', 'mlx-lm': 'run_mlx.py', 'exllamav3': 'run_exllamav3.py',
+           'exllamav2': 'run_exllamav2.py',
            'llama.cpp': 'run_llamacpp.py', 'lmdeploy': 'run_lmdeploy.py turbomind',
            'lmdeploy:pytorch': 'run_lmdeploy.py', 'onnxruntime-genai': 'run_ortgenai.py'}
 FIELDS = 'hf5@5.24'  # whose declared types are in src/engines/made/field_types.h

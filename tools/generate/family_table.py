@@ -99,6 +99,7 @@ DOES_WORDS = {
     'layers_by_period': "likewise by the config's period",
     'takes_text_config': 'a text_config does not stop it',
     'takes_chunks': 'dual_chunk_attention_config',
+    'turns_all': 'layers without RoPE turn, too',
     # Blocks.
     'full_plain': 'full layers get no block',
     'scaling_alone': 'rope_parameters is not read, and rope_scaling is of the full layers',
@@ -118,6 +119,7 @@ DOES_WORDS = {
     'llama3_alone': 'types but llama3 are unverified',
     'type_unseen': 'a block with `type` alone is unverified',
     'llama3_refused': 'the file has no place for the divisors that llama3 becomes',
+    'reads_alpha': "dynamic's alpha counts, at any length",
     'reads_pair': 'the quotient of mscale and mscale_all_dim counts',
     'llama3_unseen': 'llama3 is unverified',
     'proportional': 'it knows the rope_type proportional',
@@ -129,6 +131,8 @@ DOES_WORDS = {
     'sliding_base_fixed': 'the theta of sliding layers is a constant',
     'flat_by_kind': 'rope_scaling is of full layers, of which all turns, and the sliding ones are plain',
     'pasted_turns_all': 'with a rope_scaling, all pairs of full layers turn, and plainly',
+    'theta_beside': 'theta is read beside the block alone',
+    'theta_inside': 'that of rope_parameters goes before one beside it, though the block there is not read',
     'share_inside': 'of two shares of a head it takes that of the block',
     'share_outside': 'or the one beside it, which is 1 if neither is there',
     'share_beside': 'a share of a head is read beside the block alone',
@@ -136,6 +140,7 @@ DOES_WORDS = {
     'keeps_length': 'max_position_embeddings is the longest text whatever the factor',
     'million': 'texts may be 1,048,576 positions long, whatever is written',
     'tells_positions': 'its class says how far positions reach',
+    'own_config': 'a config class of its own stops yarn in rope_parameters',
     # Releases.
     'own_class': 'some releases have a class of their own for OLMo 3, and some transformers\'',
     'class_below': "transformers' own class is used",

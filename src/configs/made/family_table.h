@@ -44,11 +44,13 @@ static const FamilyEngine engines_of_smollm3[] = {
     {.name = "sglang", .does = DOES_CLASS_BELOW},
     {.name = "llama.cpp", .does = DOES_LLAMA3_UNSEEN},
     {.name = "mlx-lm", .theta = 10000},
+    {.name = "exllamav2", .does = DOES_TURNS_ALL},
+    {.name = "ik_llama.cpp", .does = DOES_LLAMA3_UNSEEN},
     {0},
 };
 
 static const FamilyEngine engines_of_gemma[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.33},
     {.name = "sglang", .since = 0.0523, .block = "rope_scaling is not read"},
@@ -81,6 +83,8 @@ static const FamilyEngine engines_of_olmo2[] = {
     {.name = "ik_llama.cpp", .refuses = "the file's architecture is not known"},
     {.name = "mlx-lm", .since = 0.32},
     {.name = "exllamav3", .refuses = "AssertionError: Unknown architecture Olmo2ForCausalLM"},
+    {.name = "exllamav2",
+        .refuses = "ValueError: Could not find model.layers.*.input_layernorm in model, loading it as a Llama"},
     {0},
 };
 
@@ -94,6 +98,8 @@ static const FamilyEngine engines_of_olmo3[] = {
     {.name = "ik_llama.cpp", .refuses = "the file's architecture is not known"},
     {.name = "mlx-lm", .since = 0.32},
     {.name = "exllamav3", .theta = 10000},
+    {.name = "exllamav2",
+        .refuses = "ValueError: Could not find model.layers.*.input_layernorm in model, loading it as a Llama"},
     {0},
 };
 
@@ -114,6 +120,8 @@ static const FamilyEngine engines_of_exaone4[] = {
     {.name = "llama.cpp", .since = 2026.08},
     {.name = "ik_llama.cpp", .refuses = "the file's architecture is not known"},
     {.name = "mlx-lm", .since = 0.32},
+    {.name = "exllamav2",
+        .refuses = "ValueError: Could not find model.layers.*.input_layernorm in model, loading it as a Llama"},
     {0},
 };
 
@@ -143,11 +151,13 @@ static const FamilyEngine engines_of_gpt_oss[] = {
     {.name = "llama.cpp", .since = 2026.08, .does = DOES_NULL_BLOCK_UNSEEN},
     {.name = "ik_llama.cpp", .does = DOES_NULL_BLOCK_UNSEEN},
     {.name = "mlx-lm", .since = 0.32},
+    {.name = "exllamav2",
+        .refuses = "ValueError: Could not find model.layers.*.mlp.down_proj in model, loading it as a Llama"},
     {0},
 };
 
 static const FamilyEngine engines_of_glm4_moe[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.33},
     {.name = "sglang", .since = 0.0523},
@@ -166,11 +176,13 @@ static const FamilyEngine engines_of_minimax_m2[] = {
     {.name = "vllm", .since = 0.24},
     {.name = "llama.cpp", .since = 2026.09},
     {.name = "mlx-lm", .since = 0.32, .block = "rope_scaling is not read"},
+    {.name = "exllamav2",
+        .refuses = "ValueError: Could not find model.layers.*.mlp.down_proj in model, loading it as a Llama"},
     {0},
 };
 
 static const FamilyEngine engines_of_flex_olmo[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.33},
     {.name = "mlx-lm", .since = 0.32, .refuses = "ValueError: Model type flex_olmo not supported."},
@@ -180,11 +192,15 @@ static const FamilyEngine engines_of_flex_olmo[] = {
         .refuses = "NotImplementedError: Architecture 'FlexOlmoForCausalLM' not supported!"},
     {.name = "exllamav2",
         .refuses = "ValueError: Could not find model.layers.*.mlp.down_proj in model, loading it as a Llama"},
+    {.name = "ik_llama.cpp",
+        .refuses = "NotImplementedError: Architecture 'FlexOlmoForCausalLM' not supported!"},
+    {.name = "sglang", .since = 0.0523,
+        .refuses = "ValueError: Unsupported TP style 'colwise_gather_output' for Transformers backend."},
     {0},
 };
 
 static const FamilyEngine engines_of_exaone_moe[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57,
         .refuses = "ValueError: the model_type exaone_moe is not recognized"},
     {.name = "vllm", .since = 0.33},
@@ -193,11 +209,14 @@ static const FamilyEngine engines_of_exaone_moe[] = {
     {.name = "exllamav2",
         .refuses = "ValueError: Could not find model.layers.*.mlp.down_proj in model, loading it as a Llama"},
     {.name = "ik_llama.cpp", .refuses = "the file's architecture is not known"},
+    {.name = "mlx-lm", .since = 0.32, .theta = 1000000,
+        .does = DOES_SCALING_ALONE | DOES_THETA_INSIDE},
+    {.name = "llama.cpp", .since = 2026.09, .block = "the block is not converted"},
     {0},
 };
 
 static const FamilyEngine engines_of_glm4_moe_lite[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57,
         .refuses = "ValueError: the model_type glm4_moe_lite is not recognized"},
     {.name = "vllm", .since = 0.33, .does = DOES_YARN_ALONE},
@@ -211,7 +230,7 @@ static const FamilyEngine engines_of_glm4_moe_lite[] = {
 };
 
 static const FamilyEngine engines_of_deepseek_v2[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.33, .does = DOES_YARN_ALONE},
     {.name = "sglang", .since = 0.0523, .does = DOES_YARN_ALONE},
@@ -224,7 +243,7 @@ static const FamilyEngine engines_of_deepseek_v2[] = {
 };
 
 static const FamilyEngine engines_of_deepseek_v3[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.33, .does = DOES_YARN_ALONE},
     {.name = "sglang", .since = 0.0523, .does = DOES_YARN_ALONE},
@@ -237,7 +256,7 @@ static const FamilyEngine engines_of_deepseek_v3[] = {
 };
 
 static const FamilyEngine engines_of_mistral4[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57,
         .refuses = "ValueError: the model_type mistral4 is not recognized"},
     {.name = "vllm", .since = 0.33},
@@ -249,6 +268,8 @@ static const FamilyEngine engines_of_mistral4[] = {
         .refuses = "NotImplementedError: Architecture 'Mistral4ForCausalLM' not supported!"},
     {.name = "exllamav2",
         .refuses = "ValueError: Could not find model.layers.*.self_attn.q_proj in model, loading it as a Llama"},
+    {.name = "ik_llama.cpp",
+        .refuses = "NotImplementedError: Architecture 'Mistral4ForCausalLM' not supported!"},
     {0},
 };
 
@@ -271,11 +292,23 @@ static const FamilyEngine engines_of_laguna[] = {
     {.name = "sglang", .since = 0.0523, .does = DOES_READS_FACTOR | DOES_FLAT_BY_KIND},
     {.name = "llama.cpp", .since = 2026.08},
     {.name = "mlx-lm", .since = 0.32},
+    {.name = "exllamav2",
+        .refuses = "ValueError: Could not find model.layers.*.mlp.down_proj in model, loading it as a Llama"},
+    {0},
+};
+
+static const FamilyEngine engines_of_mimo_v2_flash[] = {
+    {.name = "exllamav2",
+        .refuses = "ValueError: Could not find model.layers.*.mlp.down_proj in model, loading it as a Llama"},
+    {.name = "hf4", .since = 4.57,
+        .refuses = "ValueError: the model_type mimo_v2_flash is not recognized"},
+    {.name = "exllamav3", .since = 1.06,
+        .refuses = "AssertionError: Unknown architecture MiMoV2FlashForCausalLM"},
     {0},
 };
 
 static const FamilyEngine engines_of_gemma2[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.33},
     {.name = "sglang", .since = 0.0523, .block = "rope_scaling is not read"},
@@ -289,7 +322,7 @@ static const FamilyEngine engines_of_gemma2[] = {
 };
 
 static const FamilyEngine engines_of_seed_oss[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.33},
     {.name = "sglang", .since = 0.0523},
@@ -301,7 +334,7 @@ static const FamilyEngine engines_of_seed_oss[] = {
 };
 
 static const FamilyEngine engines_of_ernie4_5[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.33},
     {.name = "sglang", .since = 0.0523},
@@ -314,7 +347,7 @@ static const FamilyEngine engines_of_ernie4_5[] = {
 };
 
 static const FamilyEngine engines_of_arcee[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.33},
     {.name = "sglang", .since = 0.0523},
@@ -328,7 +361,7 @@ static const FamilyEngine engines_of_arcee[] = {
 };
 
 static const FamilyEngine engines_of_ministral[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.33},
     {.name = "sglang", .since = 0.0523},
@@ -336,6 +369,8 @@ static const FamilyEngine engines_of_ministral[] = {
     {.name = "exllamav3", .since = 1.06,
         .refuses = "AssertionError: Unknown architecture MinistralForCausalLM"},
     {.name = "llama.cpp", .since = 2026.09,
+        .refuses = "NotImplementedError: Architecture 'MinistralForCausalLM' not supported!"},
+    {.name = "ik_llama.cpp",
         .refuses = "NotImplementedError: Architecture 'MinistralForCausalLM' not supported!"},
     {0},
 };
@@ -346,11 +381,12 @@ static const FamilyEngine engines_of_glm4[] = {
     {.name = "sglang", .does = DOES_SHARE_INSIDE},
     {.name = "llama.cpp", .since = 2026.09, .does = DOES_SHARE_INSIDE},
     {.name = "mlx-lm", .since = 0.32, .block = "rope_scaling is not read"},
+    {.name = "ik_llama.cpp", .does = DOES_SHARE_INSIDE},
     {0},
 };
 
 static const FamilyEngine engines_of_granite[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57, .does = DOES_NEEDS_ROPE_TYPE},
     {.name = "vllm", .since = 0.33},
     {.name = "sglang", .since = 0.0523},
@@ -358,6 +394,7 @@ static const FamilyEngine engines_of_granite[] = {
         .refuses = "AssertionError: Unknown architecture GraniteForCausalLM"},
     {.name = "llama.cpp", .since = 2026.09, .does = DOES_LLAMA3_REFUSED},
     {.name = "ik_llama.cpp", .does = DOES_LLAMA3_REFUSED},
+    {.name = "mlx-lm", .since = 0.32},
     {0},
 };
 
@@ -373,6 +410,7 @@ static const FamilyEngine engines_of_granitemoehybrid[] = {
     {.name = "exllamav2",
         .refuses = "ValueError: Could not find model.layers.*.mlp.down_proj in model, loading it as a Llama"},
     {.name = "ik_llama.cpp", .refuses = "the file's architecture is not known"},
+    {.name = "sglang", .since = 0.0523, .theta = 10000, .does = DOES_THETA_BESIDE},
     {0},
 };
 
@@ -381,11 +419,13 @@ static const FamilyEngine engines_of_cohere2[] = {
     {.name = "vllm", .since = 0.24},
     {.name = "llama.cpp", .since = 2026.08, .block = "the block is not converted"},
     {.name = "mlx-lm", .since = 0.32, .theta = 50000, .block = "rope_scaling is not read"},
+    {.name = "exllamav2", .does = DOES_TURNS_ALL},
+    {.name = "ik_llama.cpp", .block = "the block is not converted"},
     {0},
 };
 
 static const FamilyEngine engines_of_apertus[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "vllm", .since = 0.33},
     {.name = "sglang", .since = 0.0523},
     {.name = "exllamav3", .since = 1.06},
@@ -393,23 +433,25 @@ static const FamilyEngine engines_of_apertus[] = {
     {.name = "exllamav2",
         .refuses = "ValueError: Could not find model.layers.*.mlp.gate_proj in model, loading it as a Llama"},
     {.name = "ik_llama.cpp", .refuses = "the file's architecture is not known"},
+    {.name = "mlx-lm", .since = 0.32},
     {0},
 };
 
 static const FamilyEngine engines_of_hunyuan_v1_dense[] = {
-    {.name = "hf5", .since = 5.24},
-    {.name = "hf4", .since = 4.57},
+    {.name = "hf5", .since = 5.15, .does = DOES_READS_ALPHA},
+    {.name = "hf4", .since = 4.57, .does = DOES_READS_ALPHA},
     {.name = "vllm", .since = 0.33},
     {.name = "sglang", .since = 0.0523},
     {.name = "exllamav3", .since = 1.06,
         .refuses = "AssertionError: Unknown architecture HunYuanDenseV1ForCausalLM"},
-    {.name = "llama.cpp", .since = 2026.09},
+    {.name = "llama.cpp", .since = 2026.09, .does = DOES_READS_ALPHA},
     {.name = "ik_llama.cpp", .refuses = "the file's architecture is not known"},
+    {.name = "mlx-lm", .since = 0.32, .does = DOES_READS_ALPHA},
     {0},
 };
 
 static const FamilyEngine engines_of_llama4_text[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57, .does = DOES_LLAMA3_ALONE},
     {.name = "vllm", .since = 0.33},
     {.name = "sglang", .since = 0.0523},
@@ -418,11 +460,12 @@ static const FamilyEngine engines_of_llama4_text[] = {
     {.name = "llama.cpp", .since = 2026.09},
     {.name = "exllamav2",
         .refuses = "ValueError: Could not find model.layers.*.mlp.gate_proj in model, loading it as a Llama"},
+    {.name = "mlx-lm", .since = 0.32, .block = "rope_scaling is not read"},
     {0},
 };
 
 static const FamilyEngine engines_of_muse_glimmer_text[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57,
         .refuses = "ValueError: the model_type muse_glimmer_text is not recognized"},
     {.name = "vllm", .since = 0.33},
@@ -432,6 +475,9 @@ static const FamilyEngine engines_of_muse_glimmer_text[] = {
     {.name = "exllamav3", .since = 1.06,
         .refuses = "AssertionError: Unknown architecture MuseGlimmerForCausalLM"},
     {.name = "llama.cpp", .since = 2026.09,
+        .refuses = "NotImplementedError: Architecture 'MuseGlimmerForCausalLM' not supported!"},
+    {.name = "exllamav2", .does = DOES_TURNS_ALL},
+    {.name = "ik_llama.cpp",
         .refuses = "NotImplementedError: Architecture 'MuseGlimmerForCausalLM' not supported!"},
     {0},
 };
@@ -445,11 +491,13 @@ static const FamilyEngine engines_of_qwen3_5_text[] = {
     {.name = "mlx-lm", .since = 0.32, .theta = 100000, .does = DOES_SHARE_INSIDE},
     {.name = "exllamav3", .theta = 10000000, .does = DOES_SHARE_OUTSIDE},
     {.name = "mlx-vlm", .does = DOES_SHARE_INSIDE},
+    {.name = "exllamav2",
+        .refuses = "ValueError: Could not find model.layers.*.self_attn.q_proj in model, loading it as a Llama"},
     {0},
 };
 
 static const FamilyEngine engines_of_qwen3_next[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57, .does = DOES_NEEDS_ROPE_TYPE},
     {.name = "vllm", .since = 0.33},
     {.name = "mlx-lm", .since = 0.32},
@@ -457,6 +505,8 @@ static const FamilyEngine engines_of_qwen3_next[] = {
     {.name = "llama.cpp", .since = 2026.09},
     {.name = "exllamav2",
         .refuses = "ValueError: Could not find model.layers.*.mlp.down_proj in model, loading it as a Llama"},
+    {.name = "sglang", .since = 0.0523, .theta = 10000,
+        .does = DOES_THETA_BESIDE | DOES_OWN_CONFIG},
     {0},
 };
 
@@ -469,11 +519,13 @@ static const FamilyEngine engines_of_qwen3_5_moe_text[] = {
     {.name = "mlx-lm", .since = 0.32, .theta = 100000, .does = DOES_SHARE_INSIDE},
     {.name = "exllamav3", .theta = 10000000, .does = DOES_SHARE_OUTSIDE},
     {.name = "mlx-vlm", .does = DOES_SHARE_INSIDE},
+    {.name = "exllamav2",
+        .refuses = "ValueError: Could not find model.layers.*.self_attn.q_proj in model, loading it as a Llama"},
     {0},
 };
 
 static const FamilyEngine engines_of_lfm2[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57},
     {.name = "sglang", .since = 0.0523},
     {.name = "mlx-lm", .since = 0.32, .block = "rope_scaling is not read",
@@ -483,11 +535,12 @@ static const FamilyEngine engines_of_lfm2[] = {
     {.name = "exllamav2",
         .refuses = "ValueError: Could not find model.layers.*.self_attn.q_proj in model, loading it as a Llama"},
     {.name = "ik_llama.cpp", .does = DOES_LLAMA3_UNSEEN},
+    {.name = "vllm", .since = 0.33},
     {0},
 };
 
 static const FamilyEngine engines_of_cohere[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57, .theta = 10000, .does = DOES_NEEDS_ROPE_TYPE},
     {.name = "vllm", .since = 0.33},
     {.name = "sglang", .since = 0.0523},
@@ -498,7 +551,7 @@ static const FamilyEngine engines_of_cohere[] = {
 };
 
 static const FamilyEngine engines_of_glm[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.33},
     {.name = "exllamav3", .since = 1.06,
@@ -509,7 +562,7 @@ static const FamilyEngine engines_of_glm[] = {
 };
 
 static const FamilyEngine engines_of_granitemoe[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57, .does = DOES_NEEDS_ROPE_TYPE},
     {.name = "vllm", .since = 0.33},
     {.name = "sglang", .since = 0.0523, .block = "rope_scaling is not read"},
@@ -523,8 +576,8 @@ static const FamilyEngine engines_of_granitemoe[] = {
 };
 
 static const FamilyEngine engines_of_hunyuan_v1_moe[] = {
-    {.name = "hf5", .since = 5.24},
-    {.name = "hf4", .since = 4.57},
+    {.name = "hf5", .since = 5.15, .does = DOES_READS_ALPHA},
+    {.name = "hf4", .since = 4.57, .does = DOES_READS_ALPHA},
     {.name = "vllm", .since = 0.33},
     {.name = "sglang", .since = 0.0523},
     {.name = "mlx-lm", .since = 0.32,
@@ -537,7 +590,7 @@ static const FamilyEngine engines_of_hunyuan_v1_moe[] = {
 };
 
 static const FamilyEngine engines_of_ernie4_5_moe[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.33},
     {.name = "sglang", .since = 0.0523},
@@ -550,7 +603,7 @@ static const FamilyEngine engines_of_ernie4_5_moe[] = {
 };
 
 static const FamilyEngine engines_of_gemma3n_text[] = {
-    {.name = "hf5", .since = 5.24, .does = DOES_TYPE_UNSEEN},
+    {.name = "hf5", .since = 5.15, .does = DOES_TYPE_UNSEEN},
     {.name = "hf4", .since = 4.57, .does = DOES_NEEDS_ROPE_TYPE},
     {.name = "vllm", .since = 0.33, .does = DOES_TYPE_UNSEEN},
     {.name = "sglang", .since = 0.0523, .does = DOES_TYPE_UNSEEN},
@@ -560,11 +613,13 @@ static const FamilyEngine engines_of_gemma3n_text[] = {
         .refuses = "AssertionError: Unknown architecture Gemma3nForCausalLM"},
     {.name = "llama.cpp", .since = 2026.09, .does = DOES_TYPE_UNSEEN},
     {.name = "ik_llama.cpp", .refuses = "the file's architecture is not known"},
+    {.name = "exllamav2",
+        .refuses = "TypeError: Value for intermediate_size is not of expected type int"},
     {0},
 };
 
 static const FamilyEngine engines_of_kimi_k2[] = {
-    {.name = "hf5", .since = 5.24,
+    {.name = "hf5", .since = 5.15,
         .refuses = "ValueError: the model_type kimi_k2 is not recognized"},
     {.name = "hf4", .since = 4.57,
         .refuses = "ValueError: the model_type kimi_k2 is not recognized"},
@@ -579,7 +634,7 @@ static const FamilyEngine engines_of_kimi_k2[] = {
 };
 
 static const FamilyEngine engines_of_deepseek_v32[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57,
         .refuses = "ValueError: the model_type deepseek_v32 is not recognized"},
     {.name = "vllm", .since = 0.33, .does = DOES_YARN_ALONE},
@@ -595,7 +650,7 @@ static const FamilyEngine engines_of_deepseek_v32[] = {
 };
 
 static const FamilyEngine engines_of_qwen2_moe[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.33},
     {.name = "sglang", .since = 0.0523},
@@ -616,7 +671,7 @@ static const FamilyEngine engines_of_qwen2_vl_text[] = {
 };
 
 static const FamilyEngine engines_of_qwen3_vl_text[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57, .does = DOES_NEEDS_SCALING},
     {.name = "vllm", .since = 0.33, .does = DOES_TELLS_POSITIONS},
     {.name = "sglang", .since = 0.0523},
@@ -627,7 +682,7 @@ static const FamilyEngine engines_of_qwen3_vl_text[] = {
 };
 
 static const FamilyEngine engines_of_lfm2_moe[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57,
         .refuses = "ValueError: the model_type lfm2_moe is not recognized"},
     {.name = "vllm", .since = 0.33},
@@ -643,7 +698,7 @@ static const FamilyEngine engines_of_lfm2_moe[] = {
 };
 
 static const FamilyEngine engines_of_falcon_h1[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57, .theta = 100000},
     {.name = "sglang", .since = 0.0523},
     {.name = "mlx-lm", .since = 0.32, .theta = 100000000000},
@@ -657,7 +712,7 @@ static const FamilyEngine engines_of_falcon_h1[] = {
 };
 
 static const FamilyEngine engines_of_minimax[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57},
     {.name = "sglang", .since = 0.0523},
     {.name = "exllamav3", .since = 1.06,
@@ -665,11 +720,13 @@ static const FamilyEngine engines_of_minimax[] = {
     {.name = "llama.cpp", .since = 2026.09,
         .refuses = "NotImplementedError: Architecture 'MiniMaxForCausalLM' not supported!"},
     {.name = "ik_llama.cpp", .refuses = "the file's architecture is not known"},
+    {.name = "exllamav2",
+        .refuses = "ValueError: Could not find model.layers.*.mlp.down_proj in model, loading it as a Llama"},
     {0},
 };
 
 static const FamilyEngine engines_of_nemotron[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57, .block = "rope_scaling is not read"},
     {.name = "vllm", .since = 0.33},
     {.name = "sglang", .since = 0.0523},
@@ -683,7 +740,7 @@ static const FamilyEngine engines_of_nemotron[] = {
 };
 
 static const FamilyEngine engines_of_phi[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.33},
     {.name = "sglang", .since = 0.0523, .block = "rope_scaling is not read"},
@@ -698,7 +755,7 @@ static const FamilyEngine engines_of_phi[] = {
 };
 
 static const FamilyEngine engines_of_stablelm[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.33},
     {.name = "sglang", .since = 0.0523, .block = "rope_scaling is not read"},
@@ -711,7 +768,7 @@ static const FamilyEngine engines_of_stablelm[] = {
 };
 
 static const FamilyEngine engines_of_starcoder2[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.33},
     {.name = "sglang", .since = 0.0523, .block = "rope_scaling is not read"},
@@ -723,7 +780,7 @@ static const FamilyEngine engines_of_starcoder2[] = {
 };
 
 static const FamilyEngine engines_of_olmo[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57, .does = DOES_TWO_KEYS},
     {.name = "vllm", .since = 0.33},
     {.name = "sglang", .since = 0.0523, .block = "rope_scaling is not read"},
@@ -731,11 +788,13 @@ static const FamilyEngine engines_of_olmo[] = {
     {.name = "exllamav3", .since = 1.06,
         .refuses = "AssertionError: Unknown architecture OlmoForCausalLM"},
     {.name = "llama.cpp", .since = 2026.09},
+    {.name = "exllamav2",
+        .refuses = "ValueError: Could not find model.norm in model, loading it as a Llama"},
     {0},
 };
 
 static const FamilyEngine engines_of_olmoe[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.33},
     {.name = "sglang", .since = 0.0523},
@@ -750,7 +809,7 @@ static const FamilyEngine engines_of_olmoe[] = {
 };
 
 static const FamilyEngine engines_of_dots1[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.33},
     {.name = "sglang", .since = 0.0523},
@@ -763,7 +822,7 @@ static const FamilyEngine engines_of_dots1[] = {
 };
 
 static const FamilyEngine engines_of_helium[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.33},
     {.name = "sglang", .since = 0.0523},
@@ -775,7 +834,7 @@ static const FamilyEngine engines_of_helium[] = {
 };
 
 static const FamilyEngine engines_of_bitnet[] = {
-    {.name = "hf5", .since = 5.24},
+    {.name = "hf5", .since = 5.15},
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.33},
     {.name = "sglang", .since = 0.0523},
@@ -830,13 +889,14 @@ static const RopeFamily families[] = {
         .gguf = "phi3",
         .flags = FAMILY_RUNS | FAMILY_SEEN_FIRST | FAMILY_PARTIAL | FAMILY_LONGROPE_ALONE | FAMILY_GGUF_LONGROPE,
         .sign = FEATURE_PARTIAL, .may = FEATURE_WINDOW | FEATURE_PARTIAL,
-        .seen = "hf5 hf4 vllm sglang llama.cpp mlx-lm exllamav3 exllamav2",
+        .seen = "hf5 hf4 vllm sglang llama.cpp mlx-lm exllamav3 exllamav2 ik_llama.cpp",
         .engines = engines_of_phi3},
     {"smollm3", "SmolLM3ForCausalLM", .max_positions = 32768, .theta = 2000000, .no_rope_each = 4,
         .slides = SLIDES_SOME_BY_FLAG,
         .layer_keys = "layer_types no_rope_layers no_rope_layer_interval", .gguf = "smollm3",
         .flags = FAMILY_RUNS, .may = FEATURE_WINDOW,
-        .seen = "hf5 hf4 vllm sglang llama.cpp mlx-lm exllamav3", .engines = engines_of_smollm3},
+        .seen = "hf5 hf4 vllm sglang llama.cpp mlx-lm exllamav3 exllamav2 ik_llama.cpp",
+        .engines = engines_of_smollm3},
     {"gemma", "GemmaForCausalLM", .max_positions = 8192, .hidden = 3072, .heads = 16,
         .head_dim = 256, .theta = 10000, .gguf = "gemma", .flags = FAMILY_RUNS | FAMILY_BOTH_WAYS,
         .always = FEATURE_EMBEDDING_SCALE | FEATURE_GELU,
@@ -849,18 +909,18 @@ static const RopeFamily families[] = {
         .flags = FAMILY_RUNS | FAMILY_BOTH_WAYS | FAMILY_HALVES_WINDOW | FAMILY_BY_TYPE | FAMILY_COUNTS_FACTOR,
         .always = FEATURE_EMBEDDING_SCALE | FEATURE_GELU | FEATURE_NORMS_BOTH | FEATURE_HEAD_NORMS,
         .may = FEATURE_WINDOW,
-        .seen = "hf5 hf4 vllm sglang llama.cpp ik_llama.cpp mlx-lm exllamav3",
+        .seen = "hf5 hf4 vllm sglang llama.cpp ik_llama.cpp mlx-lm exllamav3 exllamav2",
         .engines = engines_of_gemma3_text},
     {"olmo2", "Olmo2ForCausalLM", .max_positions = 2048, .theta = 10000, .gguf = "olmo2",
         .flags = FAMILY_RUNS | FAMILY_GGUF_BARE_SLIDING,
         .always = FEATURE_NORMS_AFTER | FEATURE_WHOLE_NORMS,
-        .seen = "hf5 hf4 vllm sglang llama.cpp ik_llama.cpp mlx-lm exllamav3",
+        .seen = "hf5 hf4 vllm sglang llama.cpp ik_llama.cpp mlx-lm exllamav3 exllamav2",
         .engines = engines_of_olmo2},
     {"olmo3", "Olmo3ForCausalLM", .max_positions = 2048, .theta = 500000, .local_theta = 500000,
         .window = 4096, .period = 4, .layer_keys = "sliding_window_pattern layer_types",
         .gguf = "olmo2", .flags = FAMILY_RUNS | FAMILY_BY_TYPE | FAMILY_GGUF_BARE_SLIDING,
         .always = FEATURE_NORMS_AFTER | FEATURE_WHOLE_NORMS, .may = FEATURE_WINDOW,
-        .seen = "hf5 hf4 vllm sglang llama.cpp ik_llama.cpp mlx-lm exllamav3",
+        .seen = "hf5 hf4 vllm sglang llama.cpp ik_llama.cpp mlx-lm exllamav3 exllamav2",
         .engines = engines_of_olmo3},
     {"ministral3", "Ministral3ForCausalLM", .max_positions = 262144, .head_dim = 128,
         .theta = 10000, .slides = SLIDES_ALL, .layer_keys = "layer_types", .gguf = "mistral3",
@@ -869,26 +929,26 @@ static const RopeFamily families[] = {
             "\"mscale\": 1.0, \"mscale_all_dim\": 1.0, \"llama_4_scaling_beta\": 0.1}",
         .flags = FAMILY_RUNS | FAMILY_NEW | FAMILY_GGUF_DIVISORS | FAMILY_GGUF_TELLS_YARN | FAMILY_GROWS,
         .always = FEATURE_TEMPERATURE, .may = FEATURE_WINDOW,
-        .seen = "hf5 hf4 vllm sglang llama.cpp ik_llama.cpp mlx-lm exllamav3",
+        .seen = "hf5 hf4 vllm sglang llama.cpp ik_llama.cpp mlx-lm exllamav3 exllamav2",
         .engines = engines_of_ministral3},
     {"exaone4", "Exaone4ForCausalLM", .max_positions = 2048, .theta = 10000, .window = 4096,
         .period = 4, .slides_with = 64, .period_key = "sliding_window_pattern",
         .layer_keys = "sliding_window_pattern layer_types", .gguf = "exaone4",
         .flags = FAMILY_RUNS | FAMILY_BARE_FULL | FAMILY_GGUF_DIVISORS,
         .always = FEATURE_NORMS_AFTER | FEATURE_HEAD_NORMS, .may = FEATURE_WINDOW,
-        .seen = "hf5 hf4 vllm sglang llama.cpp ik_llama.cpp mlx-lm exllamav3",
+        .seen = "hf5 hf4 vllm sglang llama.cpp ik_llama.cpp mlx-lm exllamav3 exllamav2",
         .engines = engines_of_exaone4},
     {"mixtral", "MixtralForCausalLM", .max_positions = 131072, .theta = 1000000,
         .slides = SLIDES_ALL, .layer_keys = "layer_types", .gguf = "llama",
         .flags = FAMILY_RUNS | FAMILY_GGUF_DIVISORS, .always = FEATURE_EXPERTS,
         .may = FEATURE_WINDOW,
-        .seen = "hf5 hf4 vllm sglang llama.cpp ik_llama.cpp mlx-lm exllamav3",
+        .seen = "hf5 hf4 vllm sglang llama.cpp ik_llama.cpp mlx-lm exllamav3 exllamav2",
         .engines = engines_of_mixtral},
     {"qwen3_moe", "Qwen3MoeForCausalLM", .max_positions = 32768, .theta = 10000,
         .slides = SLIDES_ALL_BY_FLAG, .alike_window = 4096, .layer_keys = "layer_types",
         .gguf = "qwen3moe", .flags = FAMILY_RUNS, .always = FEATURE_HEAD_NORMS | FEATURE_EXPERTS,
         .may = FEATURE_WINDOW,
-        .seen = "hf5 hf4 vllm sglang llama.cpp ik_llama.cpp mlx-lm exllamav3",
+        .seen = "hf5 hf4 vllm sglang llama.cpp ik_llama.cpp mlx-lm exllamav3 exllamav2",
         .engines = engines_of_qwen3_moe},
     {"gpt_oss", "GptOssForCausalLM", .max_positions = 131072, .head_dim = 64, .theta = 150000,
         .window = 128, .period = 2, .layer_keys = "layer_types", .gguf = "gpt-oss",
@@ -897,41 +957,44 @@ static const RopeFamily families[] = {
         .flags = FAMILY_RUNS | FAMILY_ONE_FOR_BOTH,
         .always = FEATURE_ROUTER_BIAS | FEATURE_EXPERT_BIAS | FEATURE_CLAMPED | FEATURE_EXPERTS | FEATURE_SINKS,
         .may = FEATURE_WINDOW,
-        .seen = "hf5 hf4 vllm sglang llama.cpp ik_llama.cpp mlx-lm exllamav3",
+        .seen = "hf5 hf4 vllm sglang llama.cpp ik_llama.cpp mlx-lm exllamav3 exllamav2",
         .engines = engines_of_gpt_oss},
     {"glm4_moe", "Glm4MoeForCausalLM", .max_positions = 131072, .theta = 10000, .partial = 0.5,
         .gguf = "glm4moe", .flags = FAMILY_RUNS | FAMILY_PARTIAL | FAMILY_SHARE_BESIDE,
         .always = FEATURE_EXPERTS, .may = FEATURE_QKV_BIAS | FEATURE_HEAD_NORMS | FEATURE_PARTIAL,
-        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp exllamav2",
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp exllamav2 ik_llama.cpp",
         .engines = engines_of_glm4_moe},
     {"minimax_m2", "MiniMaxM2ForCausalLM", .max_positions = 196608, .head_dim = 128,
         .theta = 5000000, .gguf = "minimax-m2", .rotary_key = KEY_ROTARY_DIM,
         .flags = FAMILY_RUNS | FAMILY_PARTIAL | FAMILY_SHARE_BESIDE,
         .always = FEATURE_WHOLE_NORMS | FEATURE_EXPERTS, .may = FEATURE_PARTIAL,
-        .seen = "hf5 hf4 vllm sglang llama.cpp mlx-lm exllamav3", .engines = engines_of_minimax_m2},
+        .seen = "hf5 hf4 vllm sglang llama.cpp mlx-lm exllamav3 exllamav2 ik_llama.cpp",
+        .engines = engines_of_minimax_m2},
     {"flex_olmo", "FlexOlmoForCausalLM", .max_positions = 4096, .theta = 500000,
         .flags = FAMILY_RUNS, .always = FEATURE_NORMS_AFTER | FEATURE_WHOLE_NORMS | FEATURE_EXPERTS,
-        .seen = "hf5 hf4 vllm mlx-lm exllamav3 llama.cpp exllamav2",
+        .seen = "hf5 hf4 vllm mlx-lm exllamav3 llama.cpp exllamav2 ik_llama.cpp sglang",
         .engines = engines_of_flex_olmo},
     {"exaone_moe", "ExaoneMoeForCausalLM", .max_positions = 2048, .theta = 10000, .window = 4096,
         .period = 4, .period_key = "sliding_window_pattern",
         .layer_keys = "sliding_window_pattern layer_types", .gguf = "exaone-moe",
         .flags = FAMILY_RUNS | FAMILY_NEW | FAMILY_BARE_FULL | FAMILY_NEEDS_WINDOW | FAMILY_GGUF_DIVISORS,
         .always = FEATURE_HEAD_NORMS | FEATURE_EXPERTS, .may = FEATURE_WINDOW,
-        .seen = "hf5 hf4 vllm exllamav3 exllamav2 ik_llama.cpp", .engines = engines_of_exaone_moe},
+        .seen = "hf5 hf4 vllm exllamav3 exllamav2 ik_llama.cpp mlx-lm llama.cpp",
+        .engines = engines_of_exaone_moe},
     {"glm4_moe_lite", "Glm4MoeLiteForCausalLM", .max_positions = 202752, .nope_dim = 192,
         .rope_dim = 64, .theta = 10000, .layer_keys = "rope_interleave", .gguf = "deepseek2",
         .flags = FAMILY_RUNS | FAMILY_NEW | FAMILY_LATENT, .always = FEATURE_EXPERTS,
-        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp exllamav2",
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp exllamav2 ik_llama.cpp",
         .engines = engines_of_glm4_moe_lite},
     {"deepseek_v2", "DeepseekV2ForCausalLM", .max_positions = 2048, .nope_dim = 128, .rope_dim = 64,
         .theta = 10000, .gguf = "deepseek2", .flags = FAMILY_RUNS | FAMILY_LATENT,
-        .always = FEATURE_EXPERTS, .seen = "hf5 hf4 vllm sglang exllamav3 llama.cpp exllamav2",
+        .always = FEATURE_EXPERTS,
+        .seen = "hf5 hf4 vllm sglang exllamav3 llama.cpp exllamav2 ik_llama.cpp",
         .engines = engines_of_deepseek_v2},
     {"deepseek_v3", "DeepseekV3ForCausalLM", .max_positions = 4096, .nope_dim = 128, .rope_dim = 64,
         .theta = 10000, .layer_keys = "rope_interleave", .gguf = "deepseek2",
         .flags = FAMILY_RUNS | FAMILY_LATENT, .always = FEATURE_EXPERTS,
-        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp exllamav2",
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp exllamav2 ik_llama.cpp",
         .engines = engines_of_deepseek_v3},
     {"mistral4", "Mistral4ForCausalLM", .max_positions = 1048576, .nope_dim = 64, .rope_dim = 64,
         .theta = 10000, .layer_keys = "rope_interleave", .gguf = "mistral4",
@@ -940,7 +1003,7 @@ static const RopeFamily families[] = {
             "\"mscale\": 1.0, \"mscale_all_dim\": 1.0, \"llama_4_scaling_beta\": 0.1}",
         .flags = FAMILY_RUNS | FAMILY_NEW | FAMILY_LATENT | FAMILY_GROWS,
         .always = FEATURE_EXPERTS | FEATURE_TEMPERATURE,
-        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp exllamav2",
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp exllamav2 ik_llama.cpp",
         .engines = engines_of_mistral4},
     {"gemma4_text", "Gemma4ForCausalLM", .max_positions = 131072, .head_dim = 256,
         .global_head_dim = 512, .theta = 1000000, .local_theta = 10000, .window = 512, .period = 6,
@@ -950,7 +1013,7 @@ static const RopeFamily families[] = {
         .flags = FAMILY_RUNS | FAMILY_NEW | FAMILY_FULL_LAST | FAMILY_BOTH_WAYS | FAMILY_HALVES_WINDOW | FAMILY_PARTIAL | FAMILY_BY_TYPE | FAMILY_NO_SCALING,
         .always = FEATURE_EMBEDDING_SCALE | FEATURE_GELU | FEATURE_NORMS_BOTH | FEATURE_HEAD_NORMS,
         .may = FEATURE_WINDOW | FEATURE_EXPERTS | FEATURE_PARTIAL,
-        .seen = "hf5 hf4 vllm sglang llama.cpp mlx-lm exllamav3",
+        .seen = "hf5 hf4 vllm sglang llama.cpp mlx-lm exllamav3 exllamav2",
         .engines = engines_of_gemma4_text},
     {"laguna", "LagunaForCausalLM", .max_positions = 131072, .head_dim = 128, .theta = 500000,
         .local_theta = 10000, .window = 512, .period = 1, .layer_keys = "layer_types",
@@ -958,7 +1021,8 @@ static const RopeFamily families[] = {
         .sliding_block = "{\"rope_type\": \"default\", \"partial_rotary_factor\": 1.0}",
         .flags = FAMILY_RUNS | FAMILY_NEW | FAMILY_FULL_FIRST | FAMILY_PARTIAL | FAMILY_BY_TYPE | FAMILY_NO_SCALING | FAMILY_GGUF_BARE_SLIDING,
         .always = FEATURE_HEAD_NORMS | FEATURE_EXPERTS, .may = FEATURE_WINDOW | FEATURE_PARTIAL,
-        .seen = "hf5 hf4 vllm sglang llama.cpp mlx-lm exllamav3", .engines = engines_of_laguna},
+        .seen = "hf5 hf4 vllm sglang llama.cpp mlx-lm exllamav3 exllamav2",
+        .engines = engines_of_laguna},
     {"mimo_v2_flash", "MiMoV2FlashForCausalLM", .max_positions = 131072, .head_dim = 192,
         .theta = 5000000, .local_theta = 10000, .window = 129, .period = 6,
         .earlier_key = "sliding_window_size", .layer_keys = "swa_rope_theta layer_types",
@@ -967,7 +1031,8 @@ static const RopeFamily families[] = {
         .sliding_block = "{\"rope_type\": \"default\", \"partial_rotary_factor\": 0.334}",
         .flags = FAMILY_RUNS | FAMILY_NEW | FAMILY_FULL_TOO | FAMILY_PARTIAL | FAMILY_BY_TYPE | FAMILY_NO_SCALING,
         .always = FEATURE_EXPERTS | FEATURE_SINKS,
-        .may = FEATURE_WINDOW | FEATURE_QKV_BIAS | FEATURE_PARTIAL},
+        .may = FEATURE_WINDOW | FEATURE_QKV_BIAS | FEATURE_PARTIAL,
+        .seen = "exllamav2 hf4 exllamav3", .engines = engines_of_mimo_v2_flash},
     {"gemma2", "Gemma2ForCausalLM", .max_positions = 8192, .hidden = 2304, .heads = 8,
         .head_dim = 256, .theta = 10000, .window = 4096, .period = 2, .layer_keys = "layer_types",
         .gguf = "gemma2", .flags = FAMILY_RUNS | FAMILY_BOTH_WAYS | FAMILY_ONE_FOR_BOTH,
@@ -990,29 +1055,31 @@ static const RopeFamily families[] = {
     {"ministral", "MinistralForCausalLM", .max_positions = 131072, .theta = 10000,
         .slides = SLIDES_LISTED, .alike_window = 4096, .layer_keys = "layer_types",
         .flags = FAMILY_RUNS, .may = FEATURE_WINDOW,
-        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp exllamav2",
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp exllamav2 ik_llama.cpp",
         .engines = engines_of_ministral},
     {"glm4", "Glm4ForCausalLM", .max_positions = 131072, .head_dim = 128, .theta = 10000,
         .partial = 0.5, .gguf = "glm4", .flags = FAMILY_RUNS | FAMILY_PARTIAL | FAMILY_SHARE_BESIDE,
         .always = FEATURE_NORMS_BOTH, .may = FEATURE_QKV_BIAS | FEATURE_PARTIAL,
-        .seen = "hf5 hf4 vllm sglang llama.cpp mlx-lm exllamav3", .engines = engines_of_glm4},
+        .seen = "hf5 hf4 vllm sglang llama.cpp mlx-lm exllamav3 exllamav2 ik_llama.cpp",
+        .engines = engines_of_glm4},
     {"granite", "GraniteForCausalLM", .max_positions = 2048, .theta = 10000, .gguf = "granite",
         .flags = FAMILY_RUNS | FAMILY_GGUF_LONGROPE | FAMILY_GGUF_DIVISORS,
         .sign = FEATURE_EMBEDDING_SCALE,
-        .seen = "hf5 hf4 vllm sglang exllamav3 llama.cpp exllamav2 ik_llama.cpp",
+        .seen = "hf5 hf4 vllm sglang exllamav3 llama.cpp exllamav2 ik_llama.cpp mlx-lm",
         .engines = engines_of_granite},
     {"granitemoehybrid", "GraniteMoeHybridForCausalLM", .max_positions = 2048, .theta = 10000,
         .period = 1, .only_key = "position_embedding_type", .other_words = "mamba linear_attention",
         .full_words = "attention", .layer_keys = "layer_types", .gguf = "granitehybrid",
         .flags = FAMILY_RUNS | FAMILY_LINEAR | FAMILY_GGUF_LONGROPE | FAMILY_GGUF_DIVISORS,
         .sign = FEATURE_EMBEDDING_SCALE, .may = FEATURE_EXPERTS,
-        .seen = "hf5 hf4 vllm mlx-lm exllamav3 llama.cpp exllamav2 ik_llama.cpp",
+        .seen = "hf5 hf4 vllm mlx-lm exllamav3 llama.cpp exllamav2 ik_llama.cpp sglang",
         .engines = engines_of_granitemoehybrid},
     {"cohere2", "Cohere2ForCausalLM", .max_positions = 8192, .hidden = 8192, .heads = 64,
         .theta = 10000, .window = 4096, .period = 4, .period_key = "sliding_window_pattern",
         .layer_keys = "sliding_window_pattern layer_types", .gguf = "cohere2",
         .flags = FAMILY_RUNS | FAMILY_BARE_FULL | FAMILY_NEEDS_WINDOW | FAMILY_WIDTH_BY_HEADS | FAMILY_ONE_FOR_BOTH,
-        .may = FEATURE_WINDOW, .seen = "hf5 hf4 vllm sglang llama.cpp mlx-lm exllamav3",
+        .may = FEATURE_WINDOW,
+        .seen = "hf5 hf4 vllm sglang llama.cpp mlx-lm exllamav3 exllamav2 ik_llama.cpp",
         .engines = engines_of_cohere2},
     {"apertus", "ApertusForCausalLM", .max_positions = 65536, .theta = 12000000, .gguf = "apertus",
         .block = "{\"rope_type\": \"llama3\", \"rope_theta\": 12000000.0, \"factor\": 8.0, "
@@ -1020,11 +1087,11 @@ static const RopeFamily families[] = {
             "\"high_freq_factor\": 4.0}",
         .flags = FAMILY_RUNS | FAMILY_GGUF_LONGROPE | FAMILY_GGUF_DIVISORS,
         .always = FEATURE_HEAD_NORMS,
-        .seen = "hf5 vllm sglang exllamav3 llama.cpp exllamav2 ik_llama.cpp",
+        .seen = "hf5 vllm sglang exllamav3 llama.cpp exllamav2 ik_llama.cpp mlx-lm",
         .engines = engines_of_apertus},
     {"hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM", .max_positions = 2048, .theta = 10000,
         .gguf = "hunyuan-dense", .flags = FAMILY_RUNS | FAMILY_ALPHA, .always = FEATURE_HEAD_NORMS,
-        .seen = "hf5 hf4 vllm sglang exllamav3 llama.cpp exllamav2 ik_llama.cpp",
+        .seen = "hf5 hf4 vllm sglang exllamav3 llama.cpp exllamav2 ik_llama.cpp mlx-lm",
         .engines = engines_of_hunyuan_v1_dense},
     {"llama4_text", "Llama4ForCausalLM", .max_positions = 131072, .head_dim = 128, .theta = 500000,
         .no_rope_each = 4, .chunk = 8192,
@@ -1034,21 +1101,21 @@ static const RopeFamily families[] = {
         .unturned_beta = 0.1, .unturned_length = 8192,
         .flags = FAMILY_RUNS | FAMILY_NULL_HEAD | FAMILY_GGUF_DIVISORS,
         .may = FEATURE_EXPERTS | FEATURE_TEMPERATURE,
-        .seen = "hf5 hf4 vllm sglang exllamav3 llama.cpp exllamav2",
+        .seen = "hf5 hf4 vllm sglang exllamav3 llama.cpp exllamav2 mlx-lm",
         .engines = engines_of_llama4_text},
     {"muse_glimmer_text", "MuseGlimmerForCausalLM", .max_positions = 131072, .head_dim = 128,
         .theta = 10000, .window = 2048, .period = 4, .layer_keys = "layer_types layer_rope_theta",
         .gguf = "muse-glimmer",
         .flags = FAMILY_RUNS | FAMILY_NEW | FAMILY_FROM_END | FAMILY_BARE_FULL,
         .always = FEATURE_NORMS_BOTH, .may = FEATURE_WINDOW,
-        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp",
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp exllamav2 ik_llama.cpp",
         .engines = engines_of_muse_glimmer_text},
     {"qwen3_5_text", "Qwen3_5ForCausalLM", .max_positions = 32768, .head_dim = 256, .theta = 10000,
         .period = 4, .partial = 0.25, .period_key = "full_attention_interval",
         .other_words = "linear_attention", .layer_keys = "layer_types", .gguf = "qwen35",
         .flags = FAMILY_RUNS | FAMILY_NEW | FAMILY_LINEAR | FAMILY_PARTIAL | FAMILY_SHARE_BESIDE | FAMILY_AXES,
         .always = FEATURE_HEAD_NORMS, .may = FEATURE_PARTIAL,
-        .seen = "hf5 hf4 vllm sglang llama.cpp ik_llama.cpp mlx-lm exllamav3 mlx-vlm lightllm",
+        .seen = "hf5 hf4 vllm sglang llama.cpp ik_llama.cpp mlx-lm exllamav3 mlx-vlm lightllm exllamav2",
         .engines = engines_of_qwen3_5_text},
     {"qwen3_next", "Qwen3NextForCausalLM", .max_positions = 32768, .head_dim = 256, .theta = 10000,
         .period = 4, .partial = 0.25, .period_key = "full_attention_interval",
@@ -1056,7 +1123,7 @@ static const RopeFamily families[] = {
         .gguf = "qwen3next",
         .flags = FAMILY_RUNS | FAMILY_LINEAR | FAMILY_PARTIAL | FAMILY_SHARE_BESIDE,
         .always = FEATURE_HEAD_NORMS | FEATURE_EXPERTS, .may = FEATURE_PARTIAL,
-        .seen = "hf5 hf4 vllm mlx-lm exllamav3 llama.cpp exllamav2",
+        .seen = "hf5 hf4 vllm mlx-lm exllamav3 llama.cpp exllamav2 ik_llama.cpp sglang",
         .engines = engines_of_qwen3_next},
     {"qwen3_5_moe_text", "Qwen3_5MoeForCausalLM", .max_positions = 32768, .head_dim = 256,
         .theta = 10000, .period = 4, .partial = 0.25, .period_key = "full_attention_interval",
@@ -1064,12 +1131,12 @@ static const RopeFamily families[] = {
         .gguf = "qwen35moe",
         .flags = FAMILY_RUNS | FAMILY_NEW | FAMILY_LINEAR | FAMILY_PARTIAL | FAMILY_SHARE_BESIDE | FAMILY_AXES,
         .always = FEATURE_HEAD_NORMS | FEATURE_EXPERTS, .may = FEATURE_PARTIAL,
-        .seen = "hf5 hf4 vllm sglang llama.cpp ik_llama.cpp mlx-lm exllamav3 mlx-vlm",
+        .seen = "hf5 hf4 vllm sglang llama.cpp ik_llama.cpp mlx-lm exllamav3 mlx-vlm exllamav2",
         .engines = engines_of_qwen3_5_moe_text},
     {"lfm2", "Lfm2ForCausalLM", .max_positions = 128000, .theta = 1000000, .period = 1,
         .indexes_key = "full_attn_idxs", .other_words = "conv", .layer_keys = "layer_types",
         .gguf = "lfm2", .flags = FAMILY_RUNS | FAMILY_LINEAR, .always = FEATURE_HEAD_NORMS,
-        .seen = "hf5 hf4 sglang mlx-lm exllamav3 llama.cpp exllamav2 ik_llama.cpp",
+        .seen = "hf5 hf4 sglang mlx-lm exllamav3 llama.cpp exllamav2 ik_llama.cpp vllm",
         .engines = engines_of_lfm2},
     {"rope.c", "SmallForCausalLM", .max_positions = 32768, .theta = 10000, .local_theta = 10000,
         .window = 64, .period = 1, .layer_keys = "no_rope_layers layer_types",
@@ -1099,7 +1166,7 @@ static const RopeFamily families[] = {
         .theta_keys = {KEY_NONE, KEY_ROPE_LOCAL_BASE_FREQ}, .flags = FAMILY_RUNS | FAMILY_BY_TYPE,
         .always = FEATURE_EMBEDDING_SCALE | FEATURE_GELU | FEATURE_NORMS_BOTH | FEATURE_HEAD_NORMS,
         .may = FEATURE_WINDOW,
-        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp ik_llama.cpp",
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp ik_llama.cpp exllamav2",
         .engines = engines_of_gemma3n_text},
     {"kimi_k2", "DeepseekV3ForCausalLM", .max_positions = 4096, .nope_dim = 128, .rope_dim = 64,
         .theta = 10000, .layer_keys = "rope_interleave", .gguf = "deepseek2",
@@ -1166,7 +1233,8 @@ static const RopeFamily families[] = {
         .aliases = "minimax_text_01 minimax_m1",
         .also_architectures = "MiniMaxText01ForCausalLM MiniMaxM1ForCausalLM",
         .flags = FAMILY_FULL_FIRST | FAMILY_LINEAR | FAMILY_PARTIAL | FAMILY_SHARE_BESIDE,
-        .seen = "hf5 hf4 sglang exllamav3 llama.cpp ik_llama.cpp", .engines = engines_of_minimax},
+        .seen = "hf5 hf4 sglang exllamav3 llama.cpp ik_llama.cpp exllamav2",
+        .engines = engines_of_minimax},
     {"jamba", "JambaForCausalLM", .max_positions = 262144, .theta = 10000,
         .layer_keys = "layer_types", .flags = FAMILY_NO_ROPE},
     {"nemotron_h", "NemotronHForCausalLM", .max_positions = 4096, .head_dim = 128, .theta = 10000,
@@ -1193,7 +1261,8 @@ static const RopeFamily families[] = {
         .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp exllamav2",
         .engines = engines_of_starcoder2},
     {"olmo", "OlmoForCausalLM", .max_positions = 2048, .theta = 10000,
-        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp", .engines = engines_of_olmo},
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp exllamav2",
+        .engines = engines_of_olmo},
     {"olmoe", "OlmoeForCausalLM", .max_positions = 4096, .theta = 10000,
         .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp exllamav2 ik_llama.cpp",
         .engines = engines_of_olmoe},

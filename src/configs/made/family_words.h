@@ -91,62 +91,69 @@ typedef uint64_t FamilyWords;
 
 // What an engine does otherwise with a family than with others.
 // which layers slide is by the family's period, whatever is written
-#define DOES_LAYERS_BY_DEFAULT ((FamilyWords)1 << 20)
-#define DOES_LAYERS_BY_PERIOD ((FamilyWords)1 << 21)  // likewise by the config's period
-#define DOES_TAKES_TEXT_CONFIG ((FamilyWords)1 << 22)  // a text_config does not stop it
-#define DOES_TAKES_CHUNKS ((FamilyWords)1 << 23)  // dual_chunk_attention_config
-#define DOES_FULL_PLAIN ((FamilyWords)1 << 24)  // full layers get no block
+#define DOES_LAYERS_BY_DEFAULT ((FamilyWords)1 << 15)
+#define DOES_LAYERS_BY_PERIOD ((FamilyWords)1 << 16)  // likewise by the config's period
+#define DOES_TAKES_TEXT_CONFIG ((FamilyWords)1 << 17)  // a text_config does not stop it
+#define DOES_TAKES_CHUNKS ((FamilyWords)1 << 18)  // dual_chunk_attention_config
+#define DOES_TURNS_ALL ((FamilyWords)1 << 19)  // layers without RoPE turn, too
+#define DOES_FULL_PLAIN ((FamilyWords)1 << 20)  // full layers get no block
 // rope_parameters is not read, and rope_scaling is of the full layers
-#define DOES_SCALING_ALONE ((FamilyWords)1 << 25)
-#define DOES_NULL_BLOCK_UNSEEN ((FamilyWords)1 << 26)  // a rope_scaling of null is unverified
+#define DOES_SCALING_ALONE ((FamilyWords)1 << 21)
+#define DOES_NULL_BLOCK_UNSEEN ((FamilyWords)1 << 22)  // a rope_scaling of null is unverified
 // a config without a block gets the class's, and a note says so
-#define DOES_TELLS_BLOCK ((FamilyWords)1 << 27)
+#define DOES_TELLS_BLOCK ((FamilyWords)1 << 23)
 // a block has `type`, linear or dynamic, and a factor, and no more
-#define DOES_TWO_KEYS ((FamilyWords)1 << 28)
+#define DOES_TWO_KEYS ((FamilyWords)1 << 24)
 // a block has `type` and longrope's lists, and no more
-#define DOES_THREE_KEYS ((FamilyWords)1 << 29)
+#define DOES_THREE_KEYS ((FamilyWords)1 << 25)
 // longrope's long list and `type` beside it, else it stops
-#define DOES_NEEDS_LONG_LIST ((FamilyWords)1 << 30)
+#define DOES_NEEDS_LONG_LIST ((FamilyWords)1 << 26)
 // of yarn's block the factor, L and both betas are read, which must be there, and truncate
-#define DOES_FOUR_KEYS ((FamilyWords)1 << 31)
-#define DOES_NEEDS_SCALING ((FamilyWords)1 << 32)  // without a rope_scaling it stops
-#define DOES_NEEDS_ROPE_TYPE ((FamilyWords)1 << 33)  // a block with `type` alone is an error
+#define DOES_FOUR_KEYS ((FamilyWords)1 << 27)
+#define DOES_NEEDS_SCALING ((FamilyWords)1 << 28)  // without a rope_scaling it stops
+#define DOES_NEEDS_ROPE_TYPE ((FamilyWords)1 << 29)  // a block with `type` alone is an error
 // a theta and a block of rope_parameters count where there are none beside it
-#define DOES_TAKES_PARAMETERS ((FamilyWords)1 << 34)
+#define DOES_TAKES_PARAMETERS ((FamilyWords)1 << 30)
 // the rope_type mrope counts as one that scales nothing
-#define DOES_RENAMES_MROPE ((FamilyWords)1 << 35)
-#define DOES_LINEAR_ALONE ((FamilyWords)1 << 36)  // types but linear are unverified
-#define DOES_YARN_ALONE ((FamilyWords)1 << 37)  // types but yarn are unverified
-#define DOES_LLAMA3_ALONE ((FamilyWords)1 << 38)  // types but llama3 are unverified
-#define DOES_TYPE_UNSEEN ((FamilyWords)1 << 39)  // a block with `type` alone is unverified
+#define DOES_RENAMES_MROPE ((FamilyWords)1 << 31)
+#define DOES_LINEAR_ALONE ((FamilyWords)1 << 32)  // types but linear are unverified
+#define DOES_YARN_ALONE ((FamilyWords)1 << 33)  // types but yarn are unverified
+#define DOES_LLAMA3_ALONE ((FamilyWords)1 << 34)  // types but llama3 are unverified
+#define DOES_TYPE_UNSEEN ((FamilyWords)1 << 35)  // a block with `type` alone is unverified
 // the file has no place for the divisors that llama3 becomes
-#define DOES_LLAMA3_REFUSED ((FamilyWords)1 << 40)
-#define DOES_READS_PAIR ((FamilyWords)1 << 41)  // the quotient of mscale and mscale_all_dim counts
-#define DOES_LLAMA3_UNSEEN ((FamilyWords)1 << 42)  // llama3 is unverified
-#define DOES_PROPORTIONAL ((FamilyWords)1 << 43)  // it knows the rope_type proportional
+#define DOES_LLAMA3_REFUSED ((FamilyWords)1 << 36)
+#define DOES_READS_ALPHA ((FamilyWords)1 << 37)  // dynamic's alpha counts, at any length
+#define DOES_READS_PAIR ((FamilyWords)1 << 38)  // the quotient of mscale and mscale_all_dim counts
+#define DOES_LLAMA3_UNSEEN ((FamilyWords)1 << 39)  // llama3 is unverified
+#define DOES_PROPORTIONAL ((FamilyWords)1 << 40)  // it knows the rope_type proportional
 // yarn was converted before others', where the key is `type`
-#define DOES_YARN_BY_TYPE ((FamilyWords)1 << 44)
+#define DOES_YARN_BY_TYPE ((FamilyWords)1 << 41)
 // the file tells yarn's betas, and mscale_all_dim, which it must have
-#define DOES_YARN_TOLD ((FamilyWords)1 << 45)
+#define DOES_YARN_TOLD ((FamilyWords)1 << 42)
 // by yarn's attention factor, and queries grow one position early
-#define DOES_MULTIPLIES_AGAIN ((FamilyWords)1 << 46)
-#define DOES_THETA_FIXED ((FamilyWords)1 << 47)  // theta is a constant
-#define DOES_SLIDING_BASE_FIXED ((FamilyWords)1 << 48)  // the theta of sliding layers is a constant
+#define DOES_MULTIPLIES_AGAIN ((FamilyWords)1 << 43)
+#define DOES_THETA_FIXED ((FamilyWords)1 << 44)  // theta is a constant
+#define DOES_SLIDING_BASE_FIXED ((FamilyWords)1 << 45)  // the theta of sliding layers is a constant
 // rope_scaling is of full layers, of which all turns, and the sliding ones are plain
-#define DOES_FLAT_BY_KIND ((FamilyWords)1 << 49)
+#define DOES_FLAT_BY_KIND ((FamilyWords)1 << 46)
 // with a rope_scaling, all pairs of full layers turn, and plainly
-#define DOES_PASTED_TURNS_ALL ((FamilyWords)1 << 50)
+#define DOES_PASTED_TURNS_ALL ((FamilyWords)1 << 47)
+#define DOES_THETA_BESIDE ((FamilyWords)1 << 48)  // theta is read beside the block alone
+// that of rope_parameters goes before one beside it, though the block there is not read
+#define DOES_THETA_INSIDE ((FamilyWords)1 << 49)
 // of two shares of a head it takes that of the block
-#define DOES_SHARE_INSIDE ((FamilyWords)1 << 51)
+#define DOES_SHARE_INSIDE ((FamilyWords)1 << 50)
 // or the one beside it, which is 1 if neither is there
-#define DOES_SHARE_OUTSIDE ((FamilyWords)1 << 52)
+#define DOES_SHARE_OUTSIDE ((FamilyWords)1 << 51)
 // a share of a head is read beside the block alone
-#define DOES_SHARE_BESIDE ((FamilyWords)1 << 53)
+#define DOES_SHARE_BESIDE ((FamilyWords)1 << 52)
 // max_position_embeddings is the longest text whatever the factor
-#define DOES_KEEPS_LENGTH ((FamilyWords)1 << 54)
+#define DOES_KEEPS_LENGTH ((FamilyWords)1 << 53)
 // texts may be 1,048,576 positions long, whatever is written
-#define DOES_MILLION ((FamilyWords)1 << 55)
-#define DOES_TELLS_POSITIONS ((FamilyWords)1 << 56)  // its class says how far positions reach
+#define DOES_MILLION ((FamilyWords)1 << 54)
+#define DOES_TELLS_POSITIONS ((FamilyWords)1 << 55)  // its class says how far positions reach
+// a config class of its own stops yarn in rope_parameters
+#define DOES_OWN_CONFIG ((FamilyWords)1 << 56)
 // some releases have a class of their own for OLMo 3, and some transformers'
 #define DOES_OWN_CLASS ((FamilyWords)1 << 57)
 #define DOES_CLASS_BELOW ((FamilyWords)1 << 58)  // transformers' own class is used

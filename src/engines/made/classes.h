@@ -66,6 +66,16 @@ const char ollama_classes[] =
 const char ollama_of_llama[] =
     " LlamaForCausalLM ";
 
+// wrappers that ExLlamaV2 knows, by exllamav2/architecture.py of 0.3.2
+const char exllamav2_wrappers[] =
+    " LlavaForConditionalGeneration Mistral3ForConditionalGeneration "
+    "Gemma3ForConditionalGeneration Qwen2VLForConditionalGeneration "
+    "Qwen2_5_VLForConditionalGeneration ";
+
+// of them the one whose sliding layers have a base of their own
+const char exllamav2_of_two_bases[] =
+    " Gemma3ForConditionalGeneration ";
+
 // model types that transformers knows from 5.8 on, later than the text model's family, by its
 // own tables
 const char hf5_types_of_5_8[] =

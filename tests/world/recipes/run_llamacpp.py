@@ -18,7 +18,7 @@ MORE = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=64, shar
             rotary_pct=1.0, vocab_size=64, layer_norm_eps=1e-5, logit_scale=1.0, mtp_num_hidden_layers=1)
 # Whose files tell yarn's betas, and whose sliding layers are scaled as the full ones are.
 STILL = 1e-25  # a divisor of 1e30 leaves a pair at rest
-TOLD_BETAS, SCALED_SLIDING = ('mistral3', 'grok'), ('gpt-oss', 'exaone4', 'cohere2')
+TOLD_BETAS, SCALED_SLIDING = ('mistral3', 'grok'), ('gpt-oss', 'exaone4', 'exaone-moe', 'cohere2')
 
 
 def written(case):
@@ -71,6 +71,8 @@ def turned(arch, keys, tensors, sliding=False):
     ramp = [1 - min(1, max(0, (i - low) / max(0.001, high - low))) for i in range(n)]
     grows = 0.1 * math.log(s) if s > 1 else 0.0
     log_multiplier = keys.get('rope.scaling.yarn_log_multiplier', 0.0)
+    if arch == 'deepseek2' and log_multiplier:  # which multiplies the scores of latent attention, and not RoPE
+        grows = 0.0
     a *= (grows + 1) / (log_multiplier * grows + 1)
     return [[f / s * (1 - g) + f * g for f, g in zip(plain, ramp)], a]
 

@@ -9,7 +9,7 @@ import mlx_lm
 import recipe
 from mlx_lm.utils import _get_classes
 
-MORE = dict(tie_word_embeddings=True, attention_bias=False, shared_intermediate_size=64, vocab_size=64)
+MORE = dict(tie_word_embeddings=True, attention_bias=False, mlp_bias=False, shared_intermediate_size=64, vocab_size=64)
 
 
 def wrapped(config):
@@ -29,7 +29,8 @@ def turned(rope, head, length):
     def at(offset, n):
         return rope(mx.broadcast_to(mx.array(first), (1, 1, n, head)), offset=offset)[0, 0].tolist()
     # dynamic's base is that of the cache's end: of all rows at once, the second is at position 1
-    row = at(0, max(length, rope.max_position_embeddings))[1] if 'Dynamic' in type(rope).__name__ else at(1, 1)[0]
+    most = getattr(rope, 'max_position_embeddings', 0) if 'Dynamic' in type(rope).__name__ else 0
+    row = at(0, max(length, most))[1] if most else at(1, 1)[0]
     pairs = [(row[2 * i], row[2 * i + 1]) if is_adjacent else (row[i], row[i + width // 2]) for i in range(width // 2)]
     return [[abs(math.atan2(sin, cos)) for cos, sin in pairs], math.hypot(*pairs[0])]
 
@@ -56,7 +57,10 @@ def read(case):
         kind = kind_of(layer, attention, kinds, i)
         if attention is not None and kind not in found:
             turns = isinstance(rope, nn.Module) and type(rope).__name__ != 'NoPE'
-            found[kind] = turned(rope, getattr(attention, 'head_dim', head), case['length']) if turns else None
+            wide = getattr(attention, 'qk_rope_head_dim', None) or getattr(attention, 'head_dim', head)
+            found[kind] = turned(rope, wide, case['length']) if turns else None
+    if 'all' in found:  # other layers without RoPE are not of a kind
+        found = {kind: one for kind, one in found.items() if one}
     return found, None
 
 

@@ -55,7 +55,7 @@ def start(folder):
     if group:
         return
     server_args.set_global_server_args_for_scheduler(server_args.ServerArgs(
-        model_path=folder, device='cpu', skip_tokenizer_init=True, attention_backend='torch_native',
+        model_path=folder, device='cpu', skip_tokenizer_init=True, attention_backend='triton',
         disable_cuda_graph=True, disable_overlap_schedule=True))
     with tempfile.NamedTemporaryFile(delete=False) as meeting:
         init_distributed_environment(1, 0, 'file://' + meeting.name, 0, backend='gloo')
@@ -88,6 +88,9 @@ def read(case):
     with recipe.Folder(content) as folder:
         config = ModelConfig(model_path=folder, dtype='float32')
         start(folder)
+        for key in 'linear_num_key_heads', 'linear_num_value_heads':  # which its server sets, where it runs on a CPU
+            if hasattr(config.hf_text_config, key):
+                setattr(config.hf_text_config, key + '_cpu', getattr(config.hf_text_config, key))
         try:
             from sglang.srt.models.registry import ModelRegistry
             make, _ = ModelRegistry.resolve_model_cls(config.hf_config.architectures)

@@ -12,6 +12,7 @@ import transformers
 
 warnings.simplefilter('ignore')
 transformers.logging.set_verbosity_error()
+transformers.activations.ACT2CLS['xielu'] = torch.nn.Identity  # whose parameters cannot be made without numbers
 
 
 def turned(rotary, length, kind=''):
