@@ -14,7 +14,7 @@ TEXT_LIMIT = 64 << 20     # bytes that a JSON text or a tokenizer.model may have
 POINTER = b'version https://git-lfs.github.com/spec/'  # the beginning of a file that was not fetched from Git LFS
 NUMBER_LIMIT = 1e12       # far above any base, factor or number of turns
 
-# What run accepts.
+# The limits of run.
 MAX_WIDTH, MAX_LAYERS, MAX_HEADS, MAX_HEAD_DIM = 1 << 20, 1 << 16, 1 << 14, 1 << 10
 MAX_VOCAB, MAX_SEQ, MAX_EOS, MAX_EPS, MAX_EXPERTS = 1 << 24, 1 << 30, 8, 1, 1 << 12
 MAX_PER_LAYER = 1 << 14

@@ -17,7 +17,7 @@ ROOT = os.path.dirname(HERE)
 BOOK = os.path.join(ROOT, "book.txt")
 RACERS = ["none", "linear", "ntk", "yarn", "llama3", "window"]
 LENGTHS = [1024, 2048, 4096]
-# The text that breaks: so many characters of the book are 512 tokens, and what is written after them.
+# The text that breaks: so many characters of the book are 512 tokens, and the characters written after them.
 CHARACTERS_GIVEN, WRITTEN, SEED = 1744, 2400, 8
 # The scene's sentence, the trained length, and how much slower hands turn that are slowed.
 NEEDLE, TRAINED, TIMES = "The pass key is 73914. Remember it. 73914 is the pass key.", 512, 4.0
@@ -55,8 +55,8 @@ def moving(nlls, span, step):
 
 
 def written(method, seed=SEED):
-    """What a method writes after the beginning of the book, each token with its -ln p by the same judge for all
-    methods, a reader of the last 512 tokens: [[token, nll]]."""
+    """The text that a method writes after the beginning of the book, each token with its -ln p by the same judge for
+    all methods, a reader of the last 512 tokens: [[token, nll]]."""
     with open(BOOK, encoding="ascii") as book, tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write(book.read(CHARACTERS_GIVEN))
         file.flush()
@@ -126,9 +126,9 @@ def tokens_at(parts, n):
 
 
 def hands():
-    """By length, in thousandths of the head's attention, for plain RoPE: what falls on the sentence if one hand alone
-    turns TIMES slower, of each of the hands; and if all do that never went round in training, and all of these but the
-    one that brings most."""
+    """By length, in thousandths of the head's attention, for plain RoPE: the sentence's share if only one hand rotates
+    TIMES slower, for each of the hands; and if all do that never went round in training, and all of these except the
+    one with the largest effect."""
     with open(os.path.join(HERE, "scene.json"), encoding="utf-8") as file:
         scene = json.load(file)
     pairs = scene["model"]["headDim"] // 2

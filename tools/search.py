@@ -47,7 +47,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def asked_of(arguments):
-    """What the command line asks for. Problem where it cannot be read."""
+    """The settings of the command line. Problem if it cannot be read."""
     def count(word):
         if not word.isdigit() or int(word) == 0:
             raise argparse.ArgumentTypeError("'%s' is not a whole number from 1" % word)
@@ -229,8 +229,8 @@ class Search:
             hills = 2 * hills - 1
 
     def report(self, judged):
-        """Prints how it was found, and the block. judged: nll of YaRN and of what was found on the other windows, or
-        None."""
+        """Prints the way of the search, and the block. judged: nll of YaRN and of the found divisors on the other
+        windows, or None."""
         asked = self.asked
         notes = [('search', asked.model), ('length', self.n), ('train_ctx', self.train_ctx), ('text', asked.text),
                  ('seed', asked.seed), ('counted', '%d to %d' % (self.n // 2, self.n))]

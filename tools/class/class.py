@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Holds docs/class.md to what it says: its commands print what is below them, its sums come out, its links lead
-somewhere, and its minutes are ninety. `make class`.
+"""Checks docs/class.md: its commands print the output below them, its sums are right, its links lead somewhere, and its
+minutes are ninety. `make class`.
 
     tools/class/class.py [--quick] [FILE]    --quick: the commands that cost least alone; FILE: another text
 
 The ranges that a teacher says are held on the last third of the story, too (tools/class/class_ranges.py).
 
-It compares ```console blocks with what their commands print (tools/lint/console.py); ```python blocks, whose comments
+It compares ```console blocks with their commands' output (tools/lint/console.py); ```python blocks, whose comments
 are the values; ```c blocks, a method and its row, which are built into a copy for the commands that name it.
 """
 import math

@@ -1,6 +1,6 @@
-"""The pictures of the class: one SVG for each of the nine questions, which shows the question first. What answers it is
-of the class `later`, and slides show it when the guess is made. Every number comes from docs/class.md or docs/figures,
-which the program printed."""
+"""The pictures of the class: one SVG for each of the nine questions, which shows the question first. The answer is of
+the class `later`, and slides show it after the guess. Every number comes from docs/class.md or docs/figures, which
+the program printed."""
 import html
 import math
 import os
@@ -12,7 +12,7 @@ WIDTH, HEIGHT = 800, 450
 INK, SOFT, LINE = '#1d1d1f', '#62625f', '#dcd9d2'
 COLOURS = {'none': INK, 'linear': '#b57700', 'yarn': '#0072b2', 'window': '#a8437c'}
 SEEN, NEVER = '#0072b2', '#b5102f'
-LEFT, RIGHT, TOP, BOTTOM = 62, 640, 18, 394  # of what a chart draws in
+LEFT, RIGHT, TOP, BOTTOM = 62, 640, 18, 394  # of a chart's drawing area
 LOWEST, HIGHEST = 20, 180  # perplexity, on a scale of logarithms
 TRAINED = 512
 
@@ -36,7 +36,7 @@ def later(parts):
     return '<g class="later">%s</g>' % ''.join(parts)
 
 
-# ---- what was measured ----
+# ---- the measurements ----
 
 def rows_of(text):
     """[(name, [perplexity below 64, 128, ...])] of the tables of --ppl in a section's console blocks."""

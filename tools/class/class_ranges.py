@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The ranges of docs/class.md: what its commands give on other texts, so that nobody need say one text's digits.
+"""The ranges of docs/class.md: the results of its commands on other texts, so that a teacher need not quote one text's
+digits.
 
     tools/class/class_ranges.py TEXT...    measures each text in three places, and prints the table for docs/class.md
     tools/class/class_ranges.py --hold     whether book.txt, from two thirds on, lies within the ranges given there
@@ -29,8 +30,8 @@ COMMANDS = {
     'tuned': 'model-8k.bin --ppl TEXT -n 2048 --reading hf5,exllamav2',
     'jumps': 'model.bin --ppl TEXT -n 1024 --spread 8192 --rope none,yarn,window'}
 
-# (command or exercise, what it is, unit, command, row, to position, command, row of what it is compared with). Without
-# the last, the figure is the share of attention past the trained length.
+# (command or exercise, name, unit, command, row, to position, command, row of the reference). Without the last, the
+# figure is the share of attention past the trained length.
 FIGURES = [
     ('2', '`none` is worse than `window`, from 512 to 1,023', '%', 'far', 'none', 1024, 'far', 'window'),
     ('2', '`none` is worse than `window`, from 1,024 to 2,047', '%', 'far', 'none', 2048, 'far', 'window'),
@@ -100,7 +101,7 @@ def stated(text):
 
 
 def misses(text, found):
-    """What is wrong in the table of a text, by the figures of one place: a list of lines."""
+    """The faults in the table of a text, by the figures of one place: a list of lines."""
     rows, wrong = stated(text), []
     if [row[:2] for row in rows] != [row[:2] for row in FIGURES]:
         return ['the table of ranges has other rows than tools/class/class_ranges.py measures']
@@ -118,7 +119,7 @@ def misses(text, found):
 
 
 def held(text):
-    """What does not hold on the text that ships, two thirds into it."""
+    """The faults on the text that ships, from two thirds of it on."""
     with open(os.path.join(ROOT, 'book.txt'), encoding='utf-8') as file:
         return misses(text, measured(place_of(file.read(), PLACES[-1])))
 

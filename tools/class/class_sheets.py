@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What a teacher carries into the room, written from docs/class.md into build/class: slides.html, one file that needs a
-browser and nothing else; the plan, the handout and the solutions, each as HTML that prints on A4 and Letter, and as PDF
-for both where chromium or weasyprint is there. rope.html joins them once `make page` has built it. `make class`.
+"""A teacher's papers, written from docs/class.md into build/class: slides.html, one file that needs only a browser; the
+plan, the handout and the solutions, each as HTML that prints on A4 and Letter, and as PDF for both where chromium or
+weasyprint is there. rope.html joins them once `make page` has built it. `make class`.
 
     tools/class/class_sheets.py [FOLDER]    needs neither a compiler nor ./run
 """
@@ -73,7 +73,7 @@ def slide(kind, inner, minute='', notes=''):
 
 
 def question(number, title, body, picture, minute):
-    """The question and its picture. The answer comes after the guess: the first sentence of what the teacher says."""
+    """The question and its picture. The answer comes after the guess: the first sentence of the teacher's text."""
     answer, rest = first_sentence(paragraph(body, r'Say\.'))
     command = re.search(r'^\$ (?!echo)(.*)$', body, re.M)[1]
     parts = ['<h2><b>%d</b>%s</h2>' % (number, inline(title)), '<div class="two"><div class="said">',
@@ -133,7 +133,7 @@ def slides(text):
 # ---- paper ----
 
 def handout(text):
-    """Two sheets: predictions for the beginning, and for later what is to be solved and kept."""
+    """Two sheets: predictions for the beginning, and for later the exercises and the page to keep."""
     first, second = (section(text, title, 3) for title in ('What happens after position 512?', 'What stays'))
     charts = ''.join('<figure><figcaption>%s</figcaption>%s</figure>' % (inline(words), class_pictures.blank())
                      for words in ('**2.** Draw `none` and `window`.', '**4, 6.** Draw `linear`, then `yarn`.'))
@@ -145,7 +145,7 @@ def handout(text):
 
 
 def plan(text):
-    """The teacher's own copy: all but what students get, and what is apart."""
+    """The teacher's own copy: all except the students' sheets and the solutions."""
     return '<div class="text">%s</div>' % html_of(text.partition('## Solutions')[0])
 
 

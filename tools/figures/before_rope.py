@@ -24,7 +24,7 @@ def lengths_of(name, least=64):
 
 
 def name_of(path):
-    """What tables and figures call a text: great-expectations.txt is Great Expectations."""
+    """The name of a text in tables and figures: great-expectations.txt is Great Expectations."""
     if os.path.exists(path) and os.path.samefile(path, STORY):
         return 'the story that ships (book.txt)'
     return os.path.basename(path).partition('.')[0].replace('-', ' ').title()
@@ -105,5 +105,5 @@ def main(arguments):
 if __name__ == '__main__':
     try:
         main(sys.argv[1:])
-    except KeyboardInterrupt:  # what was finished is printed
+    except KeyboardInterrupt:  # finished rows are printed
         sys.exit(130)

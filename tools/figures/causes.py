@@ -5,8 +5,8 @@
                                                  beside them
     python3 tools/figures/causes.py --measure    makes these tables by ./run first (5 minutes on two cores)
 
-temperature   perplexity over the attention factor at three scales, beside YaRN's formula (temperature.tsv)
-hands         what bands of pairs give to a hidden number at the trained length, past it, and with YaRN, in the heads
+temperature   perplexity over the attention factor at three scales, beside YaRN's formula (temperature.tsv) hands
+the shares of bands of pairs in a hidden number's score at the trained length, past it, and with YaRN, in the heads
               that lose it (why-model.tsv, and why-smollm2.tsv where SmolLM2 was brought: tools/released.py smollm2)
 
 tests/test_figures.py compares the files with what this draws.

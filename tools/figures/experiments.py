@@ -51,8 +51,8 @@ def repeated(tokens):
 
 
 def again(run, model, text, quick):
-    """A page, 9,000 characters of something else, the page again, and what came next, so that the window is full: mean
-    nll of both readings of the page."""
+    """A page, 9,000 other characters, the page again, and its continuation, so that the window is full: mean nll of
+    both readings of the page."""
     methods = ['none', 'ntk', 'yarn', 'rerope', 'self-extend', 'dca', 'window', 'streaming']
     methods = ['none', 'window'] if quick else methods
     between, length = (1000, 1024) if quick else (BETWEEN, 4096)
@@ -182,7 +182,7 @@ def keys_dropped(run, model, text, quick):
 
 
 def by_layer(run, model, text, quick):
-    """The models whose layers differ: perplexity by position, by what is done about the length."""
+    """The models whose layers differ: perplexity by position, by the method for long texts."""
     rows = []
     for name in list(MODELS)[:2] if quick else MODELS:
         for reading, found in layers_read(name, text[:40000] if quick else text, run=run).items():

@@ -29,7 +29,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 BOOK = os.path.join(ROOT, 'book.txt')
 METHODS = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'dynamic-ntk', 'dynamic-yarn', 'window']
 MAPS = ['rerope', 'leaky-rerope', 'self-extend', 'dca', 'streaming', 'lm-infinite']
-SEARCHED = 'docs/searched-16x.json'  # what tools/search.py found for model.bin (docs/lesson.md says how)
+SEARCHED = 'docs/searched-16x.json'  # found by tools/search.py for model.bin (docs/lesson.md has the command)
 STATIC = METHODS[:5]
 ONE_LENGTH = STATIC + ['window']  # at one length a dynamic method is its static one: the same line
 
@@ -97,7 +97,7 @@ class Text:
 
 
 def kept(options, path, lines, models, text):
-    """A table that has these # lines and is newer than what it is made by, of and from is not measured again."""
+    """A table that has these # lines and is newer than its program, models and text is not measured again."""
     try:
         with open(path, encoding='utf-8') as file:
             there = set(file.read().splitlines())
@@ -124,7 +124,7 @@ def of_absent_models(path):
 
 
 def measure(options, name, commands, text, trained):
-    """Runs the commands and keeps what they print as one file of tables. An interrupted one leaves no table."""
+    """Runs the commands and keeps their output as one file of tables. An interrupted one leaves no table."""
     path = os.path.join(options.out, name + '.tsv')
     if kept(options, path, ['# command\t' + text.typed(c) for c in commands], [c[0] for c in commands], text):
         return
@@ -178,12 +178,12 @@ def experiment(options, name, text, trained):
 
 
 def settings_of(model):
-    """What a model's own --explain says of it: {'method': 'yarn', 'train_ctx': '512', ...}."""
+    """The heading of a model's own --explain: {'method': 'yarn', 'train_ctx': '512', ...}."""
     lines = run_quietly([model, '--explain']).decode().splitlines()
     return dict(line[2:].split('\t', 1) for line in lines if line.startswith('# '))
 
 
-# ---- what is measured and drawn ----
+# ---- measurements and drawings ----
 
 def tables(options, text, trained, near, far):
     """{table: the commands that make it}. near and far are the lengths: 4 and 16 times the trained one."""

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What it costs when an engine reads a config by layer otherwise than Hugging Face: the rows by layer of the
+"""The cost of an engine's reading of a config by layer that differs from Hugging Face's: the rows by layer of the
 matrix in docs/engines.md that can be measured, on the small models of models/ whose layers differ.
 
     tools/figures/layer_costs.py [TEXT]     [book.txt, a story that none has read]
@@ -114,5 +114,5 @@ def main(arguments):
 if __name__ == '__main__':
     try:
         main(sys.argv[1:])
-    except KeyboardInterrupt:  # what was finished is printed
+    except KeyboardInterrupt:  # finished rows are printed
         sys.exit(130)

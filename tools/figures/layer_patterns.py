@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Two kinds of layers: models of models/ that are alike but for what their layers see and how these turn, past the 256
+"""Two kinds of layers: models of models/ that differ only in the windows and the rotation of their layers, past the 256
 positions of their training.
 
     tools/figures/layer_patterns.py [TEXT]           perplexity by position to 4,096 [book.txt, new to all of them]
     tools/figures/layer_patterns.py --passkey        keys found in filler, by length and depth
     tools/figures/layer_patterns.py --causes [TEXT]  large angles, a crowd of keys, and both: --spread, rerope
 
-In `rope` all five layers are full. In the others the fourth is, and queries of the rest see 64 positions. `sliding` has
-theta 10,000 in all layers. The others differ from it in their full ones: `theta` has 1,000,000 there, those of `nope`
-do not turn, and in those of `temperature` queries grow with their position. The other layers of `state` do not slide:
-they keep a state, and no keys. `state-nope` is alike but for its fourth layer, which does not turn. '-' stands for what
-a model cannot have.
+In `rope` all five layers are full. In the others the fourth is, and queries of the rest see 64 positions. `sliding`
+has theta 10,000 in all layers. The others differ from it in their full ones: `theta` has 1,000,000 there, those of
+`nope` do not turn, and in those of `temperature` queries grow with their position. The other layers of `state` do
+not slide: they keep a state, and no keys. `state-nope` is alike but for its fourth layer, which does not turn. '-'
+marks a value that a model cannot have.
 """
 import math
 import sys
@@ -30,7 +30,7 @@ READINGS = {  # of the full layers, of the sliding ones
     'by parts in full layers': ('ntk-by-parts:factor=%d' % FACTOR, None),
     'untouched, no growth': ('none:temperature-beta=0', None)}
 OF_GROWTH = list(READINGS)[-2:]  # Ministral 3's YaRN has a = 1, and is by parts
-CAUSES = {'none': 'both', 'rerope:near=%d' % (TRAINED // 2): 'crowd'}  # what is new when a whole text is read so
+CAUSES = {'none': 'both', 'rerope:near=%d' % (TRAINED // 2): 'crowd'}  # the cause of harm when a whole text is read so
 # A file has one L, and in `temperature` it is the 64 positions by which queries grow. A pair makes a quarter as many
 # turns within 64 positions as within 256. A window of 256, and rerope, are had with L = 256 and without growth.
 BY_TURNS, STILL = ':beta-fast=8:beta-slow=0.25', ':train-ctx=%d:temperature-beta=0' % TRAINED
@@ -211,5 +211,5 @@ def main(arguments):
 if __name__ == '__main__':
     try:
         main(sys.argv[1:])
-    except KeyboardInterrupt:  # what was finished is printed
+    except KeyboardInterrupt:  # finished rows are printed
         sys.exit(130)

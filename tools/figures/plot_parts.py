@@ -1,4 +1,4 @@
-"""What the pictures of plot.py and plot_lesson.py are made of: colours, axes, labels, files."""
+"""The elements of the pictures of plot.py and plot_lesson.py: colours, axes, labels, files."""
 import io
 import math
 

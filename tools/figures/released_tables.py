@@ -69,7 +69,7 @@ def by_method(command):
 
 
 def printed(command, folder):
-    """What the command prints, from now or before."""
+    """The command's output, from now or before."""
     kept = os.path.join(folder, 'parts', re.sub(r'[^\w.=-]+', '-', ' '.join(command)) + '.tsv')
     if not os.path.exists(kept):
         place = ROOT if STORY[0] in command else folder

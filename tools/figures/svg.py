@@ -25,7 +25,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 FIGURES = os.path.join(ROOT, 'docs', 'figures')
 INK, GREY, PALE, PAPER = '#1a1a1a', '#6b6b6b', '#e3e3e3', '#ffffff'
 RED, BLUE, GREEN, ORANGE, VIOLET = '#c0392b', '#1f5fa8', '#2e7d4f', '#c77700', '#7b4ea3'  # told apart in gray, too
-LENGTH = 131072  # what the block is for
+LENGTH = 131072  # the block's length
 
 
 class Picture:
@@ -187,7 +187,7 @@ DATA = os.path.join(FIGURES, 'engines-qwen3.json')
 
 
 def ask_engines():
-    """The rows of ./run --engines for the config of the data, without what differs from build to build."""
+    """The rows of ./run --engines for the config of the data, without those that differ from build to build."""
     with open(DATA, encoding='utf-8') as file:
         config = json.load(file)['config']
     with tempfile.TemporaryDirectory() as folder:

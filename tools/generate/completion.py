@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What a shell needs to complete the command line of a program that is called NAME, on standard output. All of it comes
-from the tables in C, since the program itself need not run here: options and their words, methods, tasks and engines.
+"""A shell's completion of the command line of a program called NAME, on standard output. All of it comes from the
+tables in C, since the program itself need not run here: options and their words, methods, tasks and engines.
 
     python3 tools/generate/completion.py bash|zsh|fish NAME
 """
@@ -13,8 +13,8 @@ import sys
 import manpage
 
 ROOT = manpage.ROOT
-# An option: its name, what its value is called ('': it takes none), its line of help, the words that its value may be,
-# and what else that is: 'file', 'list' (of the words, with commas between them) or ''.
+# An option: its name, the name of its value ('': it takes none), its line of help, the words that its value may be, and
+# the other kind of value: 'file', 'list' (of the words, with commas between them) or ''.
 Option = collections.namedtuple('Option', 'name argument help words kind')
 STRING = r'"((?:[^"\\]|\\.)*)"'
 ROW = re.compile(r'\{"(--?[a-z][a-z-]*)",\s*(?:NULL|%s),\s*((?:%s\s*)+),([^{}]*)\}' % (

@@ -4,8 +4,8 @@ export/families.json. The lists of docs/checkpoints.md are made, too:
 
     python3 tools/generate/family_table.py [--check]     --check writes nothing, and fails where a file would change
 
-What C asks of a family, of a model and of an engine is a word with a bit of its own. The words are below, each with
-what it means, and become src/configs/made/family_words.h: nobody numbers them. The architectures by engine of
+Each property of a family, of a model and of an engine in C is a word with its own bit. The words are below, each
+with its meaning, and become src/configs/made/family_words.h, which numbers them. The architectures by engine of
 src/engines/classes.json become src/engines/made/classes.h.
 """
 import functools
@@ -28,7 +28,7 @@ WORD_BITS = 64  # of a FamilyWords
 FIRST = ('// Made by tools/generate/family_table.py from export/families.json, not by hand.\n'
          '// family.c includes it after family.h.\n')
 
-# What is peculiar to a family: the word, whether a row says so, and what it means to C.
+# The peculiarities of a family: the word, whether a row has it, and its meaning in C.
 FAMILY_WORDS = (
     ('runs', lambda f: f.runs, 'this program runs its models; the others are explained'),
     ('new', lambda f: f.came_with > 4, 'it came with transformers 5, so Hugging Face 4 does not know it'),
@@ -87,12 +87,12 @@ FAMILY_WORDS = (
      "yarn's attention factor is 1 unless the block says one"),
     ('grows', lambda f: f.rope.grows, 'queries grow with their position: llama_4_scaling_beta'),
     ('may_grow', lambda f: f.own, 'they do where the block says so'))
-# What sets a family apart from a Llama, and src/configs/write.c sees in a model and its plan. Where no family has all
-# that a model has, what comes further down matters more.
+# Features that distinguish a family from a Llama, and that src/configs/write.c finds in a model and its plan. If no
+# family has all features of a model, later rows matter more.
 FEATURE_WORDS = (
     'window', 'qkv_bias', 'router_bias', 'expert_bias', 'clamped', 'embedding_scale', 'gelu', 'norms_after',
     'norms_both', 'head_norms', 'whole_norms', 'experts', 'sinks', 'temperature', 'partial')
-# What an engine does otherwise with a family than with others.
+# Differences of an engine's reading of a family from its usual reading.
 DOES_WORDS = {
     # Which layers slide, and what of a config they are read from.
     'layers_by_default': "which layers slide is by the family's period, whatever is written",
@@ -152,7 +152,7 @@ DOES_WORDS = {
 # The rules of layers that turn alike, by which some or all slide.
 SLIDES = {'all_slide': 'ALL', 'all_by_flag': 'ALL_BY_FLAG', 'by_flag': 'SOME_BY_FLAG', 'odd_by_flag': 'ODD_BY_FLAG',
           'later': 'LATER', 'listed': 'LISTED'}
-# What engines do otherwise.
+# The keys of these differences.
 KNOWN = {'theta', 'refuses', 'known', 'before', 'one_block_before', 'block', 'does'}
 
 
@@ -293,9 +293,9 @@ def table():
 # ---- words ----
 
 def enumerated(prefix, words):
-    """A bit for each word, and what it means: constants of 64 bits, which an enum of C cannot have. C keeps them in a
-    FamilyWords. The last word has the highest bit: code which keeps words in a narrower integer loses them, and a test
-    fails, before there are more of them than that has bits."""
+    """A bit for each word, and its meaning: constants of 64 bits, which an enum of C cannot have. C keeps them in a
+    FamilyWords. The last word has the highest bit: code which keeps words in a narrower integer loses them, and a
+    test fails, before there are more of them than that has bits."""
     if len(words) > WORD_BITS:
         raise ValueError('%s: %d words, and FamilyWords has %d bits for them' % (prefix, len(words), WORD_BITS))
     lines = []
@@ -324,7 +324,7 @@ def words():
 # ---- docs/checkpoints.md ----
 
 def known_of(family):
-    """What is known of RoPE in a family that is explained and not run."""
+    """The facts about RoPE in a family that is explained and not run."""
     rope, layers = family.rope, family.layers
     if rope.none:
         return 'none of the layers turns'

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes what is said of model.bin's header from the rows of export/header.json: the tables of fields in src/llama,
+"""Writes the descriptions of model.bin's header from the rows of export/header.json: the tables of fields in src/llama,
 src/decoder and src/kinds, in place, and docs/header.tsv, which docs/format.md refers to.
 
     python3 tools/generate/header_table.py [--check]     --check writes nothing, and fails where a table would change
@@ -21,8 +21,8 @@ TOP = 'offset\ttype\tfield\tmeaning\n'
 
 
 def place_of(member, room):
-    """The macro that says where a field goes: into a Model's config or its rope, into what any decoder adds to it
-    (ModelExtra), or into a kind's part, as ExpertsConfig."""
+    """The macro with the place of a field: in a Model's config or its rope, in the struct that any decoder adds to it
+    (ModelExtra), or in a kind's part, as ExpertsConfig."""
     part, _, name = member.partition('.')
     if part in ('config', 'rope'):
         return 'IN_MODEL(%s)' % member
@@ -69,7 +69,7 @@ def plain(meaning):
 
 
 def document_rows():
-    """The lines of docs/header.tsv: fields by their places, and what is reserved between them."""
+    """The lines of docs/header.tsv: fields by their places, and the reserved bytes between them."""
     ends, lines, at = {}, [], 0
     for version, end in BYTES.items():
         ends.setdefault(end, []).append(version)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes src/configs/made/key_ids.h and key_table.h, the keys of RoPE in a config, from the rows of
-src/configs/keys.json; what their words mean is below:
+src/configs/keys.json; their words are explained below:
 
     python3 tools/generate/key_table.py [--check]     --check writes nothing, and fails where the header would change
 """
@@ -35,8 +35,8 @@ class Key(NamedTuple):
     read_by: str               # who reads it, where the library does not
     by_layer: bool             # it gives layers or positions a RoPE of their own; families say whether they read it
     misplaced: bool            # beside the blocks it is a mistake
-    misspelled: Tuple[str, ...]  # what it is written like by mistake, in small letters alone
-    also: Tuple[str, ...]      # what unverified families may call it
+    misspelled: Tuple[str, ...]  # its usual misspellings, only in small letters
+    also: Tuple[str, ...]      # its names in unverified families
     turns: Tuple[str, ...]     # of these: the values with which layers turn; another one says that none does
     saved: bool                # the library writes it itself, and nobody reads it
     of_some: bool              # some families alone read it
@@ -65,7 +65,7 @@ FILES: Dict[str, Tuple[str, ...]] = {name: tuple(keys) for name, keys in _rows['
 
 
 def key_id(name):
-    """What C calls a key."""
+    """The name of a key in C."""
     return 'KEY_' + name.strip('_').upper() + ('_SAVED' if name.startswith('_') else '')
 
 

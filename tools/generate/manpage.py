@@ -10,7 +10,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 OPTIONS, ROPE_SETTINGS, OUTPUT = 'src/options/option_table.c', 'src/rope_settings.c', 'src/options/help_output.c'
-OF_THE_SOURCES = 'In a browser', 'Building', 'Tested'  # sections about what is not installed
+OF_THE_SOURCES = 'In a browser', 'Building', 'Tested'  # sections about parts that are not installed
 INSTALLED = r'(model\.bin|tokenizer\.bin|book\.txt|docs/.*|README\.md|CHANGELOG\.md|LICENSE)'
 FILES = 'model.bin and tokenizer.bin, a small Llama that was trained on 512 positions, and book.txt, a story.'
 WHERE = ('The commands of this page read model.bin, tokenizer.bin and book.txt. Where the current folder has no file '
@@ -26,12 +26,12 @@ def escaped(text):
 
 
 def is_installed(path):
-    """Whether a file of the sources, or what is no such file, can be had where the program is installed."""
+    """Whether a file of the sources, or a word that is no such file, can be had where the program is installed."""
     return bool(re.fullmatch(INSTALLED, path)) or not os.path.exists(os.path.join(ROOT, path))
 
 
 def linked(link):
-    """A link's text, its address where that is a site's, and what only the sources have called so."""
+    """A link's text, with its address if that is a site's, and marked if only the sources have the file."""
     text, target = link.groups()
     if target.startswith('http'):
         return '%s (%s)' % (text, target)
@@ -74,7 +74,7 @@ def table(lines):
 
 
 def code(lines):
-    """The lines that can be run with what is installed."""
+    """The lines that can be run with the installed files."""
     lines = [line for line in lines if all(map(is_installed, line.split()))]
     if lines:
         yield from ('.PP', '.nf', '.RS 4')
@@ -124,7 +124,7 @@ def options(path=OPTIONS):
 
 
 def outputs():
-    """What --help JOB says of a job's output: columns, and words that its options take."""
+    """The text of --help JOB about a job's output: columns, and words that its options take."""
     with open(os.path.join(ROOT, OUTPUT), encoding='utf-8') as file:
         rows = re.findall(r'\{JOB_(\w+),\s*(NULL|%s),\s*%s,\s*((?:%s\s*)+)\}' % (
             STRING, STRING, STRING.replace('(', '(?:', 1)), file.read())
@@ -146,7 +146,7 @@ def sections(markdown):
 
 
 def page(markdown, name, version, data, documents):
-    """Line by line. `data` and `documents` are the folders of what else is installed."""
+    """Line by line. `data` and `documents` are the folders of the other installed files."""
     for there, here in ((r'\./run\b', name), ('`run`', '`%s`' % name), ('python3 model_export.py', name + '-export'),
                         ('python3 server_probe.py', name + '-probe'), ('server_probe.py', name + '-probe'),
                         ('model_export.py', name + '-export')):

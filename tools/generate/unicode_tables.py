@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Writes src/tokens/unicode_tables.h, the runs of characters that src/tokens/unicode.c has classes from, and
-export/unicode_runs.py, which says what characters are the exporter's:
+export/unicode_runs.py, the exporter's classes of characters:
 
     python3 tools/generate/unicode_tables.py UnicodeData-16.0.0.txt UnicodeData-9.0.0.txt     from the repository's root
 
-These are files of the Unicode Character Database. Unicode 16.0 is what the regexes of the tokenizers and tiktoken
-libraries have (2026), Unicode 9.0 what the tokenizers library normalizes by. The property White_Space has not changed
-for years and is written out here.
+These are files of the Unicode Character Database. Unicode 16.0 is the version of the regexes of the tokenizers and
+tiktoken libraries (2026), Unicode 9.0 the one of the tokenizers library's normalization. The property White_Space
+has not changed for years and is written out here.
 """
 import os
 import re

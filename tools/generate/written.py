@@ -1,5 +1,5 @@
 """How the generators write: text of C, in lines; and files. A compiler that reads a file meanwhile sees the old one or
-the new one, and what has not changed keeps its time, so that nothing is compiled again for it."""
+the new one, and unchanged files keep their time, so that they cause no compilation."""
 import os
 import re
 

@@ -1,10 +1,10 @@
-"""The arrows: which room of the house may include which. They all point down, so that each can be read without what
-uses it.
+"""The arrows: which room of the house may include which. They all point down, so that each can be read without its
+users.
 """
 import os
 import re
 
-# The arrows, low to high. A place is a file without its ending or a folder; it may include itself and what is listed
+# The arrows, low to high. A place is a file without its ending or a folder; it may include itself and the places listed
 # here.
 GROUND = ['src/base', 'src/weights', 'src/tokens']
 CORE = ['rope', *GROUND, 'src/rope_settings', 'src/llama', 'src/decoder', 'src/kinds']

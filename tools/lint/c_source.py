@@ -1,5 +1,5 @@
 """The sources, and C as clang-format leaves it, read lightly for house.py: its statements and its functions. A function
-begins in column 0 and its body closes there; what looks like `name name` is a declaration.
+begins in column 0 and its body closes there; text like `name name` is a declaration.
 """
 import os
 import re
@@ -36,7 +36,7 @@ def tokens(text):
 
 
 def code_of(text):
-    """C without comments, the insides of strings, and what the preprocessor reads; every line where it was."""
+    """C without comments, the insides of strings, and the preprocessor's lines; every line at its number."""
     def blank(match):
         return match.group()[0] * 2 * (match.group()[0] in '"\'') + '\n' * match.group().count('\n')
     text = re.sub(STRING + '|' + COMMENT, blank, text, flags=re.S)

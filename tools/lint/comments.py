@@ -1,5 +1,5 @@
-"""Words to avoid in comments and docstrings, each with what to write instead: a reader who meets one stops. words.py
-counts them for make lint, which does not fail for them yet, and lists them.
+"""Words to avoid in comments and docstrings, each with its replacement: a reader who meets one stops. words.py counts
+them for make lint, which does not fail for them yet, and lists them.
 """
 import ast
 import io

@@ -62,7 +62,7 @@ def first_difference(said, found):
 
 
 def printed(command, folder):
-    """(what a command prints at a terminal of 100 columns, its exit status, its seconds, its seconds of CPU time)."""
+    """(a command's output at a terminal of 100 columns, its exit status, its seconds, its seconds of CPU time)."""
     reader, writer = os.openpty()
     fcntl.ioctl(writer, termios.TIOCSWINSZ, struct.pack('HHHH', 40, 100, 0, 0))
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.time()
@@ -101,8 +101,8 @@ def commands(text):
 
 
 def desk(folder, program, more=()):
-    """A folder as the reader's, so that what commands write does not lie about in the repository: the program, what a
-    clone holds, and {name: path} of `more`."""
+    """A folder like the reader's, so that commands write no files into the repository: the program, the contents of a
+    clone, and {name: path} of `more`."""
     os.makedirs(folder)
     for name in ('model.bin', 'model-8k.bin', 'models', 'tokenizer.bin', 'book.txt', 'docs', 'tests', 'tools', 'export',
                  'model_export.py'):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Whether documents name what is there, held by make lint: links lead to a file or a heading, commands name a program
-and options that it has, and figures in prose are those of the table that the paragraph links. One line for each
-finding, `path:line: what (found, expected)`, and exit status 1; or one line that says how much was read, and 0.
+"""Whether documents name existing things, checked by make lint: links lead to a file or a heading, commands name a
+program and options that it has, and figures in prose are those of the table that the paragraph links. One line for
+each finding, `path:line: what (found, expected)`, and exit status 1; or one line with the amount of text, and 0.
 
-CHANGELOG.md also names options that are gone: there only links and figures are followed. tests/test_docs.py runs the
+CHANGELOG.md also names removed options: there only links and figures are checked. tests/test_docs.py runs the
 commands.
 """
 import glob
@@ -43,7 +43,7 @@ def anchors(markdown):
 
 
 def dead_links(name, markdown):
-    """What is linked and not there: a file, or a heading of a document."""
+    """Links without a target: a missing file, or a missing heading of a document."""
     for target in re.findall(r'\]\(([^)\s]+)\)', re.sub(r'```.*?```|`[^`]*`', '', markdown, flags=re.S)):
         path, _, anchor = target.partition('#')
         if re.match(r'https?:', target):
@@ -90,7 +90,7 @@ def options_of(program):
 
 
 def code_of(markdown):
-    """(line, code, whether it is a command line) of what is in backquotes or indented by four."""
+    """(line, code, whether it is a command line) of the text in backquotes or indented by four."""
     fenced = False
     for number, line in enumerate(markdown.split('\n'), 1):
         fenced ^= line.startswith('```')

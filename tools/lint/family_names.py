@@ -1,4 +1,4 @@
-"""Finds the names of families in code. What is known of a family is in its row of export/families.json, so the code
+"""Finds the names of families in code. The facts about a family are in its row of export/families.json, so the code
 asks the rows for facts and compares no model_type, architecture or GGUF architecture. house.py runs this."""
 import ast
 import json

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Ten habits of phrasing that make one read a sentence twice, counted by make lint: how often in 1,000 words of prose,
-beside what peers have (four long posts of EleutherAI; the READMEs of llama2.c, calm and gguf-tools). It fails nothing.
+beside peers (four long posts of EleutherAI; the READMEs of llama2.c, calm and gguf-tools). It fails nothing.
 
     python3 tools/lint/habits.py            the counts, of documents and of comments in C
-    python3 tools/lint/habits.py HABIT ...  also lists these, each with its place and what to write instead
+    python3 tools/lint/habits.py HABIT ...  also lists these, each with its place and its replacement
 """
 import re
 import sys
@@ -12,7 +12,7 @@ import comments
 import words
 from c_source import c_files
 
-# (name, pattern, of peers in 1,000 words, what to write instead). A sentence that asks may begin with "what".
+# (name, pattern, of peers in 1,000 words, replacement). A sentence that asks may begin with "what".
 HABITS = [
     ('what', r'\bwhat\b(?![^.]*\?)', 0.4, 'the noun: the row that, the setting that'),
     ('read', r'\bread(?:s|ings?)?\b', 0.4, 'process, score, predict, parse, interpret (of engines: reading)'),

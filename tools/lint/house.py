@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The house style of the C and the Python, held by make lint and tests/test_house.py: one line for each finding,
-`path:line: what (found, expected)`, and exit status 1; or one line that says how much there is, and 0. What is measured
-(lines, lengths of functions, density) fails nothing: make report prints it beside the last release.
+`path:line: what (found, expected)`, and exit status 1; or one line with the amount of code, and 0. Measured numbers
+(lines, lengths of functions, density) fail nothing: make report prints it beside the last release.
 
     python3 tools/lint/house.py [--without-clang-format]
     python3 tools/lint/house.py --kinds     where a kind of model is named outside its slices
@@ -21,7 +21,8 @@ from scope import check_scope
 from storey import check_arrows
 
 COLUMNS = 120
-# Words of what other families have: none is in a Llama alone, rope.[ch] and src/llama. A sampler has a state, too.
+# Words of other families' features: none is in rope.[ch] and src/llama, which are only a Llama's. A sampler has a
+# state, too.
 OTHERS = re.compile(r'expert|router|latent|per[-_ ]layer|alibi|shaw|sinusoid|disentangled|transformer-xl|spread_|'
                     r'\bjumps?\b|mamba|convol|delta_?rule|layer_state|\bstates\b|sliding|encoding|gelu|layernorm', re.I)
 # The conditions that the tiny program has not.
@@ -118,7 +119,7 @@ def findings(c, python):
 
 
 def unformatted(paths):
-    """What clang-format would write otherwise."""
+    """The places that clang-format would write differently."""
     told = subprocess.run(['clang-format', '--dry-run', '--Werror', *paths], cwd=ROOT, stderr=subprocess.PIPE)
     places = re.findall(r'^(\S+?):(\d+):.*error: ', told.stderr.decode(), re.M)
     yield from ('%s:%s: not formatted (something else, what make format writes)' % place

@@ -1,6 +1,6 @@
 """Who names a part of a kind of model: in C, the members that src/kinds/parts.h and src/fast/parts.h give a model, a
-layer and a pass, and the fields of the header that are theirs, as strings. A slice may, which is a file of the kind's
-name (its definition, its fast steps, what --explain shows of it alone), and so may the tables that tie all kinds.
+layer and a pass, and the fields of the header that are theirs, as strings. A slice may, which is a file of the
+kind's name (its definition, its fast steps, its own part of --explain), and so may the tables that tie all kinds.
 """
 import json
 import os
@@ -10,7 +10,7 @@ from c_source import ROOT
 from family_names import strings_of_c
 
 HEADERS = 'src/kinds/parts.h', 'src/fast/parts.h'
-# Parts of a kind in files of their own: one kind of state, and what chooses experts. Each may name the kind that it is
+# Parts of a kind in files of their own: one kind of state, and the router of experts. Each may name the kind that it is
 # part of.
 INSIDE = {'states': ['mamba'], 'experts': ['router']}
 

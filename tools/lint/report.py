@@ -27,7 +27,7 @@ from scope import circles, shared_names, uses
 from storey import hooks_of
 
 KEPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'report.json')
-LONG, BRANCHES, WIDE, BIG = 50, 13, 100, 450  # lines, branches, columns, lines of a file: what is counted as past these
+LONG, BRANCHES, WIDE, BIG = 50, 13, 100, 450  # lines, branches, columns, lines of a file: the limits of the counts
 ROW = re.compile(r'\s*\{.*\},\s*')
 BRANCH = r'\b(?:if|for|while|case)\b|\?|&&'
 TEXTS = '.c', '.h', '.inc', '.py', '.js', '.mjs', '.css', '.html', '.md', '.json', '.mk', 'Makefile'
@@ -48,7 +48,7 @@ def committed(commit):
 
 
 def present():
-    """{path: text} of this tree, of what git has or would take."""
+    """{path: text} of this tree, of all files in git or not ignored by it."""
     found = {}
     for path in git('ls-files', '-co', '--exclude-standard').decode().split('\n'):
         if path.endswith(TEXTS) and os.path.isfile(os.path.join(ROOT, path)):
@@ -88,7 +88,7 @@ def seconds_of_tests(texts):
 
 
 def figures(texts):
-    """(what, number) rows of {path: text}."""
+    """(name, number) rows of {path: text}."""
     c = {path: text for path, text in texts.items() if is_own_c(path)}
     rooms = sorted({re.match(r'src/\w+/|', path).group() for path in c} - {''})
     yield 'lines of C', sum(text.count('\n') for text in c.values())
@@ -128,7 +128,7 @@ def figures(texts):
 
 
 def last_version():
-    """(version, {what: number}) as it was kept."""
+    """(version, {name: number}) from the kept file."""
     with open(KEPT, encoding='utf-8') as file:
         kept = json.load(file)
     return kept['version'], kept['figures']

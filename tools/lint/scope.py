@@ -1,5 +1,5 @@
-"""What the files of C define at file scope, and who uses whom: a name that two files have, and files that include or
-use one another in a circle. A header, the .c of its name and its private header are one file here.
+"""The definitions of C at file scope, and their users: a name that two files have, and files that include or use one
+another in a circle. A header, the .c of its name and its private header are one file here.
 """
 import collections
 import os
@@ -12,8 +12,8 @@ from c_source import code_of, tokens
 
 
 def declarations(code):
-    """Every declaration at file scope as a list of tokens; what is in brackets or braces is a list in it. The body of a
-    function ends one, as a semicolon does."""
+    """Every declaration at file scope as a list of tokens; the text in brackets or braces is a list in it. The body of
+    a function ends one, as a semicolon does."""
     open_lists = [[]]
     for token in tokens(code):
         if token in '([{':
@@ -61,7 +61,7 @@ def declared_name(items):
 
 
 def names_in(declaration):
-    """(name, what it is) of what a declaration defines."""
+    """(name, kind) of the definitions in a declaration."""
     for at, item in enumerate(declaration):
         if not is_list(item, '{') or not at or is_function(declaration):
             continue
@@ -84,8 +84,8 @@ def names_in(declaration):
 
 
 def names_of(path, text):
-    """{name: what it is} of all that a file defines at its scope. What is only declared (the head of a function, an
-    opaque struct, what a header has neither as static nor with a value) belongs to another file."""
+    """{name: kind} of all definitions of a file at its scope. Names that are only declared (the head of a function, an
+    opaque struct, names that a header has neither as static nor with a value) belong to another file."""
     found = {}
     for declaration in declarations(re.sub(r'__attribute__', '', code_of(text))):
         is_own = {'static', 'typedef', '='} & {item for item in declaration if isinstance(item, str)}
@@ -111,7 +111,8 @@ def declared_names(text):
 
 
 def declared_elsewhere(c):
-    """(header, name, file that defines it) of {path: text}, for what a header declares and another file defines."""
+    """(header, name, file that defines it) of {path: text}, for names that a header declares and another file
+    defines."""
     places = {name: path for path, text in sorted(c.items()) if path.endswith('.c')
               for name, kind in names_of(path, text).items() if kind in ('function', 'variable')}
     for path, text in sorted(c.items()):
@@ -126,7 +127,7 @@ def owner(path):
 
 
 def shared_names(c):
-    """(name, [paths]) of {path: text}: what two files define. A program of its own has a main of its own."""
+    """(name, [paths]) of {path: text}: the names that two files define. A separate program has its own main."""
     places = collections.defaultdict(dict)
     for path, text in sorted(c.items()):
         for name in names_of(path, text):

@@ -42,7 +42,7 @@ def arrows_up(arrows):
 
 
 def check_arrows(c):
-    """Of {path: text}: what runs up, by a call or a variable where no include shows it."""
+    """For {path: text}: uses that run up, by a call or a variable where no include shows it."""
     for path, target in arrows_up(uses(c)):
         yield '%s.c:1: uses what is above it (%s, none)' % (path, target)
     for path, name, target in declared_elsewhere(c):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Plain English, held by make lint: finds sentences of more than 45 words, and words to avoid,
-in documents and in what --help prints. One line for each finding, `path:line: what (found, expected)`, and exit
-status 1; or one line that says how much was read, and 0. Words to avoid in comments are counted, and fail nothing yet.
+"""Plain English, held by make lint: finds sentences of more than 45 words, and words to avoid, in documents and in
+--help's output. One line for each finding, `path:line: what (found, expected)`, and exit status 1; or one line with
+the amount of text, and 0. Words to avoid in comments are counted, and fail nothing yet.
 
     python3 tools/lint/words.py [--comments [PATH ...]]     lists those of comments, of paths that begin so
 """
@@ -16,7 +16,7 @@ import comments
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 WORDS = 45  # of a sentence, at most
 
-# A pattern, and what to write instead. The first are British spellings, the rest make a reader stop.
+# A pattern, and its replacement. The first are British spellings, the rest make a reader stop.
 AVOID = [
     (r'(?:col|behavi|neighb|fav|hon)our\w*', 'American spelling: -or'),
     (r'licence\w*', 'license'),
@@ -48,7 +48,7 @@ def plain(text):
 
 
 def paragraphs(markdown):
-    """(line, text) of each paragraph, heading, item of a list and cell of a table. What is code is left out."""
+    """(line, text) of each paragraph, heading, item of a list and cell of a table. Code is left out."""
     held, begun, fenced, in_list = [], 0, False, False
 
     def flush():
@@ -91,7 +91,7 @@ def is_list(sentence):
 
 
 def faults(path, blocks):
-    """What is against plain English in the (line, text) of one document."""
+    """The faults against plain English in the (line, text) of one document."""
     for line, text in blocks:
         for sentence in sentences(text):
             n = len(words(sentence))
@@ -103,7 +103,7 @@ def faults(path, blocks):
 
 
 def documents():
-    """{path: [(line, text)]} of all documents, and of what --help prints: the exporter's, and run's if it is built."""
+    """{path: [(line, text)]} of all documents, and of --help's output: the exporter's, and run's if it is built."""
     names = ['README.md', 'CHANGELOG.md', 'models/README.md'] + sorted(
         os.path.relpath(path, ROOT) for path in glob.glob(os.path.join(ROOT, 'docs', '*.md')))
     read = {}

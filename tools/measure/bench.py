@@ -119,7 +119,7 @@ class LlamaBench:
     """llama.cpp's llama-bench, or a descendant's."""
 
     def __init__(self, options, program, *ways):
-        """ways: what else is on the command line; of several ways the fastest counts."""
+        """ways: the rest of the command line; of several ways the fastest counts."""
         self.options, self.program, self.ways, self.best = options, program, ways, {}
         self.at_depth = ' -gp ' in output_of([program, '--help'], 1, both=True)
 
@@ -180,7 +180,7 @@ BUSY_ROWS = [('model.bin', '', 1500, 1000), ('110M', 'f32', 400, 100), ('110M', 
 
 
 def speeds(ours, model, kind, characters, n, ways):
-    """{way: (prompt, decode)} in tokens per second, each way once. A way is what follows --threads, '': nothing."""
+    """{way: (prompt, decode)} in tokens per second, each way once. A way is the words after --threads, '': none."""
     folder, answers = ours.options.folder, {}
     path = ours.file(model, kind) if kind else os.path.join(ROOT, model)
     tokenizer = (made(os.path.join(folder, 'tokenizer.bin'), write_tokenizer) if kind else
@@ -223,8 +223,8 @@ def beside_other_work(ours, loads):
 # ---- main ----
 
 def in_turns(programs, rounds, model, kind, phase, n):
-    """For each program (its median speed, how many times as fast the first one was: the median over the rounds); None
-    for what it does not measure."""
+    """For each program (its median speed, the first one's speed divided by it: the median over the rounds); None if it
+    cannot measure that."""
     times = [[program.speed(model, kind, phase, n) for program in programs] for _ in range(rounds)]
     answers = []
     for column in zip(*times):

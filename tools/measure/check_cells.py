@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""The rows of docs/check-cells.tsv: what --check says of models with one thing changed, beside what whole texts say.
+"""The rows of docs/check-cells.tsv: --check's answers for models with one change, beside the truth from whole texts.
 
 usage: check_cells.py OUT.tsv NOVEL.txt [FOLDER]   runs the cells that OUT.tsv lacks
        check_cells.py OUT.tsv                      prints the score, and the cells that it is against
 
-FOLDER has the released models (tools/released.py gets them) as NAME.bin and NAME.tokenizer.bin, which model_export.py
-makes of NAME.gguf; without it their cells are left out. A cell is a model, fields of its header or damage to its
-weights, options and a length. Cells that are marked are also judged by the novel in place of the built-in story, and
-with --effort 2.
+FOLDER has the released models (tools/released.py gets them) as NAME.bin and NAME.tokenizer.bin, from model_export.py
+and NAME.gguf; without it their cells are left out. A cell is a model, fields of its header or damage to its weights,
+options and a length. Cells that are marked are also judged by the novel in place of the built-in story, and with
+--effort 2.
 
-The truth is measured apart from the check: --ppl reads the novel from a third on, in two windows of the length, and the
-truth is the perplexity of the last quarter in shares of what the undamaged model reads there, by its own settings or,
-past its own context, by those that the cell names. Above 1.15 a cell is broken, below 1.05 it is healthy, and between
-them either may be said. `keys` is the share of passkeys that are found at depths of 0 to 0.75, where windows are
-changed: below 0.5 at a depth that the undamaged model finds is broken, too. A line is written after each cell, so that
-it may be stopped."""
+The truth is measured apart from the check: --ppl reads the novel from a third on, in two windows of the length, and
+the truth is the perplexity of the last quarter in shares of the undamaged model's there, by its own settings or,
+past its own context, by those that the cell names. Above 1.15 a cell is broken, below 1.05 it is healthy, and
+between them either answer is right. `keys` is the share of passkeys that are found at depths of 0 to 0.75, where
+windows are changed: below 0.5 at a depth that the undamaged model finds is broken, too. A line is written after each
+cell, so that it may be stopped."""
 
 import math
 import os

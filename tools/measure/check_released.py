@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The rows of docs/check-released.tsv: what --check says of released models, beside what their whole texts say.
+"""The rows of docs/check-released.tsv: --check's answers for released models, beside the truth from whole texts.
 
 usage: check_released.py OUT.tsv CELLS.tsv FOLDER [--run PROGRAM]               runs the cells that OUT.tsv lacks
        check_released.py OUT.tsv                                              prints the confusion table
@@ -78,7 +78,7 @@ class Runner:
         return [(int(row['token']), float(row['nll'])) for row in rows_of(out)]
 
     def ids(self, model, text, length):
-        """The first ids of a text: BOS, or a line's end where the model has none, and what --per-token prints."""
+        """The first ids of a text: BOS, or a line's end if the model has none, and the ids printed by --per-token."""
         path = os.path.join(self.folder, text + '.txt') if text != 'story' else os.path.join(ROOT, 'book.txt')
         vocabulary = Vocabulary(os.path.join(self.folder, model.partition('@')[0] + '.tokenizer.bin'))
         first = vocabulary.bos if vocabulary.bos >= 0 else vocabulary.id_of('\n')

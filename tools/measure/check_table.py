@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The rows of docs/check-verdicts.tsv: what --check says of settings, beside what novels say that are read whole.
+"""The rows of docs/check-verdicts.tsv: --check's answers for settings, beside the truth from novels that are read
+whole.
 
 usage: check_table.py OUT.tsv NOVEL [NOVEL ...]   measures what OUT.tsv lacks
        check_table.py OUT.tsv                     prints the table, and where verdicts and truth disagree
@@ -9,7 +10,7 @@ The verdicts are those of the built-in story, and of the first novel.
 
 The truth of a setting at a length: perplexity of the second half of a text of that length, in shares of the same
 tokens' where a short window reads them, by plain RoPE or the file's own settings. The text begins a third into the
-novel. On two idle cores all takes about half an hour. What has been measured is kept, so that it may be stopped."""
+novel. On two idle cores all takes about half an hour. Finished measurements are kept, so that it may be stopped."""
 
 import math
 import os
@@ -119,7 +120,7 @@ def measure(path, novels, cells):
 
 
 def by_budget(answers):
-    """What all budgets say, or what the first says and from which budget on it is another."""
+    """The answer of all budgets, or the first one's and the budget from which on it is another."""
     words = answers[:1]
     for budget, before, answer in zip(BUDGETS[1:], answers, answers[1:]):
         if answer != before:
@@ -149,7 +150,7 @@ def show(path, wanted):
         cells += 1
         if len(said) > 1:
             faults.append('%s %s at %d: both yes and no' % (model, options, length))
-        # Novels say nothing of keys, and nothing of what settings are made for.
+        # Novels have no evidence about keys, or about the lengths that settings are made for.
         by_reading = any(answer == 'no' and re.search('perplexity|short texts', words) for answer, words in answers)
         if truths and 'yes' in said and min(truths) > BREAKS or by_reading and max(truths or [9]) < HOLDS:
             faults.append('%s %s at %d: %s' % (model, options, length, found))

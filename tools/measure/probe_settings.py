@@ -4,7 +4,7 @@
     python3 tools/measure/probe_settings.py [HOW_MANY] [NOISE] [FIRST]     default 200, 0.02 and 0; 0.02 nats is what
                                                                    bfloat16 makes; FIRST: so many are left out
 
-Half of the hidden settings are in the probe's list, half have one value at random. A line each: what became of it, the
+Half of the hidden settings are in the probe's list, half have one value at random. A line each: the result, the
 hidden options, the probe's last line. Then the sums:
 
     decided     as the hidden one

@@ -1,8 +1,8 @@
 """The shapes of published models, as llama.cpp's GGUF names them: settings(shape) and tensors(shape, mix).
 
-SHAPES has a row for each. A deep model has fewer layers here, so that its file fits a small machine, and where a layer
-alone is large fewer experts or words (Nemotron has 131,072 words); the others
-are whole. A mix is what llama-quantize calls a file's type: Q4_K_M has Q6_K where more bits help, Q8_0 is one type.
+SHAPES has a row for each. A deep model has fewer layers here, so that its file fits a small machine, and where a
+layer alone is large fewer experts or words (Nemotron has 131,072 words); the others are whole. A mix is
+llama-quantize's type of a file: Q4_K_M has Q6_K where more bits help, Q8_0 is one type.
 """
 
 LONG_CONTEXT = 131072
@@ -68,7 +68,7 @@ def norms(*named):
 
 
 def experts(shape, hidden, usual, down):
-    """All of a layer's experts, and what chooses among them."""
+    """All of a layer's experts, and their router."""
     dim, n = shape['dim'], shape['experts']
     return [('ffn_gate_inp', [dim, n], 'F32'), ('ffn_gate_exps', [dim, hidden, n], usual),
             ('ffn_up_exps', [dim, hidden, n], usual), ('ffn_down_exps', [hidden, dim, n], down)]
@@ -155,7 +155,7 @@ def qwen3vl(shape, i, usual, more, down):
 def mamba(shape, usual):
     dim, heads, groups, state = (shape[name] for name in ('dim', 'state_heads', 'groups', 'state'))
     width = heads * shape['state_head']
-    read = width + 2 * groups * state  # what the convolution makes
+    read = width + 2 * groups * state  # the convolution's output
     return [('ssm_in', [dim, width + read + heads], usual), ('ssm_conv1d', [4, read], 'F32'),
             ('ssm_conv1d.bias', [read], 'F32'), ('ssm_a', [1, heads], 'F32'), ('ssm_d', [1, heads], 'F32'),
             ('ssm_dt.bias', [heads], 'F32'), ('ssm_norm', [width // groups, groups], 'F32'),

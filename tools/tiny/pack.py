@@ -12,7 +12,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-# What tests/test.py there expects of the tiny program: what ./run --plain of this one prints.
+# Commands whose output by ./run --plain the tiny program must print, too (tests/test.py there).
 COMMANDS = ['model.bin -n 200 --rope none --ppl tests/text.txt',
             'model.bin -n 200 --rope yarn:factor=4 --ppl tests/text.txt',
             'model.bin -n 200 --rope self-extend --train-ctx 64 --ppl tests/text.txt',

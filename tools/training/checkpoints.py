@@ -42,7 +42,7 @@ def export(args):
 
 
 def attention_tensors(config, weights, a):
-    """{name in a folder: tensor} of what attends in the layer whose weights begin with `a`."""
+    """{name in a folder: tensor} of attention in the layer whose weights begin with `a`."""
     q, kv = config["num_attention_heads"] * config["head_dim"], config["num_key_value_heads"] * config["head_dim"]
     parts = dict(zip("qkv", weights[a + "qkv.weight"].split([q, kv, kv])))
     tensors = {"self_attn.o_proj.weight": weights[a + "o.weight"]}
@@ -96,8 +96,8 @@ def write_folder(config, weights, out):
 
 
 def qwen_config(config):
-    """What config.json says of a model with states beside what all have: a class of Hugging Face's reads it, but where
-    nothing turns."""
+    """The keys of config.json of a model with states, besides those of all models: a class of Hugging Face's reads it,
+    unless no layer rotates."""
     block = config["rope_parameters"][FULL]
     own = dict(rope_parameters=dict(block, partial_rotary_factor=1.0)) if block else dict(
         rope_parameters=None, position_encoding="none")

@@ -1,4 +1,4 @@
-"""What a checkpoint is worth: perplexity by position on the book that was kept apart, and passkeys."""
+"""The quality of a checkpoint: perplexity by position on the book that was kept apart, and passkeys."""
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -9,7 +9,8 @@ from recipe import BOS
 
 @torch.no_grad()
 def nll_of(model, ids):
-    """ids (batch, length) -> what each but the first costs, and whether it was the likeliest: (batch, length - 1)."""
+    """ids (batch, length) -> the nll of each except the first, and whether it was the likeliest: (batch, length -
+    1)."""
     h, target, out, right = model(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten(), [], []
     for i in range(0, len(h), 2048):
         logits, t = h[i:i + 2048] @ model.embed.weight.t(), target[i:i + 2048]

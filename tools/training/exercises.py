@@ -21,7 +21,7 @@ class Tokenizer:
 
     @functools.cache
     def bare(self, text):
-        """text as it is tokenized glued to what comes before it."""
+        """text as it is tokenized directly after the text before it."""
         return tuple(self.sp.encode("\n" + text)[2:])
 
 
@@ -62,7 +62,7 @@ picture mirror carriage station butter sugar apple cherry pepper turkey monkey r
 hammer needle ribbon basket bottle copper iron marble stone velvet cotton paper purple scarlet morning evening
 midnight Monday Friday Sunday March April June August October Spain Russia France Egypt India Moscow Dublin Boston
 Vienna""".split()
-NAMED = [  # a fact, then a question with its answer; {v} is what is stored, and where the loss is taken
+NAMED = [  # a fact, then a question with its answer; {v} is the stored value, of which the loss is taken
     ("The {k} of {n} is {v}.", "What is the {k} of {n}? The {k} of {n} is {v}."),
     ("The {k} of {n} is {v}.", "What is the {k} of {n}? The {k} of {n} is {v}."),
     ("{n}'s {k} is {v}.", "What is {n}'s {k}? {n}'s {k} is {v}."),
@@ -90,7 +90,7 @@ class Exercises:
                        for nl in (False, True)}
 
     def value(self, rng):
-        """What is stored: mostly five digits, sometimes fewer, or a word or two."""
+        """The stored value: mostly five digits, sometimes fewer, or a word or two."""
         kind = rng.random()
         if kind < 0.7:
             n = 5 if kind < 0.5 else int(rng.integers(2, 5))
@@ -171,8 +171,8 @@ class Exercises:
 
     def stutter(self, rng, length):
         """Book text in which phrases are said over, up to six times, before it goes on: the copying heads must let go
-        again, or sampled text that repeats a phrase by chance repeats it for ever. The loss is not taken on what is
-        said over, and where the book goes on it counts as an answer."""
+        again, or sampled text that repeats a phrase by chance repeats it for ever. The loss is not taken on the
+        repetitions, and the book's continuation counts as an answer."""
         book, ids, marks = self.books.anywhere(rng, length), [], []
         at = 0
         while len(ids) < length:

@@ -15,12 +15,12 @@ def unit(x):
 
 
 def delta_rule(q, k, v, g, beta, chunk=CHUNK):
-    """q, k (batch, heads, T, key_dim) of length 1, v (batch, heads, T, value_dim), g <= 0 and beta (batch, heads, T)
-    -> what the state says of each query, as v.
+    """q, k (batch, heads, T, key_dim) of length 1, v (batch, heads, T, value_dim), g <= 0 and beta (batch, heads, T) ->
+    the state's answer to each query, in the shape of v.
 
-    What token i writes, d_i = beta_i (v_i - S^T k_i), depends on what those before it in the chunk wrote. It is solved
-    for the whole chunk at once (arXiv 2412.06464, section 3.3): with G_i the sum of g up to i and
-    A_ij = beta_i exp(G_i - G_j) k_i k_j below the diagonal, (1 + A) d = beta (v - exp(G) S^T k)."""
+    Token i's write, d_i = beta_i (v_i - S^T k_i), depends on the writes before it in the chunk. It is solved for the
+    whole chunk at once (arXiv 2412.06464, section 3.3): with G_i the sum of g up to i and A_ij = beta_i exp(G_i -
+    G_j) k_i k_j below the diagonal, (1 + A) d = beta (v - exp(G) S^T k)."""
     T, key_dim = q.shape[2], q.shape[3]
     more = -T % chunk  # tokens that write nothing
     q, k, v = (F.pad(t, (0, 0, 0, more)).unflatten(2, (-1, chunk)) for t in (q * key_dim ** -0.5, k, v))

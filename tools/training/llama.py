@@ -1,4 +1,4 @@
-"""The model that is trained: Llama in PyTorch, with the gradients of what takes time written out, and its loss."""
+"""The model that is trained: Llama in PyTorch, with hand-written gradients of its slow steps, and its loss."""
 import math
 
 import torch

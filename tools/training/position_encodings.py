@@ -1,5 +1,5 @@
-"""How the small models of models/ know positions, in PyTorch: the lesson's chapter before RoPE has the formulas. What
-is learned of them are parameters here; what follows from distances is made for the length at hand."""
+"""The position encodings of the small models of models/, in PyTorch: the lesson's chapter before RoPE has the formulas.
+Learned ones are parameters here; functions of distances are computed for the length at hand."""
 import math
 
 import torch
@@ -53,7 +53,7 @@ def sinusoids(count, dim, theta):
 
 
 class Added(nn.Module):
-    """What is added to the embeddings: x_t += P[t], learned (arXiv 1705.03122) or sinusoids (arXiv 1706.03762)."""
+    """Added to the embeddings: x_t += P[t], learned (arXiv 1705.03122) or sinusoids (arXiv 1706.03762)."""
     def __init__(self, c):
         super().__init__()
         self.encoding, self.dim, self.theta = c["encoding"], c["hidden_size"], c["rope_theta"]
@@ -67,21 +67,21 @@ class Added(nn.Module):
 
 
 def by_key(by_distance):
-    """(..., T, T): [i, T-1-d] becomes [i, j] with j = i - d; what would be j > i is anything."""
+    """(..., T, T): [i, T-1-d] becomes [i, j] with j = i - d; elements with j > i are undefined."""
     T = by_distance.shape[-1]
     padded = nn.functional.pad(by_distance, (1, 0))
     return padded.flatten(-2).unflatten(-1, (T + 1, T))[..., 1:, :]
 
 
 def by_distance(by_key):
-    """The way back, for what is 0 where j > i."""
+    """The inverse of by_key, for elements that are 0 if j > i."""
     T = by_key.shape[-1]
     padded = nn.functional.pad(by_key, (0, 0, 1, 0))
     return padded.flatten(-2).unflatten(-1, (T, T + 1))[..., 1:]
 
 
 def by_query(by_distance):
-    """(..., T, T): of keys, [j, d] becomes [i, j] with i = j + d; what would be j > i is anything."""
+    """(..., T, T): of keys, [j, d] becomes [i, j] with i = j + d; elements with j > i are undefined."""
     T = by_distance.shape[-1]
     padded = nn.functional.pad(by_distance, (0, 1)).flatten(-2)[..., :T * T]
     return padded.unflatten(-1, (T, T)).transpose(-1, -2)
@@ -107,7 +107,7 @@ class Attention(nn.Module):
         return x.unflatten(-1, (self.heads, self.head_dim)).transpose(0, 1)
 
     def scores(self, q, k, wq, wk):
-        """q k and what the encoding adds, times sqrt(head_dim). wq, wk: the layer's projections."""
+        """q k plus the encoding's scores, times sqrt(head_dim). wq, wk: the layer's projections."""
         T = q.shape[2]
         if self.encoding == "alibi":  # - 2^(-8h/H) d, arXiv 2108.12409
             slopes = 2.0 ** (-8 * torch.arange(1, self.heads + 1) / self.heads)
@@ -149,8 +149,8 @@ class LayerAttention(nn.Module):
         self.beta, self.L = rope.get("llama_4_scaling_beta", 0), rope.get("original_max_position_embeddings", 1)
 
     def forward(self, q, k, v):
-        """q, k, v (batch, heads, T, head_dim) -> the same shape. Queries are taken `window` at a time, so that most of
-        what a sliding layer does not see is not computed either."""
+        """q, k, v (batch, heads, T, head_dim) -> the same shape. Queries are taken `window` at a time, so that most
+        keys outside a sliding layer's window are not multiplied either."""
         at = torch.arange(q.shape[2])
         q = q * (self.scale * (1 + self.beta * torch.log1p(at // self.L)))[:, None]
         rows = self.window if self.kind == SLIDING else len(at)

@@ -1,4 +1,4 @@
-"""The recipe: the model's shape, what each stage trains on and how fast, and the windows of one step."""
+"""The recipe: the model's shape, each stage's data and learning rate, and the windows of one step."""
 import math
 
 import numpy as np
@@ -13,8 +13,8 @@ CONFIG = dict(vocab_size=4096, hidden_size=256, intermediate_size=704, num_hidde
 COPYING = dict(named=0.45, single=0.40, copy=0.15)  # how often each exercise comes
 LETTING_GO = dict(named=0.30, single=0.30, stutter=0.40)
 STAGES = {
-    # What is a list changes: (until this share of the stage, value). lengths: of windows, to draw from; muon: its rate
-    # in units of AdamW's; cosine: from which share of the stage on the rate falls to zero, None: never.
+    # A list is a schedule: (until this share of the stage, value). lengths: of windows, to draw from; muon: its rate in
+    # units of AdamW's; cosine: from which share of the stage on the rate falls to zero, None: never.
     "retrieve": dict(tokens=4096, lengths=[(1.0, [96])], exercises=0.60, lr=1e-3, warmup=0.04, cosine=None,
                      muon=[(1.0, 8)], answer_weight=1.0, prose_in_exercises=False, mix=COPYING),
     "prose": dict(tokens=8192, lengths=[(0.3, [128]), (0.6, [256]), (1.0, [512])], exercises=0.20, lr=2e-3, warmup=0.02,

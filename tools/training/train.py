@@ -94,7 +94,7 @@ def train(args):
 
 
 class Journal:
-    """What the first worker does beside its share: the log, checkpoints, evaluations."""
+    """The first worker's further tasks: the log, checkpoints, evaluations."""
     def __init__(self, args, stage, model, optimizer, state, tokenizer):
         self.args, self.stage, self.model, self.optimizer, self.state = args, stage, model, optimizer, state
         self.tokenizer, self.valid = tokenizer, np.fromfile(Path(args.work) / "valid.u16", np.uint16)
@@ -112,7 +112,7 @@ class Journal:
         self.meter += [float(nll[book].sum()), int(book.sum()), int((nll[answer] < 0.693).sum()), int(answer.sum())]
 
     def write(self, at, lr, norm, over):
-        """What is due after a step: a line every 10 seconds, a checkpoint every 3 minutes, all of it at the end."""
+        """The tasks due after a step: a line every 10 seconds, a checkpoint every 3 minutes, all of it at the end."""
         now, args, state, meter = time.time(), self.args, self.state, self.meter
         if now - self.last_log > 10:
             self.say(f"step {state['step']} {at:.3f} lr {lr:.2e} loss {meter[0] / max(meter[1], 1):.3f} "
