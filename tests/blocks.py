@@ -27,7 +27,7 @@ IQ5 = [-126, -114, -103, -92, -83, -74, -65, -57, -50, -43, -36, -30, -24, -18, 
        51, 59, 68, 77, 87, 97, 109, 121]
 IQ4 = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113]
 
-# Types whose rows may lie side by side, and (place, bytes) of what is no word of a block.
+# Types whose rows may lie side by side, and (place, bytes) of the parts of a block that are no words.
 PACKED = {'Q4_0': [(0, 2)], 'Q4_1': [(0, 2), (2, 2)], 'Q5_0': [(0, 2)], 'Q5_1': [(0, 2), (2, 2)], 'Q8_0': [(0, 2)],
           'Q4_K': [], 'Q5_K': [], 'Q6_K': [(208, 2)], 'IQ4_NL': [(0, 2)], 'IQ4_XS': [], 'MXFP4': [(0, 1)], 'IQ5_K': []}
 

@@ -1,5 +1,5 @@
-"""What the tests share: counting, running ./run, and a writer of model and tokenizer files
-made from docs/format.md alone."""
+"""Shared by the tests: counting, running ./run, and a writer of model and tokenizer files made only from
+docs/format.md."""
 
 import array
 import collections.abc
@@ -37,11 +37,11 @@ sys.pycache_prefix = os.environ['PYTHONPYCACHEPREFIX'] = os.path.join(ROOT, 'bui
 RUN = os.path.join(ROOT, 'run')
 SHARED = os.path.join(os.path.dirname(ROOT), 'shared')
 GOLDEN = os.path.join(ROOT, 'tests', 'golden')
-EXPORT = sys.executable, '-S', os.path.join(ROOT, 'model_export.py')  # it starts sooner without what sites add
+EXPORT = sys.executable, '-S', os.path.join(ROOT, 'model_export.py')  # it starts sooner without the packages of sites
 WORK = tempfile.mkdtemp(prefix='rope_test.')  # goes away at the end of main()
 os.environ.setdefault('OMP_WAIT_POLICY', 'passive')  # threads that wait would spin, and test files run side by side
 os.environ['XDG_CACHE_HOME'] = os.path.join(WORK, 'cache')  # models that are brought in
-# What runs them: TEST_RUNNER=qemu-aarch64 for another processor's.
+# The runner of programs: TEST_RUNNER=qemu-aarch64 for another processor's.
 RUNNER = shlex.split(os.environ.get('TEST_RUNNER', ''))
 
 
@@ -52,7 +52,7 @@ def exporter():
 
 
 def export(*arguments, folder=None):
-    """What model_export.py does, in this process. Where Python's start counts, EXPORT is the command."""
+    """Runs model_export.py in this process. EXPORT is the command, for tests that need Python's own start."""
     return run_inside(exporter(), arguments, folder)
 
 
@@ -65,10 +65,10 @@ def exports(*arguments):
 
 # ---- counting ----
 
-# What is counted is cases: a test_* function, and each row of a table that a test asks by itself (case). A case passes
-# if all that check() was given in it is true, and there was something to check.
+# Cases are counted: a test_* function, and each row of a table that a test asks by itself (case). A case passes if all
+# that check() was given in it is true, and there was something to check.
 counts = {'passed': 0, 'failed': 0, 'skipped': 0}
-stack = []  # the cases under way, the innermost last: [what was checked, what failed, what was skipped, its name]
+stack = []  # the cases under way, the innermost last: [checks, failures, skipped, its name]
 
 
 class FirstFailure(BaseException):
@@ -76,8 +76,7 @@ class FirstFailure(BaseException):
 
 
 def check(good, what, *details, error=None):
-    """Counts whether something is as it should be, and reports what is not (failures.py). error: the exception that it
-    failed by."""
+    """Counts whether a check is good, and reports it if not (failures.py). error: the exception of the failure."""
     if stack:
         stack[-1][0 if good else 1] += 1
     elif not good:
@@ -91,7 +90,7 @@ def check(good, what, *details, error=None):
 
 @contextlib.contextmanager
 def case(name):
-    """Counts what is checked within as one case. An error in it ends the case alone."""
+    """Counts the checks within as one case. An error in it ends only the case."""
     stack.append([0, 0, 0, name])
     try:
         yield
@@ -131,7 +130,7 @@ def lacks(*names):
 
 
 def processor_seconds():
-    """Of this process and of all that it has waited for: what a busy machine does not change."""
+    """Of this process and of all that it has waited for: seconds that a busy machine does not change."""
     return sum(os.times()[:4]) + runner.seconds
 
 
@@ -140,7 +139,7 @@ def main(tests):
     a file, each test's seconds of a processor are written into it, and which tests failed; TIMES=1 prints them."""
     if not os.path.exists(RUN):
         sys.exit('%s: there is no ./run to test: run make first' % sys.argv[0])
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell puts in the background ignores it
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     refuse_unknown(tests)
     failures.forget()
     seconds, failed = {}, []
@@ -275,12 +274,12 @@ def good(*arguments, **options):
 
 
 def help_all():
-    """What --help all prints, with each option, method and map in one line: what was folded is joined."""
+    """The output of --help all, with each option, method and map in one line: folded lines are joined."""
     return re.sub(r'\n {20,}', ' ', good('--help', 'all').out)
 
 
 def at_terminal(arguments, columns=80, **environment):
-    """What ./run writes to a terminal of the test's own, standard output and standard error together."""
+    """The output of ./run at a terminal of the test's own, standard output and standard error together."""
     child, terminal = pty.fork()
     if child == 0:
         plain = {k: v for k, v in os.environ.items() if k != 'NO_COLOR'}
@@ -301,7 +300,7 @@ def at_terminal(arguments, columns=80, **environment):
 
 
 def screen(seen):
-    """The lines that stay: a carriage return writes over what stood there."""
+    """The lines that stay: a carriage return overwrites the line."""
     lines = []
     for line in re.sub('\x1b\\[[0-9;]*m', '', seen).replace('\r\n', '\n').split('\n'):
         shown = ''
@@ -363,7 +362,7 @@ ENGINES = ('--kv', 'f32', '--activations', 'f32'), ('--plain',)
 
 
 def add_counts(result, what):
-    """Takes over what a test program in C printed: its failures, and `N passed, N failed` last."""
+    """Takes over the output of a test program in C: its failures, and `N passed, N failed` last."""
     *lines, last = result.out.splitlines() or ['']
     for line in lines[:10]:
         print('%s [%s]' % (line, what))
@@ -680,7 +679,7 @@ def attention_shapes(c, i):
 
 
 def state_width(c):
-    """How wide is what a layer with a state makes."""
+    """The width of the output of a layer with a state."""
     return c['dim'] if c['state_kind'] == CONV else c['state_value_heads'] * c['state_value_dim']
 
 
@@ -702,7 +701,7 @@ def state_shapes(c):
 
 
 def feed_forward_shapes(c, i):
-    """The shapes of the feed-forward layer, and of what ends a layer."""
+    """The shapes of the feed-forward layer, and of the steps that end a layer."""
     dim, own, gated = c['dim'], c['per_layer_dim'], c['activation'] < 3
     is_dense = not c['n_experts'] or flags_of(c, i) & LAYER_DENSE
     return (

@@ -1,5 +1,5 @@
-"""Configs, and how engines read them: tests/conformance. The recipes of tests/world write what packages computed; how an
-older or an unpublished release reads a config was recorded before."""
+"""Configs, and how engines read them: tests/conformance. The recipes of tests/world write the packages' results;
+readings of older or unpublished releases were recorded before."""
 
 import functools
 import hashlib
@@ -11,9 +11,9 @@ from common import RUN, ROOT, compiled, in_work, run, table, write
 
 SET = os.path.join(ROOT, 'tests', 'conformance', 'cases.json')
 LOOSE = 2e-4  # between a frequency or a factor that was said and one that was computed, some in float32
-REFERENCES = 'hf5@5.24', 'hf4@4.57'  # what transformers means by a config: the first that takes it
+REFERENCES = 'hf5@5.24', 'hf4@4.57'  # the meaning of a config to transformers: the first that takes it
 KINDS = 'all', 'full', 'sliding'
-# Kinds of refusals, and what is in the errors that are of them: the first that fits.
+# Kinds of refusals, and words in their errors: the first that fits.
 REFUSALS = {
     'too_long': 'greater than the derived',
     'unknown_model': 'rchitecture|[Mm]odel.type|[Mm]odel class',
@@ -30,7 +30,7 @@ def whole_set():
 
 
 def read_cases():
-    """[{name, length, config}], one a line in the file, with what is known of its layers."""
+    """[{name, length, config}], one a line in the file, with the facts about its layers."""
     return [{key: value for key, value in one.items() if key not in ('meant', 'readings', 'max_len_of')}
             for one in whole_set()['cases']]
 
@@ -66,8 +66,8 @@ def rounded(x):
 
 
 class Lists:
-    """Frequencies by a name that is made of them. A list that agrees with one that is recorded is that one, to the last
-    digit, so that a new run changes only what changed."""
+    """Frequencies by a name that is made of them. A list that agrees with a recorded one is replaced by it, to the last
+    digit, so that a new run changes only lists that differ."""
 
     def __init__(self):
         self.recorded, self.used = dict(whole_set()['frequencies']), {}
@@ -139,15 +139,15 @@ def without_still(frequencies):
     return list(frequencies[:n])
 
 
-# ---- what ./run says ----
+# ---- the answers of ./run ----
 
 def told(name, case):
     return name + (':max_len=%d' % case['max_len'] if case.get('max_len') else '')
 
 
 def says(names, case, program=RUN):
-    """{name: what --engines says}: the JSON of each kind's row, as {'verdict', 'max_len', 'notes', ...}; and for those that
-    are not refused what --explain --reading says: 'layers'."""
+    """{name: the answer of --engines}: the JSON of each kind's row, as {'verdict', 'max_len', 'notes', ...}; and for
+    those that are not refused the output of --explain --reading: 'layers'."""
     path = write(in_work('case.json'), json.dumps(case['config']))
     length, out = case['length'], {}
     for start in range(0, len(names), 8):
@@ -173,7 +173,7 @@ def says(names, case, program=RUN):
 
 
 def says_in_c(asked):
-    """What `says` returns, of many (names, case) in one process, by the functions that ./run calls."""
+    """The result of `says`, for many (names, case) in one process, by the functions that ./run calls."""
     texts = ['%s\n%d\n%s' % (','.join(told(name, case) for name in names), case['length'], json.dumps(case['config']))
              for names, case in asked]
     path = write(in_work('asked'), ''.join(text + '\0' for text in texts))
@@ -199,7 +199,7 @@ def says_in_c(asked):
 
 
 def of_kind(layers, kind):
-    """What an engine has for a kind of layers; one that has one RoPE has it for all."""
+    """An engine's values for a kind of layers; an engine with one RoPE has it for all."""
     return layers[kind] if kind in layers else layers.get('all')
 
 
@@ -208,7 +208,8 @@ def key_of(error):
 
 
 def differences(said, found):
-    """In words, where what is said is not what was computed. A refusal is compared by the class of its error."""
+    """In words, the differences between ./run's answer and the computed result. A refusal is compared by the class of
+    its error."""
     if not said['verdicts'] and 'error' not in found and not any(found['layers'].values()):
         return []  # no layer turns, and there is no row
     if said['verdicts'] == {'not looked at'} or not said['verdicts']:

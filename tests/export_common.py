@@ -1,4 +1,4 @@
-"""What the tests of model_export.py share: checkpoints are written here, exported by the program as a user would, and
+"""Shared by the tests of model_export.py: checkpoints are written here, exported by the program as a user would, and
 read back by a reader that was written from docs/format.md and shares nothing with the exporter.
 """
 
@@ -205,7 +205,7 @@ def pairs_of_rows(values, rows, head_dim):
 
 
 def expected_tensors(source, head_dim):
-    """What the file must hold for these tensors of a checkpoint."""
+    """The expected contents of the file for these tensors of a checkpoint."""
     names = {'input_layernorm': 'attention norm', 'post_attention_layernorm': 'ffn norm', 'q_proj': 'wq',
              'k_proj': 'wk', 'v_proj': 'wv', 'o_proj': 'wo', 'gate_proj': 'w1', 'up_proj': 'w3', 'down_proj': 'w2'}
     expected = {}

@@ -1,5 +1,5 @@
-"""How a failing check is reported: the line of the check, what differs, and the test and row that it belongs to. The
-calls that led there, whole, go to build/failed/TEST.log, which is named at the end."""
+"""The report of a failing check: the line of the check, the difference, and its test and row. The calls that led there,
+whole, go to build/failed/TEST.log, which is named at the end."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ import traceback
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(FOLDER)
 MOST = 300  # characters of details on one line; the log has all of them
-# Files whose lines are how a test asks, not what it asks.
+# Files whose lines are the way that a test asks, not its question.
 SHARED = [os.path.join(FOLDER, name) for name in ('failures.py', 'common.py')]
 
 
@@ -54,7 +54,7 @@ def show(what, details, rows, error=None):
 
 
 def differing(found, expected, tolerance):
-    """What differs of two lists of numbers of one length: the first, the worst and how many; '' if nothing does."""
+    """The difference of two lists of numbers of one length: the first, the worst and how many; '' if there is none."""
     def off(i):
         distance = abs(found[i] - expected[i])
         return distance if distance == distance else float('inf')

@@ -16,7 +16,7 @@ import time
 import remembered
 from common import ROOT, good
 
-os.environ['OMP_NUM_THREADS'] = '1'  # what is asked for is small, and test files run side by side
+os.environ['OMP_NUM_THREADS'] = '1'  # the texts are small, and test files run side by side
 MODEL = os.path.join(ROOT, 'model-8k.bin')
 TEXT = os.path.join(ROOT, 'book.txt')
 LONGEST = 600  # tokens of TEXT that a prompt may have
@@ -43,7 +43,7 @@ def likeliest(ids, hidden, top, model=MODEL):
 
 @functools.lru_cache(None)
 def tokens():
-    """What each token of MODEL spells, as bytes."""
+    """The bytes of each token of MODEL."""
     with open(os.path.join(ROOT, 'tokenizer.bin'), 'rb') as file:
         data = file.read()
     found, at = [], 4
@@ -107,10 +107,10 @@ class Fake(http.server.ThreadingHTTPServer):
     def handle_error(self, request, client_address):
         pass  # the other end went away
 
-    # ---- what it computes ----
+    # ---- its computations ----
 
     def counted(self, prompt, whole):
-        """Of `whole` tokens of a prompt, those that it counts: all, or what is new since the last prompt."""
+        """The tokens of a prompt, `whole` in all, that it counts: all, or those that are new since the last prompt."""
         if not self.cached:
             return whole
         with self.mutex:
@@ -166,7 +166,7 @@ class Fake(http.server.ThreadingHTTPServer):
         return 'w%d' % id if self.fault == 'other words' else tokens()[id % 4096].decode('utf-8', 'replace')
 
     def continued(self, text):
-        """What a model says to a question of --tasks: the hidden number that is left of the text, if it knows."""
+        """A model's answer to a question of --tasks: the hidden number in the kept part of the text, if it knows."""
         kept = text if not self.limit else text[-3 * self.limit:]
         keys = re.findall(r'The pass key is ([0-9]{5})\. Remember', kept)[:1]
         keys = keys or re.findall(r'is now ([0-9]{5})\.', kept)[-1:]
@@ -188,7 +188,7 @@ class Fake(http.server.ThreadingHTTPServer):
             keys = [max(set(said), key=said.count)]
         return ' %s. And so on' % keys[0] if keys and self.random.random() < self.knows else ' 1 and 2'
 
-    # ---- what it answers, by form ----
+    # ---- its answers, by form ----
 
     def completions(self, body):
         if self.form in ('sglang only', 'tgi', 'ollama only'):
@@ -207,7 +207,7 @@ class Fake(http.server.ThreadingHTTPServer):
         usage = {'prompt_tokens': self.counted(prompt, min(counted, self.limit or counted))}
         if ids is None:
             choice = {'text': self.continued(prompt)}
-            if n:  # a text that it does not know: what comes next does not matter
+            if n:  # a text that it does not know: the next token does not matter
                 choice['logprobs'] = self.logprobs([(5, -1.0), (6, -2.0)], n, body)
             return {'choices': [choice], 'usage': usage}
         top = self.top(ids, n)
@@ -343,7 +343,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return True
 
     def faulty(self, fault):
-        """Does what the fault is, and says whether that was all."""
+        """Acts as the fault requires, and returns whether that was all."""
         if fault == 'slow':
             time.sleep(30)
         elif fault == 'drips':

@@ -1,6 +1,6 @@
-"""What test_family_formats.py asks of families whose layers differ in their heads and widths, whose experts are beside
-a dense layer, or whose full layers have another RoPE than sliding ones in blocks of their own: what config.json says of
-it, the fields that this means, and the tensors by the names of Hugging Face."""
+"""For test_family_formats.py, families whose layers differ in their heads and widths, whose experts are beside a dense
+layer, or whose full layers have another RoPE than sliding ones in blocks of their own: the keys of config.json, the
+fields that they mean, and the tensors by the names of Hugging Face."""
 
 from common import shape_of
 
@@ -155,8 +155,8 @@ TURNED = 'wq', 'wk', 'bq', 'bk', 'q_norm', 'k_norm'
 
 
 def order_of(c, layer):
-    """Where Hugging Face's element i of a head is in ours: the two of a pair lie half of what turns apart, or half
-    of the head with proportional."""
+    """The place of Hugging Face's element i of a head in our order: the two of a pair are half of the rotated elements
+    apart, or half of the head with proportional."""
     slides = c['layers'][layer] & TURNS_AS_SLIDING if c['layer_table'] else 0
     head = shape_of(c, layer)[2]
     turning = min(slides and c['sliding_rotary_dim'] or c['rotary_dim'] or c['head_dim'], head)
@@ -173,7 +173,7 @@ def moved(values, order, width):
 
 
 def shaped_tensors(c, weights, theirs, names=NAMES, once=ONCE, start='model.layers.%s.%s'):
-    """{name: (shape, values)} of all that hf_tensors of folders.py does not know, but for what is in `theirs`."""
+    """{name: (shape, values)} of all that hf_tensors of folders.py does not know, except those in `theirs`."""
     out = {}
     for name, values in weights.items():
         part, _, layer = name.partition('.')
@@ -202,7 +202,7 @@ def shaped_tensors(c, weights, theirs, names=NAMES, once=ONCE, start='model.laye
     return out
 
 
-# What llama.cpp calls what is not as in other families.
+# llama.cpp's names of tensors that differ from other families'.
 GGUF_ONCE = {'per_layer_embedding': 'per_layer_token_embd.weight', 'per_layer_norm': 'per_layer_proj_norm.weight',
              'per_layer_projection': 'per_layer_model_proj.weight',
              **{name: name for name in ONCE if name[:5] == 'altup'}}

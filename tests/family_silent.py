@@ -1,6 +1,6 @@
-"""What the classes of newer families take where a config.json is silent, as test_family_formats.py has it of the older ones: the
-context, key heads, the width of a head, theta, the norms' epsilon, BOS, EOS; then what else is not 0. By the
-configuration classes of the Transformers library (main of 2026)."""
+"""The defaults of newer families' classes for keys that a config.json lacks, like those of older ones in
+test_family_formats.py: the context, key heads, the width of a head, theta, the norms' epsilon, BOS, EOS; then other
+fields that are not 0. By the configuration classes of the Transformers library (main of 2026)."""
 
 SEES_ALL, STILL, TURNS, DENSE, WITHOUT_SINKS, STATE = 1, 2, 4, 8, 32, 64
 STILL_FULL = SEES_ALL + STILL
@@ -60,6 +60,6 @@ SILENT = {
     'qwen3_5_moe_text': (32768, 2, 256, 1e4, 1e-6, -1, [], dict(
         DELTA, n_experts=256, n_experts_used=8, expert_hidden_dim=512, shared_hidden_dim=512, shared_gate=1)),
     'lfm2': (128000, 8, 2, 1e6, 1e-5, 1, [2], dict(hidden_dim=256, tied=True, qk_norm=1))}  # all layers attend
-# What must be said.
+# Fields without a default.
 ASKED = {'gemma4_text': dict(vocab_size_per_layer_input=300000), 'gemma3n_text': dict(num_kv_shared_layers=0),
          'granitemoehybrid': dict(num_local_experts=0, layer_types=['attention'] * 8)}

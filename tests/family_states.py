@@ -1,4 +1,4 @@
-"""What test_family_formats.py knows of layers with a state: the fields that features mean, what config.json says, and tensors
+"""Layers with a state for test_family_formats.py: the fields that features mean, the keys of config.json, and tensors
 of a folder and of a GGUF file, by the names and orders of published checkpoints."""
 
 import math
@@ -68,7 +68,7 @@ def by_head(parts, n):
 
 
 def add_states(facts, c, weights, out):
-    """What a folder has of these; `out` has all the rest by the names of a Llama."""
+    """The tensors of these in a folder; `out` has all the rest by the names of a Llama."""
     dim, d, n = c['dim'], c['head_dim'], c['n_heads']
     for layer in range(c['n_layers']):
         own = {part: weights['%s.%d' % (part, layer)] for part in OWN if '%s.%d' % (part, layer) in weights}
@@ -154,8 +154,8 @@ def of_gguf(c):
 
 
 def gguf_states(facts, c, weights, halves):
-    """{name: values} of what llama.cpp's converter writes of layers with a state, and of gates in queries. `halves`
-    brings rows of heads into the order of halves."""
+    """{name: values} as llama.cpp's converter writes layers with a state, and gates in queries. `halves` brings rows of
+    heads into the order of halves."""
     out, dim, names = {}, c['dim'], of_gguf(c)
     for name, values in weights.items():
         part, _, layer = name.partition('.')

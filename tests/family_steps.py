@@ -1,5 +1,5 @@
-"""What test_family_formats.py asks of families with steps that few have: no gate in the feed-forward layer, scales, caps, norms
-of other kinds and places, gates of attention, chunks. What config.json says of it, the fields that this means, and the
+"""For test_family_formats.py, families with steps that few have: no gate in the feed-forward layer, scales, caps, norms
+of other kinds and places, gates of attention, chunks. The keys of config.json, the fields that they mean, and the
 tensors by the names of Hugging Face."""
 
 from math import pi
@@ -34,7 +34,7 @@ def together(facts, found):
 
 
 def say(case):
-    """Changes what the case says and means so far."""
+    """Changes the case's keys and fields so far."""
     facts, row, settings, fields, found = case.facts, case.facts.row, case.settings, case.fields, case.features
     if facts.name not in FAMILIES:
         return
@@ -163,7 +163,7 @@ def in_halves(rows, head, turning):
 
 
 def tensors(facts, c, weights, theirs):
-    """{name: (shape, values)} of all but what is in `theirs`."""
+    """{name: (shape, values)} of all except those in `theirs`."""
     out, names = {}, {**NAMES, **OF_FAMILY.get(facts.name, {})}
     for name, values in weights.items():
         part, _, layer = name.partition('.')
@@ -205,7 +205,7 @@ def scales_of(architecture, c):
 
 
 def divisors(c, turning):
-    """By what llama3 divides the frequency of each pair: by its wavelength, as in the published rule."""
+    """llama3's divisors of the frequency of each pair: by its wavelength, as in the published rule."""
     low, high, out = c['train_ctx'] / c['low_freq_factor'], c['train_ctx'] / c['high_freq_factor'], []
     for i in range(0, turning, 2):
         wavelength = 2 * pi * c['theta'] ** (i / turning)

@@ -1,7 +1,8 @@
 """Checkpoints of families with random weights, as Hugging Face's folders and as GGUF: a writer of their tensors' names,
-orders and shapes that shares nothing with the exporter, and the rows of folders.json. A row is a config (`of` a base of
-readings/bases.json, or of a `family`, with keys over it and without some), and what it `means`: bases of `fields`, and
-a header's own fields over them; how `experts` lie; whether `gguf` can say it, or which keys a GGUF file says besides."""
+orders and shapes that shares nothing with the exporter, and the rows of folders.json. A row is a config (`of` a base
+of readings/bases.json, or of a `family`, with keys over it and without some), and its meaning (`means`): bases of
+`fields`, and a header's own fields over them; the order of `experts`; whether `gguf` can hold it, or the further
+keys of a GGUF file."""
 
 import functools
 import json

@@ -21,7 +21,7 @@ def load(path):
 
 
 def run_inside(module, arguments, cwd=None):
-    """What the exporter does with its arguments, as subprocess.run would tell it."""
+    """Runs the exporter with its arguments, with a result as subprocess.run's."""
     place, out, err = os.getcwd(), io.StringIO(), io.StringIO()
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:

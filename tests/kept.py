@@ -1,7 +1,7 @@
-"""What tests/reference.py gives, kept: it is slow on purpose, and says the same of the same model every time. A value
-is in tests/kept under the hash of all that it follows from: the settings, the weights, the tokens. What is not there is
-computed, and lies in build/kept from then on. Whether the reference, as it is now, still says what is kept, make
-test-long sees.
+"""The kept results of tests/reference.py: it is slow on purpose, and computes the same for the same model every time. A
+value is in tests/kept under the hash of all its inputs: the settings, the weights, the tokens. Missing values are
+computed, and are in build/kept from then on. make test-long checks that the present reference still computes the
+kept values.
 
     KEPT=write    a whole test file writes its part of tests/kept anew, without what nobody asks for
     KEPT=compute  all is computed, and must be what is kept: make test-long does that

@@ -1,6 +1,6 @@
-"""Random models by name: tests/models.json. A row is [name, bases, fields, what is asked of it otherwise]: its header has
-the fields of its bases, by their names, and its own over them. A group's rows share what is asked: `seed` of the weights
-and `ids` of the text (a number; `number`, the row's; `letters`, of its name), `n` tokens, one length or several; a row
+"""Random models by name: tests/models.json. A row is [name, bases, fields, further settings]: its header has the fields
+of its bases, by their names, and its own over them. A group's rows share their settings: `seed` of the weights and
+`ids` of the text (a number; `number`, the row's; `letters`, of its name), `n` tokens, one length or several; a row
 may have another, and a `tolerance`, `options` of the program and the `reference`'s for the same."""
 
 import functools
@@ -19,7 +19,7 @@ def table():
 
 
 class Row:
-    """One model, and what is asked of it."""
+    """One model, and its settings."""
 
     def __init__(self, group, number, name, bases, fields, asked):
         self.name, self.fields, self.asked = name, {}, dict(group, **asked)

@@ -202,7 +202,7 @@ def found_before():
 
 
 def caught_so_far(plants):
-    """{what is wrong: tests that catch it}: as the last runs found, and where none did, as in planted.json."""
+    """{name of the error: tests that catch it}: from the last runs, or if none caught it, from planted.json."""
     found, caught = found_before(), {}
     for plant in plants:
         whole, first = (found.get(key_of(plant, kind)) or '' for kind in (True, False))
@@ -212,7 +212,8 @@ def caught_so_far(plants):
 
 
 def greedy_cover(caught, seconds):
-    """[(test, what it is the first to catch)]: always the test that catches most of what is left in a second."""
+    """[(test, the errors that it catches first)]: always the test that catches most of the remaining errors in a
+    second."""
     left, chosen = {what: tests for what, tests in caught.items() if tests}, []
     while left:
         gains = {}

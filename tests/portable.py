@@ -4,8 +4,7 @@ and holds each build to the same numbers (test_units.c and tests/golden) and to 
 
     python3 tests/portable.py [VARIANT ...]
 
-What is not installed is skipped, with a word. A build is kept in build/portable/VARIANT, a
-folder of links to the sources."""
+Missing tools are skipped, with a word. A build is kept in build/portable/VARIANT, a folder of links to the sources."""
 
 import os
 import shlex
@@ -19,7 +18,7 @@ AARCH64 = 'aarch64-linux-gnu-gcc -static'
 GCC_32_BIT = 'gcc -m32 -mfpmath=sse -isystem /usr/include/x86_64-linux-gnu'
 WASM = '-sALLOW_MEMORY_GROWTH=1 -sNODERAWFS=1 -sEXIT_RUNTIME=1 -Wno-unused-command-line-argument'
 os.environ.setdefault('NODE_PATH', '/usr/share/nodejs')
-# Name: the arguments of make, and what the programs are run by.
+# Name: the arguments of make, and the runner of the programs.
 VARIANTS = {
     'plain': ("CC='%s' ARCH= OPENMP=" % os.environ.get('CC', 'cc'), ''),
     'gcc-avx512': ('CC=gcc ARCH=-march=x86-64-v4 OPENMP=-fopenmp', ''),
@@ -41,7 +40,7 @@ VARIANTS = {
     'clang-plain': ('CC=clang ARCH= OPENMP=', ''),
     'clang-O0': ("CC=clang CFLAGS='-O0 -march=native' OPENMP=-fopenmp", ''),
     'musl': ("CC='musl-gcc -static' ARCH=-march=native OPENMP=", ''),
-    # 32 bits, where numbers still are what SSE computes. Debian's gcc-12-multilib needs to be told of asm/.
+    # 32 bits, with numbers still computed by SSE. Debian's gcc-12-multilib needs to be told of asm/.
     'gcc-32-bit': ("CC='%s' ARCH=-march=x86-64 OPENMP=" % GCC_32_BIT, ''),
     # WebAssembly, of 32 bits, too: node runs it as a program that opens files. Debian's emscripten wants node-acorn.
     'wasm': ("CC=emcc CFLAGS='-O3 -msimd128 %s' OPENMP=" % WASM, 'node --no-experimental-fetch'),
@@ -52,16 +51,17 @@ VARIANTS = {
     # Memory that was never written, and leaks. Valgrind knows no AVX-512.
     'valgrind': ("CC=gcc CFLAGS='-O1 -g -march=x86-64-v3' OPENMP=",
                  'valgrind -q --error-exitcode=99 --leak-check=full'),
-    # Memory under all instructions, by the compiler, which sees what valgrind's processor lacks.
+    # Memory under all instructions, by the compiler, which knows instructions that valgrind's processor lacks.
     'memory': ("CC=clang CFLAGS='-O1 -g -march=native -fsanitize=memory' OPENMP=", ''),
-    # Races between threads: clang's OpenMP tells the sanitizer, through Archer, what waits for what. gcc's does not.
+    # Races between threads: clang's OpenMP tells the sanitizer, through Archer, which thread waits for which. gcc's
+    # does not.
     'threads': ("CC=clang CFLAGS='-O1 -g -march=native -fsanitize=thread' OPENMP=-fopenmp",
                 'env OMP_NUM_THREADS=3 TSAN_OPTIONS=ignore_noninstrumented_modules=1'),
 }
 TESTS = {'test_units.py': ['test_same'], 'test_attention.py': ['test_products'], 'test_packed.py': ['test_products'],
          'test_golden.py': []}
 OTHER = dict.fromkeys(('valgrind', 'threads'), ['test_golden.py', 'test_encodings.py'])  # the rest takes long
-OTHER['memory'] = ['test_units.py']  # clang 14 takes what fstat of newer C libraries fills in for unwritten
+OTHER['memory'] = ['test_units.py']  # clang 14 takes memory that fstat of newer C libraries fills in for unwritten
 # A processor's instructions by the name that /proc/cpuinfo gives to the last of them to come.
 NEEDS = {'-march=x86-64-v4': 'avx512vl', '-march=x86-64-v3': 'avx2', '-march=x86-64-v3 -mavxvnni': 'avx_vnni'}
 PROBE = """#include <errno.h>
@@ -77,7 +77,7 @@ int main(int n, char **words) {
 
 
 def missing(make, runner):
-    """What this machine lacks for a variant, or ''."""
+    """The tools that this machine lacks for a variant, or ''."""
     told = dict(word.split('=', 1) for word in shlex.split(make))
     cc, need = shlex.split(told['CC']), NEEDS.get(told.get('ARCH'), '')
     for program in cc[:1] + shlex.split(runner)[:1]:

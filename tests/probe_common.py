@@ -1,4 +1,4 @@
-"""What the tests of server_probe.py share: the probe in this process, and a memory of what ./run says."""
+"""Shared by the tests of server_probe.py: the probe in this process, and a memory of ./run's outputs."""
 
 import contextlib
 import io
@@ -38,7 +38,7 @@ HIDDEN = [
 
 
 class OurSide:
-    """What probe.numbers.ours takes for subprocess: common.run starts ./run."""
+    """Takes the place of subprocess for probe.numbers.ours: common.run starts ./run."""
     PIPE = subprocess.PIPE
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""What configs mean, as rows: tests/readings/*.json. A row is a config, and what each door is to say of it.
+"""The meanings of configs, as rows: tests/readings/*.json. A row is a config, and the expected answers of each door.
 
     of, with, without     a config: a base of bases.json, keys over it, keys that it lacks; or config, a whole one;
                           or file, a published one; or text, as it stands in a file
@@ -106,7 +106,7 @@ BESIDES = {'vocab_size': 40000, 'intermediate_size': 20, 'num_hidden_layers': 1,
 
 def exporter_says(values):
     """The exporter's fields of a config, None: it refuses it; the reason why; its notes, and its warnings by
-    themselves. What it wants of a config besides is there."""
+    themselves. The other keys that it needs of a config are added."""
     if isinstance(values, dict):
         inner = values.get('text_config')
         values = {**values, 'text_config': {**BESIDES, **inner}} if isinstance(inner, dict) else {**BESIDES, **values}

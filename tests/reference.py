@@ -1,8 +1,8 @@
 """The whole model in plain Python, to be read first and from top to bottom: the formula of every RoPE method and of
-every distance map, then a Llama with what its kin have besides, in doubles, as slow and as literal as can be. It is
-made from the papers, not from the C code, which is held against it. Settings c are the fields of a header
-(docs/format.md; common.config), where 0 means "not said", and `layers`, a byte for each; weights are {name: all of its
-numbers, row by row}.
+every distance map, then a Llama with the further steps of its kin, in doubles, as slow and as literal as can be. It
+is made from the papers, not from the C code, which is compared with it. Settings c are the fields of a header
+(docs/format.md; common.config), where 0 means "not said", and `layers`, a byte for each; weights are {name: all of
+its numbers, row by row}.
 """
 
 import cmath
@@ -145,8 +145,8 @@ def spread(n, length, piece):
 
 
 def turns(c, positions, map=None, stale=False):
-    """turn(i, j): what the pairs of a query at i are multiplied with when it meets a key at j, with the attention
-    factors of both; and how many elements of a head turn. For logits(), which says what map and stale are."""
+    """turn(i, j): the factors of the pairs of a query at i when it meets a key at j, with the attention factors of
+    both; and the number of rotated elements of a head. logits() explains map and stale."""
     f, a = rope(c, positions[-1] + 1)
     plain = rope(dict(c, rope_method=0), 1)[0]
     unscaled = c.get('unscaled_positions', 0)  # of longrope
@@ -164,7 +164,7 @@ def turns(c, positions, map=None, stale=False):
 
 
 def growth(c, i, turned, logn=False):
-    """What a query at i is multiplied with, in a layer that turns or not: logn, and a temperature by position."""
+    """A query's factor at i, in a layer that rotates or not: logn, and a temperature by position."""
     grown = max(1.0, math.log(i + 1) / math.log(c['train_ctx'])) if logn else 1.0
     unturned = c['temperature_unturned']  # counts from 1, and not in layers that turn
     if c.get('temperature_floor'):
@@ -185,7 +185,7 @@ def sinusoids(c, p):
 
 
 def embedded(c, weights, x, p):
-    """An embedding with what is added to it at position p."""
+    """An embedding with the position encoding's vector at p added."""
     kind, dim = ENCODINGS[c['encoding']], c['dim']
     if kind == 'learned':
         return [a + b for a, b in zip(x, weights['learned'][p * dim:p * dim + dim])]
@@ -193,7 +193,7 @@ def embedded(c, weights, x, p):
 
 
 def meeting(c, weights, layer):
-    """score(h, q, k, d): what head h computes from a query and a key at distance d, before score_scale."""
+    """score(h, q, k, d): head h's score of a query and a key at distance d, before score_scale."""
     kind, d, share = ENCODINGS[c['encoding']], c['head_dim'], c['n_heads'] // c['n_kv_heads']
     matrix = functools.lru_cache(None)(lambda name, columns: rows_of(weights, '%s.%d' % (name, layer), columns))
 
@@ -218,7 +218,7 @@ def meeting(c, weights, layer):
 
 
 def distant(c, weights, layer):
-    """What is added to a value at distance d, for shaw; None for the others."""
+    """The summand of a value at distance d, for shaw; None for the others."""
     if ENCODINGS[c['encoding']] != 'shaw':
         return None
     rows = rows_of(weights, 'a_values.%d' % layer, c['head_dim'])
@@ -241,7 +241,7 @@ def product(rows, x):
 
 
 def rounded(x):
-    """What q4 weights, and q8 weights in groups of 64, are multiplied with: int8 in groups of 64."""
+    """The other factor of q4 weights, and of q8 weights in groups of 64: int8 in groups of 64."""
     out = []
     for first in range(0, len(x), 64):
         step = max(map(abs, x[first:first + 64])) / 127 or 1
@@ -339,7 +339,7 @@ def clamped(gate, up):
 
 
 def gated(c, gate, up):
-    """What the activation computes from what a row of w1 and one of w3 say."""
+    """The activation of the outputs of a row of w1 and one of w3."""
     return clamped(gate, up) if c['activation'] == 2 else (gelu if c['activation'] else silu)(gate) * up
 
 
@@ -358,8 +358,8 @@ def biased(y, bias):
 
 
 def largest(gates, sparsity):
-    """What exceeds a cutoff: as much above the mean, in deviations, as a normal variable is with that probability below
-    (arXiv 2506.06644)."""
+    """The excess of gates over a cutoff: as much above the mean, in deviations, as a normal variable is with that
+    probability below (arXiv 2506.06644)."""
     mean = sum(gates) / len(gates)
     deviation = math.sqrt(sum((gate - mean) ** 2 for gate in gates) / len(gates))
     cutoff = mean + deviation * statistics.NormalDist().inv_cdf(sparsity)
@@ -417,8 +417,7 @@ def part_of(all_rows, number, n):
 
 
 def feed_forward_of(c, weights, layer, flags, seen):
-    """say(x): what the feed-forward layer computes from x. That of a layer with experts is the sum of the chosen
-    ones."""
+    """say(x): the feed-forward layer's output for x. A layer with experts gives the sum of the chosen ones."""
     DENSE, dim = 8, c['dim']
     with_experts = c['n_experts'] and not flags & DENSE
     hidden = c['expert_hidden_dim'] if with_experts else c['hidden_dim']
@@ -436,7 +435,7 @@ def feed_forward_of(c, weights, layer, flags, seen):
     bias, choice_bias = weights.get('router_bias.%d' % layer), weights.get('router_choice_bias.%d' % layer)
     shared = [there('shared_' + name, columns) for name, columns in (
         ('w1', dim), ('w3', dim), ('w2', c['shared_hidden_dim']))] if c['shared_hidden_dim'] else None
-    narrow, wide = there('experts_in', dim), there('experts_out', width)  # what experts read and make is narrower
+    narrow, wide = there('experts_in', dim), there('experts_out', width)  # experts' inputs and outputs are narrower
     gate = weights.get('shared_gate.%d' % layer)
     experts = [[[part_of(rows, e, c['n_experts']) for rows in parts] for parts in (matrices, biases)]
                for e in range(c['n_experts'])]
@@ -460,8 +459,8 @@ def feed_forward_of(c, weights, layer, flags, seen):
 
 
 def beside(c, weights, layer, mixed):
-    """say(x) of x itself: a dense layer and the experts beside it, each after norms of its own. mixed(x, routed): the
-    sum of what experts compute from x, chosen by `routed`."""
+    """say(x) of x itself: a dense layer and the experts beside it, each after its own norms. mixed(x, routed): the sum
+    of the experts' outputs for x, chosen by `routed`."""
     eps, own = c['norm_eps'], {name: weights['%s.%d' % (name, layer)] for name in (
         'ffn_norm', 'shared_after', 'router_norm', 'experts_norm', 'experts_after')}
     shared = [rows_of(weights, 'shared_%s.%d' % (name, layer), columns) for name, columns in (
@@ -493,7 +492,7 @@ def own_embeddings(c, weights, ids, stream):
 
 
 def said_by_own(c, weights, layer, stream, own):
-    """What the layer's own embedding of each token adds, which reads the stream."""
+    """The summand of the layer's own embedding of each token, which reads the stream."""
     gate, out = (rows_of(weights, 'per_layer_%s.%d' % (name, layer), columns) for name, columns in (
         ('gate', c['dim']), ('out', c['per_layer_dim'])))
     said = [product(out, [gelu(g) * v for g, v in zip(product(gate, x), mine[layer])])
@@ -502,7 +501,7 @@ def said_by_own(c, weights, layer, stream, own):
 
 
 def layer_end(c, weights, layer, stream, own):
-    """The stream with what the layer's own embedding of each token gives, and scaled."""
+    """The stream plus the summand of the layer's own embedding of each token, and scaled."""
     if own:
         stream = both(stream, said_by_own(c, weights, layer, stream, own))
     scale = weights['scale.%d' % layer][0] if c['layer_scale'] else 1
@@ -537,8 +536,8 @@ class Streams:
         return product(rows_of(self.weights, '%s.%d' % (name, layer), self.n), modes)
 
     def first(self, layer, stream, normed):
-        """What a layer begins with, in the place of the residual stream: a prediction. Of what attention reads of it,
-        `normed` (rows), a residual is learned."""
+        """The input of a layer in place of the residual stream: a prediction. A residual is learned from `normed`
+        (rows), the input of attention."""
         if not self.n:
             return stream
         n, self.predicted = self.n, [[] for _ in range(self.n)]
@@ -621,13 +620,13 @@ def unit(x):
 
 
 def says(state, key):
-    """What a state says of a key."""
+    """The answer of a state to a key."""
     return [dot(key, column) for column in zip(*state)]
 
 
 def delta_rule(c, weights, layer, before, seen):
-    """What a layer of the gated delta rule adds, of the rows that it reads: each head's state is a list of rows, one
-    for each element of a key."""
+    """The summand of a layer of the gated delta rule, for the rows that it reads: each head's state is a list of rows,
+    one for each element of a key."""
     dim, width = c['dim'], c['state_value_dim']
     n_keys, n_heads, d = c['state_key_heads'], c['state_value_heads'], c['state_key_dim']
     mixed, gates, betas, steps = ([product(matrix, seen(x)) for x in before] for matrix in (
@@ -654,7 +653,7 @@ def delta_rule(c, weights, layer, before, seen):
 
 
 def mamba2(c, weights, layer, before, seen):
-    """The same of Mamba 2 (arXiv 2405.21060): a state of each head has a row for each element of what it reads, and a
+    """The summand of Mamba 2 (arXiv 2405.21060): a state of each head has a row for each element of its input, and a
     column for each number that groups of heads write by (B) and read by (C)."""
     n_heads, width, groups, n = c['state_value_heads'], c['state_value_dim'], c['state_key_heads'], c['state_key_dim']
     inner, own = n_heads * width, {name: weights['%s.%d' % (name, layer)] for name in (
@@ -718,7 +717,7 @@ def late(c, weights, name, layer, heads, position, length):
 
 
 def by_gate(c, weights, layer, x, mixed, seen):
-    """Attention's mix, multiplied by a scale and by what a gate says of the layer's input."""
+    """Attention's mix, multiplied by a scale and by the gate of the layer's input."""
     mixed = [v * (c['value_scale'] or 1) for v in mixed]
     if not c['attention_gate']:
         return mixed
@@ -733,8 +732,8 @@ def both(stream, rows):
 
 
 def latent_of(c, weights, name, layer, seen):
-    """Queries, keys and values of latent attention: a narrow vector, and what all keys share and turn, are of wkv_a @
-    x."""
+    """Queries, keys and values of latent attention: wkv_a @ x has a narrow vector, and the rotated part that all keys
+    share."""
     eps, rank, turned = c['latent_norm_eps'], c['kv_rank'], turning(c)
     inner, width = rank, c['value_dim'] or c['head_dim']
     if name == 'q':
@@ -757,16 +756,16 @@ def latent_of(c, weights, name, layer, seen):
 
 
 def added(c, stream, rows, after):
-    """The residual stream with what attention or the feed-forward layer says, after its norm if there is one."""
+    """The residual stream plus the output of attention or the feed-forward layer, after its norm if there is one."""
     return both(stream, [[x * (c['residual_scale'] or 1) for x in row] for row in after(rows)])
 
 
 def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn=False, stale=False,
            watch=None):
-    """Logits of every position of one pass over ids. They are at 0, 1, 2 and so on, or at `positions`: what a query
-    sees of a longer text is enough for a model of one layer. map: of distance_map, for full layers; logn: scores grow
-    past L; stale: every position turns at the scale of a text that ends with it. Layers that turn as sliding ones read
-    in place. watch: is told the number of each layer and what its queries meet."""
+    """Logits of every position of one pass over ids. They are at 0, 1, 2 and so on, or at `positions`: the keys that a
+    query sees of a longer text are enough for a model of one layer. map: of distance_map, for full layers; logn:
+    scores grow past L; stale: every position turns at the scale of a text that ends with it. Layers that turn as
+    sliding ones read in place. watch: gets the number of each layer and the keys of its queries."""
     in_place = list(range(len(ids)))
     of_text = positions or in_place
     dim, eps, after_eps = c['dim'], c['norm_eps'], c['after_norm_eps'] or c['norm_eps']

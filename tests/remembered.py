@@ -1,5 +1,6 @@
-"""What ./run has said, for tests that ask the same again and again: files in build/said, one for each question, by all
-that the answer depends on. So test files side by side ask once, and after another build of ./run all is asked anew."""
+"""Kept outputs of ./run, for tests that ask the same again and again: files in build/said, one for each question, by
+all that the answer depends on. So test files side by side ask once, and after another build of ./run all is asked
+again."""
 
 import functools
 import hashlib
@@ -35,7 +36,7 @@ def place():
 
 
 def key(*question):
-    """Of words, numbers and lists of them; a file among them by what it holds."""
+    """Of words, numbers and lists of them; a file among them by its contents."""
     def held(part):
         if isinstance(part, (list, tuple)):
             return [held(each) for each in part]
@@ -45,7 +46,7 @@ def key(*question):
 
 
 def recall(key):
-    """What was said, None where it was not asked yet."""
+    """The kept output, None if it was not asked yet."""
     try:
         with open(os.path.join(place(), key)) as file:
             return json.load(file)

@@ -37,7 +37,7 @@ BY_THE_CLOCK = 3600  # for one file, which waits for something that never comes 
 
 
 def measured():
-    """Seconds of a processor by file and test, as they were last written down, and what pace() was then."""
+    """Seconds of a processor by file and test, as last written, and the pace() of then."""
     try:
         with open(TIMES, encoding='utf-8') as file:
             return json.load(file)
@@ -46,7 +46,7 @@ def measured():
 
 
 def pace():
-    """Seconds of a processor for some work: what tells a slow machine from tests that have become slow."""
+    """Seconds of a processor for some work: it distinguishes a slow machine from tests that have become slow."""
     def once():
         began = time.process_time()
         sum(i * i % 7 for i in range(1000000))
@@ -59,7 +59,7 @@ def limited():
 
 
 def run_file(name):
-    """What one test file counted, [passed, failed, skipped], its tests' seconds, and what it printed of failures. A crash
+    """The counts of one test file, [passed, failed, skipped], its tests' seconds, and its report of failures. A crash
     is one failure more."""
     with tempfile.NamedTemporaryFile('r') as times:
         environment = dict(os.environ, TIMES=times.name, PYTHONPYCACHEPREFIX=os.path.join(ROOT, 'build', 'pyc'))
@@ -96,7 +96,7 @@ def has_long(name):
 
 
 def chosen(words, kind):
-    """The files to run, the longest first. What is long is left out, or alone."""
+    """The files to run, the longest first. Long ones are left out, or only they are taken."""
     names = [name for name in os.listdir(FOLDER) if name.startswith('test_') and name.endswith('.py')]
     names = [name for name in names if not words or any(word in name for word in words)]
     known = measured()[kind]
@@ -122,7 +122,7 @@ def write_down(seconds, kind):
 
 
 def refused(words):
-    """What is wrong with the command line, or None."""
+    """The fault in the command line, or None."""
     names = [name for name in os.listdir(FOLDER) if name.startswith('test_') and name.endswith('.py')]
     for word in words:
         if word.startswith('-') and word not in OPTIONS:
@@ -166,5 +166,5 @@ def main(words):
 
 
 if __name__ == '__main__':
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell puts in the background ignores it
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     sys.exit(main(sys.argv[1:]))

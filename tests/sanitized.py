@@ -127,7 +127,7 @@ def tokenizer_for(model):
 # ---- runs ----
 
 def report_of(result):
-    """What a sanitizer said, or how the program died; empty: neither."""
+    """A sanitizer's report, or how the program died; empty: neither."""
     for line in result.err.splitlines():
         if 'Sanitizer' in line or 'runtime error:' in line:
             return line

@@ -18,7 +18,7 @@ from common import WORK, check, config, random_weights, read, write
 from export_common import FIELDS, exporter, safetensors
 from inside import run_inside
 
-# Widths that are whole blocks of 32; hidden_dim is what Meta's formula gives with a multiple of 32.
+# Widths that are whole blocks of 32; hidden_dim is Meta's formula with a multiple of 32.
 C = config(dim=32, hidden_dim=96, n_heads=4, n_kv_heads=2, head_dim=8, vocab_size=52)
 
 
@@ -32,7 +32,7 @@ WEIGHTS = exact_weights(C, 61)
 
 
 class Place:
-    """A new folder for a source, and one for what comes of it."""
+    """A new folder for a source, and one for its results."""
 
     def __init__(self):
         self.source, self.results = tempfile.mkdtemp(dir=WORK), tempfile.mkdtemp(dir=WORK)
@@ -150,7 +150,7 @@ def write_huggingface(folder, c, tensors, kind, shards):
     write(os.path.join(folder, '%s.%s.index.json' % (stem, kind)), json.dumps({'metadata': {}, 'weight_map': places}))
 
 
-# ---- torch.save, with Python's own pickler and stand-ins for what it names of torch ----
+# ---- torch.save, with Python's own pickler and classes in place of torch's ----
 
 torch, torch_utils = types.ModuleType('torch'), types.ModuleType('torch._utils')
 sys.modules.update({'torch': torch, 'torch._utils': torch_utils})
@@ -297,7 +297,7 @@ def gguf(settings, tensors, version=3, align=32):
 
 
 def gguf_tensors(c, weights, dtype, stored=None):
-    """The tensors, norms in F32; with Q8_0, what the blocks stand for goes into `stored`."""
+    """The tensors, norms in F32; with Q8_0, the numbers of the blocks go into `stored`."""
     tensors = {}
     for (name, shape, values), ours in zip(named(c, weights, GGUF, 'blk.%d.'), weights):
         if len(shape) == 1:

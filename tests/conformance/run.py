@@ -14,12 +14,12 @@ import math
 import os
 import sys
 
-REFUSES = 'hf5@5.24'  # what refuses a config that has no meaning
+REFUSES = 'hf5@5.24'  # refuses a config without a meaning
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
 def wrong(given, reading, kind, most, lists, near):
-    """In words, how what a function returned is not the reading; empty if it is."""
+    """In words, the difference between a function's result and the reading; empty if there is none."""
     is_refused, true = 'error' in reading, reading.get(kind)
     if isinstance(given, Exception) or is_refused:
         here = '%s: %s' % (type(given).__name__, given) if isinstance(given, Exception) else 'taken'

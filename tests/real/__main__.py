@@ -34,8 +34,8 @@ PARTS = 'numbers', 'keys', 'words', 'readme', 'turns', 'tokens', 'tasks', 'llama
 PLACE = os.path.join(ROOT, 'build', 'released')
 EXACT = ('--kv', 'f32', '--activations', 'f32')
 WORST, MEAN = 2e-3, 1e-4  # nats of a token, and of the mean, from transformers
-# What int8 activations and the f16 cache cost: the mean and the root mean square over 2,047 tokens. (llama.cpp's own on
-# the same files: 0.086 to 0.110.)
+# The cost of int8 activations and the f16 cache: the mean and the root mean square over 2,047 tokens. (llama.cpp's own
+# on the same files: 0.086 to 0.110.)
 USUAL_MEAN, USUAL_RMS = 0.005, 0.11
 TRANSFORMERS = 'transformers==5.24.0', 'torch==2.13.0', 'gguf==0.19.0', 'accelerate==1.15.0', 'jinja2'
 
@@ -171,7 +171,7 @@ def test_forgetful_layers():
 
 
 def test_readme():
-    """What the README shows of a released model is what a terminal shows."""
+    """The README's output of a released model is the terminal's."""
     import test_printed
     if not models(['smollm2']):
         return
@@ -246,14 +246,14 @@ def asked(name):
 
 
 def theirs(name):
-    """What transformers says, or None and a word."""
+    """transformers' answer, or None and a word."""
     found, why = asked(name)
     return found or skip(why)
 
 
 @functools.lru_cache(None)
 def our_texts():
-    """The story, sources and documents in pieces, and what is hard in one: a few hundred texts."""
+    """The story, sources and documents in pieces, and the difficult characters in one: a few hundred texts."""
     found = ['Hello, world! 1234567890', ' two  spaces   and\ttabs\n\n\nnewlines ', "It's they'll WE'VE I'M don't",
              'na\u00efve caf\u00e9 \u00fcber stra\u00dfe', '\u4f60\u597d\uff0c\u4e16\u754c\u3002', '\U0001F44D\U0001F3FD \U0001F600', '\u0410\u0411\u0412 \u05d0\u05d1 \u0e01\u0e02',
              'x = {"a": [1, 2.5e-3]}  # note', '1,234,567.89 + 0x1F', 'a' * 300]
@@ -276,7 +276,7 @@ def world():
 
 @functools.lru_cache(None)
 def programs():
-    """What gives the ids of texts, and of turns, compiled."""
+    """The programs that give the ids of texts, and of turns, compiled."""
     return world().drivers()
 
 
