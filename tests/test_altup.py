@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Gemma 3n: what the rows of models.json and test_family_formats.py have not. A folder as it is published; what the exporter
-refuses of its config; texts in other pieces and on other threads; and that each of its steps matters."""
+"""Gemma 3n: cases beside the rows of models.json and test_family_formats.py. A folder as published; the exporter's
+refusals of its config; texts in other pieces and on other threads; and that each of its steps matters."""
 
 import copy
 import json
@@ -91,7 +91,7 @@ def test_in_pieces():
 
 @takes_long
 def test_they_matter():
-    """Each field and each tensor changes what comes out, so that none is read and left."""
+    """Each field and each tensor changes the result, so that none is read and ignored."""
     row = row_of('layers', 'alternating updates')
     ids, c = row.ids(40), row.config()
     model, c, weights = row.made()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""ggml's blocks: every value against blocks.py, a second derivation, and against what ggml's own quantizer and
-dequantizer made (tests/golden/blocks.json); models of them against the plain transformer; GGUF files of every type,
+"""ggml's blocks: every value against blocks.py, a second derivation, and against the results of ggml's own quantizer
+and dequantizer (tests/golden/blocks.json); models of them against the plain transformer; GGUF files of every type,
 whole and in parts; ../shared/golden_gguf where it is there."""
 
 import array

@@ -78,7 +78,7 @@ def code_points():
 
 @functools.lru_cache(None)
 def class_of(name, less=''):
-    """What is between brackets for a class of characters, without those of another class."""
+    """The text between the brackets of a class of characters, without those of another class."""
     gone, runs = set(code_points()[less]) if less else (), []
     for code in code_points()[name]:
         if code in gone:
@@ -105,7 +105,7 @@ def regex_of(text):
 
 @functools.lru_cache(1 << 16)
 def split(pattern, text):
-    """The words of a text: each regex cuts what those before it have left into what it finds and what is between."""
+    """The words of a text: each regex cuts the rest of those before it into its matches and the text between."""
     parts = [text]
     for regex in PATTERNS[pattern]:
         parts = [part for whole in parts for part in cut(regex_of(regex), whole)]
@@ -154,7 +154,7 @@ def nfc(text):
 
 
 class Reference:
-    """What the library reads in a tokenizer.json, when it takes special tokens for text."""
+    """The library's reading of a tokenizer.json, if it takes special tokens for text."""
 
     def __init__(self, spec, pattern):
         model = spec['model']
@@ -333,7 +333,7 @@ def family_spec(name, tokens, merges, **changes):
     row = dict(next(row for row in rows('families') if row['name'] == name), **changes)
     steps = [{'type': 'Digits', 'individual_digits': True}] if row['patterns'] == 'digits' else []
     if not row.get('alone'):
-        inverted = bool(row.get('inverted'))  # what is found is kept, the other way round
+        inverted = bool(row.get('inverted'))  # matches are kept, the other way round
         steps = [{'type': 'Split', 'pattern': {'Regex': regex}, 'behavior': 'Removed' if inverted else 'Isolated',
                   'invert': inverted} for regex in PATTERNS[row['patterns']]]
     last = byte_level(add_prefix_space=bool(row.get('prefix')), use_regex=bool(row.get('alone')))
@@ -351,7 +351,7 @@ def family_spec(name, tokens, merges, **changes):
 
 
 def cased_texts(rng, count):
-    """Capitals, small letters, letters without case, marks, and what may come before and after them."""
+    """Capitals, small letters, letters without case, marks, and other characters before and after them."""
     few = list("AB\u00c9\u01c5\u0416\U00010400") + list("ab\u00e9\u00df\u0436\U00010428") + list(
         '\u02b0\u4e2d\u05d0\u00aa\u6f22\u3005\u3007\u2f00\u3042\U00020000\ufa0e') + list('\u0301\u0308\u093f\u20dd') + list(" .!'/\n\r\t1\u00b2\u3000_") + [
             "'s", "'LL", "'\u017f", ' A', 'Ab', 'AB\u0301c', '/\n/', '.\n/x']
@@ -360,7 +360,7 @@ def cased_texts(rng, count):
 
 
 def nfc_texts(rng, count):
-    """Characters that compose, and what may be in the way."""
+    """Characters that compose, and characters that may be in the way."""
     marks = list('\u0301\u0300\u0308\u0323\u0327\u0338\u0345\u0334\u3099\u094d\u05bc\u1dce\u0f71\u0f72\u0315\u0653')
     others = list('aeoAEOsd<=> \xe9\u1ec7\u0344\u03b9\u1f82\u212b\u2126\u0958\u0929\u1100\u1161\u11a8\uac00\uac01\ud7a3'
                   '\u11a7\ufb2c\u2adc\u0f73\u0f76\u304b\u30ab\uf900\ufa30\U0002f800\U0001d15e\U0001109a\U000110ba\u200d'
@@ -437,7 +437,7 @@ def compare_out_again(name, path, size, texts, ids):
         back = tokenizers.read_gguf_tokenizer(Job(), 'x.gguf', values, replace(model))
     except Problem as problem:
         return check(False, name + ': carried out', problem)
-    if back['flags'] != tokenizer['flags']:  # what GGUF cannot say: a note told it
+    if back['flags'] != tokenizer['flags']:  # GGUF cannot hold these: a note told them
         back.update({key: tokenizer[key] for key in ('flags', 'takes_spaces', 'as_symbols')})
     _, again, again_size = export(back, 'again')
     check(encode(again, again_size, texts) == ids, name + ': carried out to GGUF and in again')
@@ -484,7 +484,7 @@ def test_classes():
         for code in of[name]:
             meant[code] = ord(digit)
     meant = meant.decode()
-    # What Unicode 17 or later has assigned, the tables do not know.
+    # The tables do not know characters assigned by Unicode 17 or later.
     newer = tuple(map(int, unicodedata.unidata_version.split('.'))) > (16, 0, 0)
     nothing = {*of['Cn'], *of['Cs']}
     wrong = [hex(code) for code in PLANES if classes[code] != meant[code] and code not in nothing and not (
@@ -497,8 +497,8 @@ def test_classes():
 
 
 def test_tables_are_fixed():
-    """Rules do not depend on the Python that exports: those of Form C are what Python 3.6, of Unicode 9.0, has in its
-    tables, and those of cases what the Unicode Character Database 16.0 has."""
+    """Rules do not depend on the Python that exports: those of Form C equal the tables of Python 3.6, of Unicode 9.0,
+    and those of cases the Unicode Character Database 16.0."""
     class Newer:
         """Tables of a Python to come, in which more characters have a class."""
         decomposition, normalize = unicodedata.decomposition, unicodedata.normalize
@@ -535,7 +535,7 @@ def test_words(texts):
 
 
 def parts_composed(text):
-    """What Qwen 2's tokens decode to: the parts between added tokens are normalized, each by itself."""
+    """The text that Qwen 2's tokens decode to: the parts between added tokens are normalized, each by itself."""
     return ''.join(part if i % 2 else nfc(part) for i, part in enumerate(re.split('(<tool>|e\u0301|>)', text)))
 
 
@@ -588,7 +588,7 @@ def test_what_families_say(tokens, merges):
 
 
 def test_bytes_without_tokens(texts, tokens, merges):
-    """Bytes that are in no token are left out, and what is beside them grows together."""
+    """Bytes that are in no token are left out, and their neighbors are merged."""
     gone = {in_alphabet(bytes([byte])) for byte in (0x61, 0x20, 0xC3)}
     spec = family_spec('gpt-2', [t for t in tokens if not gone & set(t)],
                        [pair for pair in merges if not gone & set(''.join(pair))])
@@ -892,8 +892,8 @@ def test_llama2(rng, texts):
 
 
 def gemma_spec(rng, texts):
-    """Llama 2's kind without the space in front, and with what is peculiar to Gemma: a Split that finds no space any
-    more, lines and placeholders that are cut out of texts, though merges make some of them, and runs of spaces that are
+    """Llama 2's kind without the space in front, and with Gemma's peculiarities: a Split that finds no space any more,
+    lines and placeholders that are cut out of texts, though merges make some of them, and runs of spaces that are
     added tokens and made by merges all the same: first of all, and not token by token, as in the published file."""
     spec = llama2_spec(rng, texts, range(2, 8))
     spec = runs_both_ways(spec, 7, (7, 6, 5, 4, 3, 2, 1), 0)

@@ -372,7 +372,7 @@ def parrot(name, vocab_size, length, script):
 
 
 def test_channels():
-    """./run shows what is said on the final channel, in each turn, and not what is said on others."""
+    """./run shows the text of the final channel, in each turn, and not the text of others."""
     tokenizer = special_tokenizer('parrot.tokenizer.bin', HARMONY, 0)
     first = ids_of(harmony('', 'Hi'), HARMONY, 0)
     notes = '<|channel|>analysis<|message|>Hm final<|end|><|start|>assistant'
@@ -429,7 +429,7 @@ def with_system_prompt(path, text, tail=b'', length=None):
 
 
 def test_default_system_prompt():
-    """The template's own is used where none is given: what is read is then as if -y had said it."""
+    """The template's own is used if none is given: the prompt is then the same as with -y."""
     path, vocab_size = llama3_tokenizer()
     prompted = with_system_prompt(path, SYSTEM)
     model = tiny_model('prompted.model.bin', vocab_size=vocab_size)
@@ -452,7 +452,7 @@ def test_default_system_prompt():
 
 
 def test_published_default_prompts():
-    """What a template puts where a chat has no system prompt, in the spellings of published ones."""
+    """A template's text for a chat without a system prompt, in the spellings of published ones."""
     sys.path.insert(0, ROOT)
     from export.chat_template import default_system_prompt
     first = "{% if loop.first and messages[0]['role'] != 'system' %}"
@@ -482,7 +482,7 @@ def test_published_default_prompts():
 
 
 def in_little_memory():
-    """Half a gigabyte: what is halved until it fits is small then, and soon ready."""
+    """Half a gigabyte: a memory that is halved until it fits is small then, and soon ready."""
     resource.setrlimit(resource.RLIMIT_AS, (1 << 29, 1 << 29))
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""--check: what it must catch and what it must pass, on the models that ship, at sizes for everyday; at 8,192 the
-same were tried by hand (docs/check.md)."""
+"""--check: failures that it must catch and models that it must pass, on the models that ship, at small sizes; at 8,192
+the same were tried by hand (docs/check.md)."""
 
 import json
 import math
@@ -67,7 +67,7 @@ def fails(what, found, *where):
 
 
 def test_good_models():
-    """And what is said meanwhile: a line for each row that took time, on standard error; at a terminal a bar, which
+    """And its progress: a line for each row that took time, on standard error; at a terminal a bar, which
     test_tables.py wipes."""
     result = run(SIBLING, '--check', '-n', 1024)
     passes('model-8k.bin', 1024, verdict_of(result))
@@ -90,7 +90,7 @@ def test_more_good_models():
 
 
 def test_a_text_of_the_users():
-    """FILE is read all over: what comes first in it does not decide. Too short a one, or none, is named."""
+    """All parts of FILE are read: its beginning does not decide. Too short a text, or none, is named."""
     text = write(in_work('text.txt'), good(MODEL, '-n', 500, '-t', 0.9, '-s', 3, '--ignore-eos').raw * 6)
     result = run(MODEL, '--check', text, '-n', 128, timeout=300)
     check(verdict_of(result)[0] == YES and text in result.out, '--check FILE', result)
@@ -117,7 +117,7 @@ def test_a_short_file():
 
 @takes_long
 def test_one_text_two_readings():
-    """Where nothing but positions is compared, what does not change them has a ratio of 1 and no error."""
+    """If only positions are compared, settings that do not change them have a ratio of 1 and no error."""
     rows = table(run(MODEL, '--check', '--rope', 'dynamic-yarn', '-n', 1024).out)[2]
     cost = [(r['value'], r['se'], r['verdict']) for r in rows if r['check'] == 'cost']
     check(cost == [('1', '0', 'ok')], 'what dynamic-yarn costs within the trained length', cost)
@@ -132,7 +132,7 @@ def ids_of(path):
 
 
 def test_values():
-    """A rung is what --ppl says of the last tokens after all of the text, beside the same after half of it."""
+    """A rung is --ppl's value of the last tokens after all of the text, beside the same after half of it."""
     path = write(in_work('stretch.txt'), story(48))
     ids = ids_of(path)
     check(64 <= len(ids) < 80, 'a text for one sample', len(ids))
@@ -146,8 +146,8 @@ def test_values():
     check(abs(float(rows['perplexity', '64']['value']) / ratio - 1) < 2e-3, 'perplexity', (rows, ratio))
 
 def test_one_verdict():
-    """Whatever the machine's speed and the budget: what is decided is decided alike, by the same numbers, after the same
-    tokens. A budget that was not enough is answered with one that is larger, and does for what is told."""
+    """For any speed of the machine and any budget, decisions are equal, by the same numbers, after the same tokens. Too
+    small a budget is answered with a larger one, which is then enough."""
     program = made_up_clock()
     for model, options, budgets in ((MODEL, ('--rope', 'none', '-n', 768), (0.5, 4)), (SIBLING, ('-n', 1024), (0.5, 9))):
         whole = table(run(model, '--check', *options).out)[2]
@@ -197,7 +197,7 @@ def test_wrong_base():
 
 
 def test_rope_config():
-    """What the file says stays the reference for a block: another L, theta or method is another model's."""
+    """The file's settings stay the reference for a block: another L, theta or method is another model's."""
     def with_block(model, text, *options, judge=judge_settings):
         return judge(model, '--rope-config', write(in_work('block.json'), text), *options)
     yarn = '{"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": %d}'
@@ -210,7 +210,7 @@ def test_rope_config():
 
 
 def test_without_a_tokenizer():
-    """It is said what was looked for, what to do, and that settings alone can be judged."""
+    """The message names the missing file, the remedy, and that settings can be judged without it."""
     alone = changed(MODEL, 'alone.bin')
     one_line(run(alone, '--check', '-n', '1k'), TROUBLE, 'where a tokenizer was looked for',
              in_work('alone.tokenizer.bin'), in_work('tokenizer.bin'), '-z FILE', 'model_export.py --tokenizer ',
@@ -244,7 +244,7 @@ def test_settings_that_limit_nothing():
 
 
 def test_settings_alone():
-    """Yes or no, without a tokenizer, a text or a word about what was not read."""
+    """Yes or no, without a tokenizer, a text or a word about unread parts."""
     alone = changed(MODEL, 'alone.bin')
     check(settings_of(alone, '-n', '1k') ==
           (NO, '# settings fail at 1024: reach 512 (1024 wanted)', {'reach': ('512', 'fail')}), 'a reach too short')
@@ -306,7 +306,7 @@ def test_unsaid_original():
 
 @takes_long
 def test_between_lengths():
-    """What "holds to X" says is what -n X says of the same settings."""
+    """The answer "holds to X" equals the answer of -n X for the same settings."""
     temperature = os.path.join(ROOT, 'models/layers-temperature.bin')
     seen = set()
     for model, n, options in ((MODEL, 4096, ('--rope', 'yarn', '--factor', 1.5)), (MODEL, 2048, ('--rope', 'none')),
@@ -335,14 +335,14 @@ def test_reach():
 
 @takes_long
 def test_words():
-    """The last line says what is wanted, which limit binds, of what a ratio is, and speaks of -n."""
+    """The last line names the fault, the binding limit and the ratio's base, and speaks of -n."""
     base = judge(changed(MODEL, 'base.bin', theta=1000.0))[1]
     check(re.fullmatch(r'fails at 512: with a theta of 8000 it predicts short texts better: as it is, their perplexity is \S+ '
                        r'(?:\+- \S+|\(\S+ to \S+\)) times as high \(at most 1\.05\)', base), 'which theta', base)
 
 
 def test_what_differs_from_the_file():
-    """What is asked for and is not the file's is read, and said: the text judges it."""
+    """Settings that differ from the file's are read, and named: the text judges them."""
     for options, said in ((('--theta', 10001), 'theta 10001 (the model has 10000)'),
                           (('--factor', 8), 'factor 8 (the model has 16)')):
         status, last, rows = judge(SIBLING, '-n', 512, *options)
@@ -558,7 +558,8 @@ def test_too_few_positions():
 
 
 def test_budget():
-    """What the budget ends is said, with one that should do; what is open is no failure, and not worded as one."""
+    """Rows ended by the budget are named, with a budget that should be enough; an open row is no failure, and not
+    worded as one."""
     result = run(SIBLING, '--check', '-n', 8192, '--budget', 0.3, timeout=300)
     status, last, rows = verdict_of(result)
     said = re.match(r'undecided at 8192: --budget (\d+\.?\d*)', last)
@@ -599,8 +600,8 @@ def test_several_lengths():
 
 
 def test_saved_readings():
-    """--like FILE.json compares with what --save has kept, and refuses what was read otherwise. A setting that is undecided
-    is skipped in JUnit."""
+    """--like FILE.json compares with the readings kept by --save, and refuses readings with other settings. A setting
+    that is undecided is skipped in JUnit."""
     saved, report = in_work('saved.json'), in_work('report.xml')
     check(run(SIBLING, '--check', '-n', 256, '--save', saved).status == YES, 'saved')
     rows = table(run(SIBLING, '--check', '-n', 256, '--like', saved).out)[2]
@@ -631,8 +632,8 @@ def test_like_at_the_length():
 
 @takes_long
 def test_a_lost_attention_factor():
-    """What is worse at all lengths alike is found without another model; a factor that reads as well as the formula's
-    passes, and one that is the formula's is not asked about."""
+    """A loss at all lengths is found without another model; a factor that reads as well as the formula's passes, and
+    the formula's own is not tested."""
     status, last, rows = judge(changed(SIBLING, 'temperature.bin', attention_factor=1.0), '-n', 2048)
     check(status == NO and rows['attention-factor', 2048] == 'fail' and re.fullmatch(
         r"fails at 2048: with an attention factor of 1\.277, the method's own, it predicts better: with 1 the same words are "
@@ -644,8 +645,8 @@ def test_a_lost_attention_factor():
 
 
 def test_layers_that_all_slide():
-    """No length holds that is longer than what is seen, whether a config says so or a file, and by whichever settings its
-    layers turn."""
+    """No length longer than the visible positions holds, whether a config gives the window or a file, and for any
+    settings by which its layers rotate."""
     for fields, n, status in ((dict(sliding_window=256), 512, NO), (dict(sliding_window=512), 512, YES)):
         found = judge_settings(changed(MODEL, 'slides.bin', **fields), n=n)
         check(found[0] == status and ('window', n) in found[2], 'a file', found)
@@ -661,7 +662,7 @@ def made_up_clock():
 
 @takes_long
 def test_a_large_model():
-    """A large shape that computes what model.bin does, beside a busy loop: the budget is kept by the wall's clock."""
+    """A large shape with model.bin's results, beside a busy loop: the budget is kept by the wall's clock."""
     inflate = os.path.join(SHARED, 'tools', 'inflate.py')
     python = next((p for p in (sys.executable, '/usr/bin/python3') if os.path.exists(p) and subprocess.run(
         [p, '-c', 'import numpy'], stderr=subprocess.DEVNULL).returncode == 0), None)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""--check on what a context is worth: whether the last of several values is distinguished from older ones, and what
-rounding of the cache changes."""
+"""--check on the use of a context: whether the last of several values is distinguished from older ones, and the effect
+of rounding the cache."""
 
 import math
 import os

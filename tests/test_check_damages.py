@@ -114,7 +114,7 @@ def test_a_model_that_knows_nothing():
 
 @takes_long
 def test_like():
-    """What costs more than a tenth shows beside the healthy model; a healthy copy passes."""
+    """A cost of more than a tenth shows beside the healthy model; a healthy copy passes."""
     c, weights, healthy = floats_of_model('model-8k.bin', 'healthy.bin')
     original = os.path.join(ROOT, 'model-8k.bin')
     status, _, rows = judge(original, '-n', 512, '--like', healthy)
@@ -154,7 +154,7 @@ def moved_tokens(data, n, number):
 
 
 def with_other_numbers():
-    """A model whose tokens have other numbers, and another's: what each gives to the same bytes is compared."""
+    """A model whose tokens have other numbers, and another's: their results for the same bytes are compared."""
     c, weights, healthy = floats_of_model('model.bin', 'healthy.bin')
     fixed, n, dim = 259, c['vocab_size'], c['dim']
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""docs/class.md is as it says: its plan, its links, its sums, its commands, its ranges. What is wrong in it is found.
-The handout fits its paper."""
+"""docs/class.md is right: its plan, its links, its sums, its commands, its ranges. Faults in it are found. The handout
+fits its paper."""
 
 import os
 import re

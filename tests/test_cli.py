@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""The command line: what it refuses and how, what it writes where, and the text that comes out of
-models whose next token is known."""
+"""The command line: its refusals, its outputs, and the text of models whose next token is known."""
 
 import array
 import os
@@ -26,13 +25,13 @@ def token(text):
 
 
 def chain_model(name, nexts, seq_len=200, **changes):
-    """A model that knows only its last token: nexts[token] is what follows, or a dictionary of logits."""
+    """A model that knows only its last token: nexts[token] is the next one, or a dictionary of logits."""
     c = config(**dict(dict(dim=VOCAB, hidden_dim=1, n_layers=1, n_heads=1, n_kv_heads=1, head_dim=2, vocab_size=VOCAB,
                            seq_len=seq_len, train_ctx=10000), **changes))
     weights = {name: array.array('f', [0.0] * max(rows, 1) * columns) for name, rows, columns in shapes(c)}
     for i in range(VOCAB):
         weights['embedding'][i * VOCAB + i] = 1
-        weights['final_norm'][i] = VOCAB ** -0.5  # takes back what the norm does to a single 1
+        weights['final_norm'][i] = VOCAB ** -0.5  # cancels the norm's effect on a single 1
         for following, logit in (nexts[i] if isinstance(nexts.get(i), dict) else {nexts.get(i, EOS): 50.0}).items():
             weights['classifier'][following * VOCAB + i] = logit
     write_model(in_work(name), c, weights)
@@ -41,15 +40,15 @@ def chain_model(name, nexts, seq_len=200, **changes):
 
 
 def alphabet(more={}, **options):
-    """a is followed by b, and so on to z and the end; `more` tells what else follows what."""
+    """a is followed by b, and so on to z and the end; `more` has further pairs."""
     nexts = {token(a): token(b) for a, b in zip(LETTERS[1:], LETTERS[2:])}
     nexts.update({token(' '): token('a'), BOS: token('q'), EOS: token('c'), token('z'): EOS, **more})
     return chain_model('alphabet.bin', nexts, **options)
 
 
-# ---- what is refused ----
+# ---- refusals ----
 
-# What is not a number to any option, or too large for all of them.
+# Words that are no number to any option, or too large for all of them.
 NO_NUMBERS = ['', 'x', '5x', '5 ', ' 5', '\t5', '5\n', '--', '-', '+', '.', 'e', 'e5', '1e', '1e+', '1.2.3', '1,5',
               '5,', '1_000', '\u0665', '-1', '-1e5', 'nan', 'NAN', 'nan(1)', 'inf', '-inf', 'Infinity', '0x10', '0X1',
               '0x1p4', '0b1', '1f', '1e999', '-1e999', '1e19', '99999999999999999999', '9' * 400]
@@ -131,7 +130,7 @@ def test_words_that_miss_something():
 
 
 def test_names_of_other_programs():
-    """What llama.cpp, Hugging Face, vLLM and others call an option is answered with its name here."""
+    """Names of options in llama.cpp, Hugging Face, vLLM and others are answered with the name here."""
     m, ours = tiny_model('tiny.bin'), good('--help', 'all').out
     refused('cli', 'names of other programs', m=m)
     source = read(os.path.join(ROOT, 'src', 'options', 'foreign_options.c')).decode()
@@ -172,7 +171,7 @@ def test_lengths():
 
 
 def test_foreign_files():
-    """What other programs keep models in is called by its name, with the command that brings it in."""
+    """Models of other programs are called by their format's name, with the command that imports them."""
     def folder(name, *files):
         os.makedirs(in_work(name), exist_ok=True)
         for file in files:
@@ -276,7 +275,7 @@ def test_memory_is_refused():
           'a prompt without an end', result)
 
 
-# ---- what comes out ----
+# ---- outputs ----
 
 def text(model, *options, **more):
     return good(model, '-t', 0, *options, **more).raw
@@ -329,7 +328,8 @@ def test_prompt_from_files():
 
 
 def test_bytes():
-    """Byte tokens: characters come out whole, single bytes that cannot be shown and what is not UTF-8 not at all."""
+    """Byte tokens: characters come out whole; single bytes that cannot be shown and bytes that are not UTF-8 are left
+    out."""
     def continued(*data):
         steps = [token('a')] + [token(x) for x in data] + [EOS]
         return text(chain_model('bytes.bin', dict(zip(steps, steps[1:]))), '-i', 'a', '-n', 60)
@@ -527,8 +527,8 @@ static bool show_ids(Job *job, Error *err) {
 
 
 def test_a_job_is_a_row():
-    """A row, its function and the option that asks for it, and nothing else: so a new job has its prompt, its length,
-    and all that is said of what goes with it."""
+    """A row, its function and its option are enough for a new job to have its prompt, its length, and all messages
+    about its options."""
     folder = in_work('a job')
     shutil.copytree(os.path.join(ROOT, 'src'), os.path.join(folder, 'src'))
     for name, old, new in (
@@ -578,12 +578,12 @@ def test_two_jobs():
 
 
 def test_options_without_effect():
-    """A warning for each, whatever the job, and what comes out is the same as without it."""
+    """A warning for each, for any job, and the output is the same as without it."""
     m, path = alphabet(train_ctx=64, seq_len=64), write(in_work('text.txt'), 'the quick brown fox jumps ' * 9)
     ids = write(in_work('ids.txt'), ' '.join(map(str, random_ids(60, 40, 2))))
 
     def said(job, options):
-        """{option: what is warned of it}, and the rows that come out."""
+        """{option: its warning}, and the rows of the output."""
         words = [w for option in options.items() for w in option if w is not None]
         result = run(m, *job, *words)
         found = re.findall('run: warning: (.*) has no effect (.*)', result.err)
@@ -625,8 +625,8 @@ def test_options_without_effect():
 
 
 def test_one_after_another():
-    """A process that has run other jobs says what a new one says: nothing of a job is left. (make test asks ./run in one
-    process, tests/runner.c.)"""
+    """A process that has run other jobs gives the same output in a new one: no state of a job remains. (make test asks
+    ./run in one process, tests/runner.c.)"""
     m, path = alphabet(train_ctx=64, seq_len=64), write(in_work('text.txt'), 'the quick brown fox jumps ' * 9)
     jobs = [('-t', 0, '-s', 1, '-i', 'abc', '-n', 20), ('--passkey', '-n', 800, '--trials', 1), ('--bogus',),
             ('--ppl', path, '-n', 30, '--rope', 'none,yarn', '--threads', 2, '--json'), ('--rope-json',),
@@ -667,7 +667,8 @@ def test_how_many_times():
 
 
 def test_warnings_of_idle_settings():
-    """Every measurement says what has no effect, of a list each method; and a window in which a map changes nothing."""
+    """Every measurement names settings without effect, in a list for each method; and a window in which a map has no
+    effect."""
     m, ids = alphabet(train_ctx=64, seq_len=64), write(in_work('idle.txt'), ' '.join(map(str, random_ids(60, 40, 2))))
 
     def warnings(*options):
@@ -702,7 +703,7 @@ def test_warnings_of_idle_settings():
 
 
 def test_first_typos():
-    """What first users type, and the hint that they get."""
+    """First users' typing mistakes, and the hint that they get."""
     model = os.path.join(ROOT, 'model.bin')
     refused('cli', 'first typos')
     gguf = write(in_work('a.gguf'), b'GGUF' + bytes(1 << 21))
@@ -716,7 +717,7 @@ def test_first_typos():
 
 
 def test_ways_out():
-    """Messages that name what to write instead."""
+    """Messages that name the correct option."""
     alone = run('model.bin', '--attn', 3.3)
     check(alone.status == 0 and 'no -i, so BOS alone attends' in alone.err and 'run: 1 position,' in alone.err,
           'attention without a prompt', alone.err)

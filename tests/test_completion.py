@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What shells complete: bash itself, zsh and fish where they are installed, with what tools/generate/completion.py writes
+"""Shells' completion: bash itself, zsh and fish if they are installed, with the output of tools/generate/completion.py
 from the tables in C."""
 
 import os
@@ -14,7 +14,8 @@ import time
 from common import METHODS, ROOT, check, good, in_work, main, read, skip, write
 
 GENERATOR = os.path.join(ROOT, 'tools', 'generate', 'completion.py')
-# The words of a command line, of which the last is not finished; what must be offered for it, and what must not.
+# The words of a command line, of which the last is not finished; words that must be offered for it, and words that must
+# not.
 CASES = [
     ('model.bin --kv |', 'f16 f32 q8 q4', 'model.bin yarn'), ('model.bin --kv q|', 'q8 q4', 'f16'),
     ('model.bin -m |', 'generate chat', 'model.bin'), ('model.bin --ramp |', 'dims turns', 'model.bin'),
@@ -49,7 +50,7 @@ def written(shell, name='rope-run'):
 
 
 def compare(shell, offered):
-    """offered(words before the last, the last word): what the shell offers."""
+    """offered(words before the last, the last word): the shell's offers."""
     for line, wanted, unwanted in CASES + OF_SHELLS.get(shell, []):
         words = line[:-1].split(' ')
         found = offered(words[:-1], words[-1])

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Each row of src/configs/keys.json with some twenty values, by every door: --explain, --rope-config beside a model, the page,
-the engines. What one refuses, all refuse, in the same words, and by the rule of the row; and what is refused is `same`
-to no engine. The exporter passes on what ./run says, for some of them here and for all of tests/readings."""
+"""Each row of src/configs/keys.json with some twenty values, by every door: --explain, --rope-config beside a model,
+the page, the engines. A value refused by one is refused by all, in the same words, and by the rule of the row; and
+it is `same` to no engine. The exporter passes on ./run's messages, for some of them here and for all of
+tests/readings."""
 
 import json
 import math
@@ -106,7 +107,7 @@ def cases(bases, every):
 # ---- the doors ----
 
 def by_c(texts):
-    """What the doors in C say of each: {'x': [reason, remarks, ...], ...}"""
+    """The answers of the doors in C for each: {'x': [reason, remarks, ...], ...}"""
     program = compiled('tests/read_configs.c', 'same', '-I', os.path.join(ROOT, 'tests', 'page'))
     path = write(in_work('texts'), '\0'.join([json.dumps(BASES['yarn'][0])] + texts) + '\0')
     lines = run(path, program=program).out.split('\n')[:-1]
@@ -147,7 +148,7 @@ def allowed(row, kind, where, value):
         return False
     if row.by_layer:  # which has a rule of its own
         return None
-    if value is ABSENT:  # beside the blocks, what sizes a model needs depends on its others
+    if value is ABSENT:  # beside the blocks, the sizes that a model needs depend on its others
         return kind not in row.needed if where == 'block' else None
     if row.type in ('any', 'text', 'list', 'object'):
         return None
@@ -180,7 +181,7 @@ def shown(value):
 def compare(found, all_cases):
     """The disagreements, a line each."""
     faults = []
-    refused = {}  # whether the door refuses anything of a key: what it reads, it holds to the row
+    refused = {}  # whether the door refuses any value of a key: then it checks the key by the row
     for (name, key, where, value, text), doors in zip(all_cases, found):
         reason = bare(doors['x'][0])
         refused.setdefault((name, key, where), []).append((value, reason))

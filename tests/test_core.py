@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The core, linked here from rope.c and its rooms alone (make core): it prints what ./run --plain prints, for the
-golden checkpoints, for every family, method, map, encoding and type of weights; and what it refuses."""
+"""The core, linked here from rope.c and its rooms alone (make core): it prints the same as ./run --plain, for the
+golden checkpoints, for every family, method, map, encoding and type of weights; and its refusals."""
 
 import os
 import shlex
@@ -96,7 +96,7 @@ texts = Texts()
 
 
 def test_llama_alone():
-    """rope.c, src/llama and what they need is a whole program, which prints what ./run --plain prints."""
+    """rope.c, src/llama and the files that they need are a whole program, which prints the same as ./run --plain."""
     own = 'src/llama/main.c'
     llama_alone(os.path.join(ROOT, own),
                 *(os.path.join(ROOT, 'build', path[:-1] + 'o') for path in files_of(OF_LLAMA) if path != own))
@@ -109,8 +109,8 @@ def test_llama_compiled_alone():
 
 
 def llama_alone(*files):
-    """The program of these files beside ./run --plain, by methods, maps, types of weights and llama2.c's versions; what
-    is no Llama is refused."""
+    """The program of these files beside ./run --plain, by methods, maps, types of weights and llama2.c's versions; it
+    refuses models that are no Llama."""
     program, short = in_work('llama_alone'), ('-n', 24, '-t', 0, '-i', 'It was a fine morning')
     if not check(compiler([flags(*files, '-o', program, '-lm')], 'a Llama alone'), 'a Llama alone is a program'):
         return

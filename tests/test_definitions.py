@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """No setting and no field of the header means one thing to ./llama and another to ./core and ./run --plain: each is
-changed, one at a time, and all three print the same text, or ./llama refuses what other families have. --attn, likewise,
-on every model whose layers have shapes of their own."""
+changed, one at a time, and all three print the same text, or ./llama refuses other families' features. --attn,
+likewise, on every model whose layers have shapes of their own."""
 
 import os
 import re
@@ -17,7 +17,7 @@ LENGTH, TRAINED = 40, 12
 SHAPE = dict(n_layers=2, dim=24, hidden_dim=20, n_heads=2, n_kv_heads=1, head_dim=16, vocab_size=60,
              seq_len=64, train_ctx=TRAINED, theta=5.0)
 LISTS = dict.fromkeys('short_factors long_factors'.split(), [1, 1.2, 1.5, 2, 3, 5, 7, 9])
-# Models in whose files a field is changed. What a method needs is there, so that it counts.
+# Models in whose files a field is changed. The method's needs are there, so that it counts.
 BASES = {
     'plain': {},
     'yarn': dict(method='yarn', factor=4.0, temperature_beta=0.4),
@@ -54,7 +54,8 @@ class Programs:
         return done
 
     def compare(self, what, model, *options, others=None):
-        """others: (name, offsets) of a field that a Llama does not have, which ./llama may refuse. What --plain said."""
+        """others: (name, offsets) of a field that a Llama does not have, which ./llama may refuse. Returns --plain's
+        output."""
         plain = self.plain(model, *options)
         core, llama = (run(model, '-n', LENGTH, '-s', 3, '-i', 'abc', *options, program=path)
                        for path in (self.core, self.llama))
@@ -137,7 +138,7 @@ def test_flags():
         check(said.status == 2 and "--logn takes no value (found '1')" in said.err, 'a value for --logn', said)
 
 
-# ---- what is measured ----
+# ---- measurements ----
 
 def same_rows(llama, plain):
     """Words and whole numbers alike, decimals to 1e-5 of them: query and key that rotate once have other roundings than a

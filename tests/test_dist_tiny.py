@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The tiny program in one file (make dist-tiny), packed here: it builds, its first commands run, it means what ./run
-means, and its own tests pass with every compiler that there is."""
+"""The tiny program in one file (make dist-tiny), packed here: it builds, its first commands run, it gives ./run's
+results, and its own tests pass with every compiler that there is."""
 
 import json
 import os

@@ -48,7 +48,7 @@ def compare(c, seed, n, rope, what, map=None, options=(), **how):
 
 @takes_long
 def test_defaults():
-    """Every map with what it chooses itself, below, at and past the trained length."""
+    """Every map with its default parameters, below, at and past the trained length."""
     for name in MAPS:
         for n in (20, L, L + 1, 63, 140):
             compare(config(**BASE), n, n, name, '%d tokens' % n, reference.distance_map(name, L, n))
@@ -149,7 +149,7 @@ def test_token_by_token():
 
 
 def test_dynamic_decoding():
-    """With frequencies that follow the length, too, a decoded token sees what a fresh pass sees (one layer)."""
+    """If frequencies follow the length, too, a decoded token sees the same as in a fresh pass (one layer)."""
     model = tiny_model('dynamic.bin', train_ctx=24, seq_len=1000, theta=50.0, n_layers=1)
     for name in MAPS:
         session_test('dynamic', model, 'f32', 80, 2e-5, 'one layer, dynamic-yarn+' + name,
@@ -174,7 +174,7 @@ def test_tells_apart():
         notes, _, rows = table(good('--explain', '--head-dim', 128, '--train-ctx', 1024, '-n', 2048, *options).out)
         frequencies = [float(row['scaled_inv_freq']) for row in rows]
         first = next(m for m in range(1, 1 << 18) if sum(math.cos(m * f) for f in frequencies) < 0)
-        # What is printed has six digits, and a sum that touches zero may be one position away.
+        # Printed numbers have six digits, and a sum that touches zero may be one position away.
         check(abs(int(notes['tells_apart']) - (first - 1)) <= 2, 'tells_apart: %s' % options, (notes, first))
     # arXiv 2405.14591 has 4.3e3 as the least theta for 1,024 positions with heads of 128.
     for theta, expected in (4300, True), (3000, False):
@@ -183,7 +183,7 @@ def test_tells_apart():
 
 
 def test_explain():
-    """What --explain says of a map, and the share of unseen pairs, counted one by one."""
+    """--explain's lines about a map, and the share of unseen pairs, counted one by one."""
     for rope, name, said in [('none', None, {}), ('window', None, {}), ('yarn', None, {}),
                              ('none:window=50:sinks=30', None, {})] + \
             [(spelled(name, said), name, said) for name, said in CASES + [(name, {}) for name in MAPS]]:

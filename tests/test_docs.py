@@ -31,7 +31,7 @@ SHORTER = [(r'-n (131072|32768|8192|8k|4096|2048|1024|60000)\b', '-n 600'), (r'-
 COMMAND = r'(?:    )?(?:make && )?((?:head -c \d+ \S+ \| )?(?:\./run|python3 model_export\.py) .*)'
 OWN = {'block.json', 'config.json', 'path/to/checkpoint/config.json', 'books.txt', 'long_prompt.txt', 'mymodel.bin',
        'original.bin', 'mymodel-q8.bin', 'found.json', 'check.json', 'report.xml', 'OUT.gguf'}
-RELEASED = 'smollm2.gguf', 'gemma3.gguf', 'qwen.gguf'  # what make test-real has: commands of these are its own
+RELEASED = 'smollm2.gguf', 'gemma3.gguf', 'qwen.gguf'  # the models of make test-real: commands of these are its own
 OF_SERVERS = 'served.gguf', 'FOLDER mine.bin', '/path/to/blobs'
 BOOK = 'It was a fine day, and they went down to the river together. ' * 200
 AS_WRITTEN = os.environ.get('AS_WRITTEN')  # a document whose commands are not made shorter: it takes minutes
@@ -55,7 +55,7 @@ def commands():
 
 
 def desk(folder, program):
-    """A folder as the reader's: what a clone holds, the program, and the files of the reader's own in the commands."""
+    """A folder like the reader's: the contents of a clone, the program, and the reader's own files in the commands."""
     os.makedirs(folder, exist_ok=True)
     for name in ('model.bin', 'model-8k.bin', 'tokenizer.bin', 'models', 'book.txt', 'docs', 'tests', 'export',
                  'model_export.py'):
@@ -100,7 +100,7 @@ def shorter(command):
 
 def run_command(folder, command, name=''):
     given, command = piped(command)
-    if '--rope-config found.json' in command:  # what tools/search.py writes, not --check
+    if '--rope-config found.json' in command:  # written by tools/search.py, not --check
         shutil.copy(os.path.join(ROOT, 'docs/searched-16x.json'), os.path.join(folder, 'found.json'))
     words = shlex.split(command) if name == AS_WRITTEN else shorter(command)
     shutil.rmtree(os.path.join(folder, 'OUT_FOLDER'), ignore_errors=True)  # a new folder each time
@@ -141,7 +141,7 @@ def test_commands():
 
 
 def test_fresh_clone():
-    """What the commands name is in the repository, but for what is the reader's own or was written by a command."""
+    """Files named in commands are in the repository, except the reader's own and those written by a command."""
     listed = subprocess.run(['git', 'ls-files'], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     if listed.returncode:
         return skip('this is no clone')
@@ -282,7 +282,7 @@ def engine_cases():
 
 
 def counts():
-    """(what, a pattern whose groups are numbers, what they have to be): counts of what is in the repository."""
+    """(name, a pattern whose groups are numbers, the expected numbers): counts of parts of the repository."""
     code, story = document('docs/code.md'), document('page/src/story.js')
     function, row = re.findall(r'```c\n(.*?)```', code.split('## A method of your own')[1], re.S)[:2]
     added = [line for line in (function + row).splitlines() if line[:2] != '//']
@@ -321,7 +321,7 @@ def family_rows():
 
 
 def counts_of_siblings(models):
-    """The small models by what they differ in: how they know positions, or what their layers see."""
+    """The small models by their difference: their position encodings, or the windows of their layers."""
     layers = [name for name in models if name.startswith('layers-')]
     sliding = [name for name in layers if not name.startswith('layers-state')]
     if not layers:
@@ -344,7 +344,7 @@ def documents_that_count():
 
 
 def test_counts():
-    """Where a document counts what is in the repository in one of these words, it counts right."""
+    """If a document counts parts of the repository in one of these words, it counts right."""
     documents = documents_that_count()
     for what, pattern, expected in counts():
         found = [(name, match) for name, text in documents.items() for match in re.findall(pattern, text)]
@@ -357,7 +357,7 @@ def test_counts():
 # ---- links ----
 
 def test_links_and_options():
-    """Links lead somewhere, what documents name in code is there, and figures are those of the table linked beside them
+    """Links lead somewhere, names of code in documents exist, and figures are those of the table linked beside them
     (tools/lint/documents.py)."""
     found = list(documents.faults())
     check(not found, 'documents', found)
@@ -462,7 +462,7 @@ def test_method_of_your_own():
     code = document('docs/code.md')
     function, row = re.findall(r'```c\n(.*?)```', code.split('## A method of your own')[1], re.S)[:2]
     check(len(function.strip().splitlines()) <= 12, 'it is about ten lines', function)
-    tree = in_work('tree')  # with what was built, so that make builds again what the method changes
+    tree = in_work('tree')  # with the built files, so that make builds again only files that the method changes
     shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns('portable', 'tests', '*.bin', '.git', 'docs', 'page'))
     source = open(os.path.join(tree, 'rope.c'), encoding='utf-8').read()
     if 'double quadratic(' not in source:  # else its reader has pasted it

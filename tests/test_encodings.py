@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Models that know positions by other means than RoPE: against PyTorch (tests/golden/encodings, exported), against
-reference.py in more shapes and types, and within windows; and what is refused. All but `none` are read by the
-definition, whatever is asked for."""
+reference.py in more shapes and types, and within windows; and refusals. All except `none` are read by the
+definition, for any option."""
 
 import json
 import math
@@ -72,14 +72,14 @@ def test_types_and_layers():
                                        1e-4)):
             c = of_kind(kind, **shape, **more)
             stored, ids = write_model(in_work('model.bin'), c, random_weights(c, 4)), random_ids(70, 45, 2)
-            if kind != 'none':  # read by the definition, which does not round what quantized weights multiply
+            if kind != 'none':  # read by the definition, which does not round the activations of quantized weights
                 c, tolerance = dict(c, weight_type=0, group_size=0), 1e-4
             close(perplexity(in_work('model.bin'), ids, '--kv', 'f32'), kept.nll(c, stored, ids), tolerance,
                   'the naive reference, %s, %s' % (kind, name))
 
 
 def test_quantize():
-    """A copy in float32 is the same file, and one in float16 computes what its rounded weights say."""
+    """A copy in float32 is the same file, and one in float16 computes with its rounded weights."""
     for kind in OTHERS:
         model = tiny_model('model.bin', 5, encoding=kind, encoding_rows=ROWS.get(kind, 0))
         good(model, '--quantize', 'f32', in_work('same.bin'))
@@ -90,7 +90,7 @@ def test_quantize():
 
 
 def test_refused():
-    """What is about RoPE is refused by its name, with the encoding's; windows and lengths are not."""
+    """Options of RoPE are refused by name, with the encoding's name; windows and lengths are not."""
     write_tokenizer(in_work('tokenizer.bin'))
     ids = write(in_work('ids.txt'), ' '.join(map(str, random_ids(80, 50, 4))))
     write(in_work('block.json'), '{"rope_type": "linear", "factor": 2}')
@@ -155,7 +155,7 @@ def test_explain():
 
 
 def test_attention():
-    """--attn shows the scores with what the encoding adds: those of alibi fall by its slopes."""
+    """--attn shows the scores with the encoding's summand: alibi's fall by its slopes."""
     c = config(encoding='alibi', n_layers=1, vocab_size=259, n_heads=4, n_kv_heads=4)
     weights = random_weights(c, 6)
     for name in 'wq.0', 'wk.0':
@@ -170,7 +170,7 @@ def test_attention():
 
 @takes_long
 def test_shipped():
-    """The eight of models/: their size, what they say they are, and what the lesson's chapter on them says, on
+    """The eight of models/: their size, their descriptions, and the results in the lesson's chapter on them, on
     book.txt: not far apart within 256, RoPE worse past that than ALiBi, learned positions at their end."""
     if lacks(*('models/%s.bin' % kind for kind in ENCODINGS)):
         return
@@ -196,7 +196,7 @@ def test_shipped():
 
 @takes_long
 def test_shipped_dropped():
-    """rope.bin with its RoPE taken away: what it says it is, and what the lesson's chapter says on book.txt. It does
+    """rope.bin with its RoPE taken away: its description, and the results in the lesson's chapter, on book.txt. It does
     not break, and costs a text of 256."""
     if lacks('models/dropped.bin', 'models/rope.bin'):
         return
@@ -218,8 +218,8 @@ LAYERS = {'sliding': ([4, 4, 4, 1, 4], 1e4), 'theta': ([4, 4, 4, 1, 4], 1e6), 'n
 
 @takes_long
 def test_shipped_layers():
-    """The three of models/ whose layers differ: their layer table, window and thetas, byte by byte; and what the
-    lesson's chapter on them says, on book.txt: all full breaks past 2,048, and YaRN in all layers costs."""
+    """The three of models/ whose layers differ: their layer table, window and thetas, byte by byte; and the results in
+    the lesson's chapter on them, on book.txt: all full breaks past 2,048, and YaRN in all layers costs."""
     if lacks(*('models/%s.bin' % name for name in ('rope', 'layers-sliding', 'layers-theta', 'layers-nope'))):
         return
     text, far = os.path.join(ROOT, 'book.txt'), ['-n', 4096, '--samples', 2, '--tsv']
@@ -244,7 +244,7 @@ def test_shipped_layers():
 
 @takes_long
 def test_shipped_state():
-    """The one with states: the layer that attends, and what the lesson's chapter says of it on book.txt."""
+    """The one with states: the layer that attends, and its results in the lesson's chapter, on book.txt."""
     if lacks('models/layers-state.bin', 'models/rope.bin'):
         return
     text, found = os.path.join(ROOT, 'book.txt'), {}

@@ -55,7 +55,7 @@ def test_kinds():
 
 
 def test_what_counts():
-    """Each setting changes what the model says: none is read and then forgotten."""
+    """Each setting changes the model's results: none is read and ignored."""
     c = mixture(attention_sinks=1, router_bias=1, expert_bias=1)
     weights = random_weights(c, 1)
     model = model_of(c)
@@ -124,7 +124,7 @@ QUANTIZED = mixture(5, 3, 64, dim=64, n_heads=2, n_kv_heads=1, head_dim=32, weig
 
 
 def test_sessions():
-    """Chunks, rewinding and threads: what is read in parts is what is read at once."""
+    """Chunks, rewinding and threads: a text read in parts gives the same as read at once."""
     for label, changes in (('few rows an expert', dict(n=40, used=2, width=12)),
                            ('many rows an expert', dict(n=3, used=2, width=70, expert_bias=1)),
                            ('gpt-oss', dict(attention_sinks=1, router_bias=1, expert_bias=1, activation=2,
@@ -145,8 +145,8 @@ def test_sanitized():
 
 
 def test_sinks():
-    """A learned sink takes weight from all keys: with sinks far below all scores nothing changes, and what --attn shows
-    adds up to 1 with the sink's row. Maps, windows and the sinks of a method go on as they are."""
+    """A learned sink takes weight from all keys: sinks far below all scores have no effect, and the weights of --attn
+    add up to 1 with the sink's row. Maps, windows and the sinks of a method work as before."""
     c = config(**BASE, attention_sinks=1)
     weights = random_weights(c, 1)
     far = dict(weights)
@@ -201,7 +201,7 @@ def test_copies():
 
 
 def test_jobs():
-    """What works for a Llama works here: text by both engines and the core, a bench, tasks, --explain."""
+    """Jobs that work for a Llama work here: text by both engines and the core, a bench, tasks, --explain."""
     c = mixture(router_bias=1, attention_sinks=1, vocab_size=259, layers=[0, 8, 0])
     model = model_of(c, 'jobs.bin')
     write_tokenizer(in_work('jobs.tokenizer.bin'))

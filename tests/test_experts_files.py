@@ -30,7 +30,7 @@ def exported(source, name):
 # ---- MXFP4 as published ----
 
 def packed(c, seed):
-    """A layer's matrices as published, {name: (shape, bytes)}, and what they mean, by our names and blocks of ggml."""
+    """A layer's matrices as published, {name: (shape, bytes)}, and their numbers, by our names and blocks of ggml."""
     rng, n, dim, hidden = random.Random(seed), c['n_experts'], c['dim'], c['expert_hidden_dim']
     tensors, meant = {}, {'w1': b'', 'w3': b'', 'w2': b''}
     for name, rows, columns, parts in (('gate_up_proj', 2 * hidden, dim, ['w1', 'w3']), ('down_proj', dim, hidden,
@@ -162,7 +162,7 @@ def test_layouts_of_gguf():
                   '%s: GGUF with experts %s' % (name, what), done.stderr)
 
 
-# ---- what makes no sense ----
+# ---- contradictions ----
 
 def refused(what, source, *words):
     out = in_work('refused.bin')

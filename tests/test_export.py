@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Tests model_export.py on folders from a hub: weights, settings, what is refused, the
-command. See export_common.py."""
+"""Tests model_export.py on folders from a hub: weights, settings, refusals, the command. See export_common.py."""
 
 import json
 import math
@@ -109,7 +108,7 @@ def test_tying():
 # ---- tests: config.json ----
 
 def test_what_is_said():
-    """Keys that mean nothing are named, and a block without a type (test_readings.py has what keys mean)."""
+    """Keys without a meaning are named, and a block without a type (test_readings.py has the meanings of keys)."""
     tensors = safetensors(make_tensors(LLAMA))
     config = changed(LLAMA, rope_scaling={'type': 'linear', 'factor': 2, 'attention_factor': 2.0, 'finetuned': True})
     header, _, lines = exported('unused keys', config, tensors)
@@ -124,7 +123,7 @@ def test_what_is_said():
 
 
 def test_program_is_asked():
-    """What a config says of RoPE is ./run's answer. Where that cannot be had, the reason is one line."""
+    """./run answers for RoPE's keys of a config. If ./run is missing, the reason is one line."""
     tree, source = in_work('asks'), os.path.join(in_work('asks'), 'in')
     shutil.copytree(os.path.join(ROOT, 'export'), os.path.join(tree, 'export'),
                     ignore=shutil.ignore_patterns('__pycache__'))
@@ -183,13 +182,13 @@ def test_other_settings():
     check(header and header['eos_ids'] == [2, 7, 9], 'generation_config adds end tokens', header)
 
 
-# ---- tests: what is refused ----
+# ---- tests: refusals ----
 
 SIZES = 'hidden_size', 'intermediate_size', 'num_hidden_layers', 'num_attention_heads', 'vocab_size'
 
 
 def test_refused_settings():
-    """Some by the command, which leaves nothing behind; the others by what it reads a config with (and those of
+    """Some by the command, which writes no file; the others by the function that reads a config (and those of
     test_readings.py likewise)."""
     tensors = safetensors(make_tensors(LLAMA))
     for name, changes, key in (

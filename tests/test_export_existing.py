@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What model_export.py does about files that are there already: what it wrote itself it replaces, anything else with
---force only, and a tokenizer that other models may use never. Refused, every file is as it was."""
+"""model_export.py with existing files: it replaces its own, any other file only with --force, and never a tokenizer
+that other models may use. After a refusal, every file is as before."""
 
 import ast
 import json

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What people give model_export.py in another thing's place: one line says what it is, and the command in it brings it
-in: it is run here as it is."""
+"""Wrong inputs of model_export.py: one line names the input, and the command in it imports the model: it is run here as
+it is."""
 
 import ast
 import os
@@ -78,7 +78,7 @@ def test_inputs():
 
 
 def test_no_command():
-    """What only somebody else can mend."""
+    """Inputs that only somebody else can repair."""
     for folder, name in ('only safetensors', 'model.safetensors'), ('only bin', 'pytorch_model.bin'):
         told(folder, (name, 'no config.json', "'%s' new.bin" % folder), folder, 'new.bin')
         told(name + ' alone', ('weights alone', 'no config.json'), '%s/%s' % (folder, name), 'new.bin')
@@ -96,7 +96,7 @@ def test_no_command():
 
 
 def test_own_forms():
-    """What Mistral publishes in a form of its own is named, with what is expected instead."""
+    """Mistral's own forms are named, with the expected form."""
     for name in 'tekken', 'consolidated', 'nothing but consolidated':
         os.mkdir(in_work(name))
     for name in os.listdir(in_work('a folder')):

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Models carried out: what model_export.py writes for Hugging Face and for llama.cpp is read here by readers made from
-the formats' descriptions, and held, tensor by tensor and key by key, against what folders.py lays out as their
-own converters do; then it is brought in again, and must score the same. Tokenizers go out in test_bytelevel.py."""
+"""Exported models: the files of model_export.py for Hugging Face and for llama.cpp are read here by readers made from
+the formats' descriptions, and compared, tensor by tensor and key by key, with the layouts of folders.py, which
+follow the converters' own; then they are imported again, and must score the same. Tokenizers are exported in
+test_bytelevel.py."""
 
 import json
 import math
@@ -111,7 +112,7 @@ def read_gguf(path):
 
 ALL = [1, 1, 1]
 LISTS = dict(short_factors=[1.0, 1.2, 1.9, 2.0, 2.5], long_factors=[1.1, 3.0, 9.0, 9.5, 10.0])
-# What the variants of test_families.py are called elsewhere: model_type, and the keys that say what it is.
+# Other programs' names of the variants of test_families.py: model_type, and the keys that tell it.
 HUGGING_FACE = {
     'plain': ('llama', {}), 'tied': ('llama', dict(tie_word_embeddings=True)),
     'a window': ('mistral', dict(sliding_window=9)),
@@ -421,7 +422,8 @@ IN_GGUF = [
 
 @takes_long
 def test_layers_in_gguf():
-    """What the keys and the norms of queries say, the notes, and that both engines score the same in again."""
+    """The meaning of the keys and the norms of queries, the notes, and that both engines score the same after
+    import."""
     for seed, (family, fields, slides, times, words) in enumerate(IN_GGUF):
         c = config(**{**SHAPE, 'n_layers': len(fields.get('layers', [0, 0])), **fields})
         what, weights = '%s, %d' % (family, seed), random_weights(c, seed)
@@ -586,7 +588,8 @@ def test_hostile():
 
 
 def test_hostile_tokenizers():
-    """A damaged tokenizer.bin is read or refused, whatever is in it, and what is read goes out or is refused."""
+    """A damaged tokenizer.bin is read or refused, for any damage, and a tokenizer that is read is exported or
+    refused."""
     rng, kinds = random.Random(5), [{'tokens': [[b'<unk>', 0.0, 2], [b'<s>', 0.0, 3], [b' a', 1.0, 1], [b'a', 0.5, 1],
                                                 [b' ', 0.0, 1], [b'[u]', 0.0, 20], [b'', 0.0, 5]],
                                      'flags': 51, 'bos_id': 1, 'unk_id': 0, 'eos_ids': [1]}]
@@ -630,7 +633,7 @@ def test_interrupted():
 
 
 def test_without_run():
-    """What needs ./run says so; what needs no widening does not."""
+    """Steps that need ./run name it; steps that need no widening do not."""
     place = in_work('copy')
     os.makedirs(place)
     for name in 'export', 'model_export.py':

@@ -45,8 +45,8 @@ def test_huggingface():
 
 
 def test_spellings_of_torch():
-    """What torch.save may do differently: protocols, views of one storage, parameters, zip64, padded
-    entries, nothing about bytes."""
+    """Variations of torch.save: protocols, views of one storage, parameters, zip64, padded entries, no mark of the byte
+    order."""
     tensors = w.huggingface_tensors(C, WEIGHTS, 'F32')
     expected = None
     padding = struct.pack('<2H', 0x4246, 21) + b'Z' * 21
@@ -231,7 +231,7 @@ def test_gguf_tokenizer():
     types, scores = [kind for _, _, kind in PIECES] + [5, 4], [score for _, score, _ in PIECES] + [-1000.0, -1000.0]
     byte_less = [1 if kind == 6 else kind for kind in types]
     empty = texts[:-2] + [b'', b'two words']
-    # What the file leaves out or spells otherwise is what llama.cpp takes in its place.
+    # For keys that the file lacks or spells otherwise, llama.cpp's values count.
     for what, expected, changes in (
             ('no scores', {}, {'scores': ...}),
             ('scores as whole numbers', {}, {'scores': (ARRAY, (I32, [int(s) for s in scores]))}),

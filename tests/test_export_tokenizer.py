@@ -174,7 +174,7 @@ def left_out(what, case, key):
 
 
 def test_way_out():
-    """A refused tokenizer leaves the model, and the line says what works without one, which does."""
+    """A refused tokenizer keeps the model, and the line names the jobs that work without one, which do."""
     tensors = {name: (kind, shape, struct.pack('<f', 0.1) * math.prod(shape))
                for name, (kind, shape, _) in make_tensors(LLAMA).items()}
     bad = Case(LLAMA, tensors, tokenizer__model=b'x')

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Text models inside models of pictures or sound, known by no row: each gives the bytes that it gives alone, whichever
-way its tensors are named, and what is not its own is left out by name."""
+"""Text models inside models of pictures or sound, without a row: each gives the same bytes as by itself, with tensors
+named in either way, and tensors of other parts are left out by name."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from common import check, in_work, main, random_weights, read, run, table, takes
 from test_family_formats import cases_of, folder_tensors
 from folders import export, write_folder
 
-# How tensors are named: what stands for `model.`, where the classifier is, and what is beside.
+# Names of tensors: the words in place of `model.`, the place of the classifier, and further tensors.
 OLD = 'language_model.model.', 'language_model.lm_head.', ('vision_tower.x.weight', 'multi_modal_projector.y.weight')
 NEW = 'model.language_model.', 'lm_head.', ('model.vision_tower.x.weight', 'model.multi_modal_projector.y.weight')
 TEXT = 'model.text_model.', 'lm_head.', ('model.vision_model.x.weight', 'model.connector.y.weight')
@@ -104,7 +104,7 @@ def test_all_wrappers():
 
 
 def test_sizes():
-    """What text_config leaves out is as in its class: older libraries wrote only what differs."""
+    """Sizes missing in text_config are its class's: older libraries wrote only differing ones."""
     text = {'max_position_embeddings': 4096, 'rms_norm_eps': 1e-05, 'vocab_size': 32064}
     for family, architecture, head in (('llama', 'LlavaForConditionalGeneration', 128),
                                        ('mistral', 'LlavaNextForConditionalGeneration', 128),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Biases, head norms, parts that turn, layers without RoPE and layers that see all, with every method: random model files
-against reference.py, in pieces, and quantized; and what --explain says of a part."""
+"""Biases, head norms, parts that rotate, layers without RoPE and layers that see all, with every method: random model
+files against reference.py, in pieces, and quantized; and --explain's lines about a part."""
 
 import json
 

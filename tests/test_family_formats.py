@@ -40,9 +40,9 @@ RUN = [name for name, row in ROWS.items() if row.get('runs') and not row.get('li
 ORIGINAL = 'original_max_position_embeddings'
 out_huggingface.RUN = in_work('no-run')  # rope.README has tests of its own (test_export_out.py)
 
-# ---- what published checkpoints have ----
+# ---- features of published checkpoints ----
 
-# Features by their names in families.json; `unsaid`: what the GGUF architecture has no key for.
+# Features by their names in families.json; `unsaid`: features without a key in the GGUF architecture.
 PUBLISHED = {
     'llama': dict(may='all_biases ffn_bias', gguf='llama', adjacent=True),
     'mistral': dict(sign='window', gguf='llama', adjacent=True),
@@ -114,7 +114,7 @@ BIASES_SAID = ('llama', 'qwen3', 'smollm3', 'gemma', 'gemma3_text', 'olmo2', 'ol
 
 
 class Facts:
-    """What a family is, by PUBLISHED or else by its row."""
+    """The facts of a family, by PUBLISHED or else by its row."""
 
     def __init__(self, name):
         row, known = ROWS[name], PUBLISHED.get(name)
@@ -175,7 +175,7 @@ LISTED = {'longrope', 'window', 'some_window', 'two_ropes', 'without_rope', 'den
 
 
 class Case:
-    """A family with some of what it may have: its config.json, and the fields that this means."""
+    """A family with some of its possible features: its config.json, and the fields that this means."""
 
     def __init__(self, facts, features):
         self.facts = facts
@@ -424,7 +424,7 @@ LATENT_PARTS = 'wq', 'wq_a', 'b_q_a', 'q_a_norm', 'wkv_a', 'b_kv_a', 'kv_a_norm'
 
 
 def latent_tensors(c, weights, layer):
-    """The same of latent attention, with pairs side by side. What turns of a head is its end there."""
+    """The tensors of latent attention, with pairs side by side. The rotated part of a head is at its end there."""
     n, d, turns, rank = c['n_heads'], c['head_dim'], c['rotary_dim'], c['kv_rank']
     value = c['value_dim'] or d
     own = {part: weights.get('%s.%d' % (part, layer)) for part in LATENT_PARTS}
@@ -487,7 +487,7 @@ def folder_tensors(facts, c, weights):
 
 
 def latent_rows(c, part, values):
-    """Queries with what turns last, keys transposed head by head."""
+    """Queries with their rotated part last, keys transposed head by head."""
     n, d, turns, rank = c['n_heads'], c['head_dim'], c['rotary_dim'], c['kv_rank']
     if part == 'wq':
         rows = cut(values, c['q_rank'] or c['dim'])
@@ -561,10 +561,10 @@ def gguf_tensors(facts, c, weights):
     return out
 
 
-# ---- the doors, which tell what is wrong ----
+# ---- the comparisons, which name faults ----
 
 class Wrong(Exception):
-    """What a comparison has found."""
+    """A fault found by a comparison."""
 
 
 def hold(fine, what, detail=''):
@@ -578,7 +578,7 @@ def carried(what, source, out):
 
 
 def fields_read(folder):
-    """What the exporter reads of a folder's config.json."""
+    """The exporter's fields for a folder's config.json."""
     return vars(read_config(export_common.Job(), folder).model)
 
 
@@ -683,8 +683,8 @@ def through_gguf(case, model):
 
 
 def as_it_was(found, expected):
-    """The same model, with settings in float32. What multiplies scores may be in the norm of queries instead, and a
-    method's attention factor may be said, which it follows from."""
+    """The same model, with settings in float32. The factor of scores may be in the norm of queries instead, and a
+    method's attention factor may be explicit, though it follows from the method."""
     (c, weights), (before, own) = found, expected
     weights, own = family_states.side_by_side(c, weights), family_states.side_by_side(before, own)
     scale = (before['score_scale'] or before['head_dim'] ** -0.5) * before['head_dim'] ** 0.5
@@ -734,7 +734,7 @@ def shows(name, folder, out):
 
 
 def noticed(name, cases):
-    """What the comparisons find wrong with a family, or ''."""
+    """The faults that the comparisons find with a family, or ''."""
     try:
         by_silence(name)
         for seed, case in enumerate(cases):
@@ -860,7 +860,7 @@ SILENT = {
         DELTA, n_experts=256, n_experts_used=8, expert_hidden_dim=512, shared_hidden_dim=512, shared_gate=1)),
     'lfm2': (128000, 8, 2, 1e6, 1e-5, 1, [2], dict(qk_norm=1, tied=True, hidden_dim=256)),
     **family_silent.SILENT}
-# What has no default.
+# Fields without a default.
 ASKED = {**family_silent.ASKED, 'glm4_moe': dict(head_dim=16), 'deepseek_v2': dict(num_experts_per_tok=6)}
 # And where it says that some of its 32 layers slide, and not which.
 WINDOWS = {'qwen2': dict(sliding_window=4096, layers=[SEES_ALL] * 28 + [0] * 4),
@@ -989,7 +989,7 @@ def other_rows(rows):
 
 GONE = object()
 Q, K, V = 'wq', 'wk', 'wv'
-PLANTS = [  # family, where in its row, what is there instead
+PLANTS = [  # family, place in its row, the value there instead
     ('qwen3_5_text', 'adds_one', False), ('qwen3_5_text', 'names.gate_in_queries', GONE),
     ('qwen3_5_text', 'always', ['head_norms', 'delta_rule']), ('qwen3_next', 'states.joined', GONE),
     ('qwen3_5_text', 'gguf.tiled', GONE), ('qwen3_5_text', 'gguf.names', GONE), ('lfm2', 'gguf.names', GONE),

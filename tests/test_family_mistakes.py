@@ -92,7 +92,7 @@ def worst(found, expected):
 
 
 def with_others(functions, model, ids):
-    """What reference.py says with other functions in the places of its own, by their names."""
+    """reference.py's results with other functions in the places of its own, by their names."""
     own = {name: getattr(reference, name) for name in functions}
     try:
         for name, function in functions.items():
@@ -148,7 +148,7 @@ def counting_from_max(c, length):
 
 
 HEADS_OF, ROPE = reference.heads_of, reference.rope
-# What no field says: the functions of reference.py that do otherwise.
+# Mistakes of no field: functions of reference.py that differ.
 IN_THE_REFERENCE = {
     'q,k norm per head': {'heads_of': normed_by_head}, 'q,k norm after rope': normed_after_rope(),
     'norm of the sum': {'added': norm_of_the_sum}, 'original length = max': {'rope': counting_from_max},
@@ -218,7 +218,7 @@ def swiglu(limit=7.0, slope=1.702, more=1.0):
 
 
 def beside_its_normed_input():
-    """The experts' sum is added to what they read, not to the residual stream."""
+    """The experts' sum is added to their input, not to the residual stream."""
     seen = []
 
     def feed_forward_of(c, weights, layer, flags, rounded):
@@ -233,7 +233,7 @@ def beside_its_normed_input():
 
 
 CHOSEN, FEED_FORWARD_OF = reference.chosen, reference.feed_forward_of
-# What no field says: the functions of reference.py that do otherwise.
+# Mistakes of no field: functions of reference.py that differ.
 OTHERWISE = {
     **IN_THE_REFERENCE, 'experts weighted alike': {'chosen': weighted_alike}, 'no clamp': swiglu(limit=1e9),
     'alpha 1': swiglu(slope=1.0), 'up without + 1': swiglu(more=0.0),

@@ -28,7 +28,7 @@ def generator(folder=ROOT, *arguments):
 
 
 def copy_with(change):
-    """A copy of what makes the table, with other rows."""
+    """A copy of the files that make the table, with other rows."""
     folder = os.path.join(WORK, 'rows')
     shutil.rmtree(folder, ignore_errors=True)
     for path in ('export', 'tools'):
@@ -47,7 +47,7 @@ def copy_with(change):
 
 
 def built_with(change):
-    """(./run with other rows, what the compiler said); no program where there is none of its objects."""
+    """(./run with other rows, the compiler's messages); no program if none of its objects exist."""
     folder = copy_with(change)
     told = generator(folder)
     if told.returncode:

@@ -62,7 +62,7 @@ def test_no_matplotlib():
 
 
 def test_kept_tables():
-    """An interrupted run goes on: what is newer than ./run, its model and its text is not measured again."""
+    """An interrupted run continues: files newer than ./run, its model and its text are not measured again."""
     text = types.SimpleNamespace(path=write(in_work('text.txt'), 'Once.'), name='text.txt')
     table = write(in_work('kept.tsv'), '# command\t./run model.bin --ppl text.txt\n')
     options = types.SimpleNamespace(all=False, only=None)
@@ -135,7 +135,7 @@ def check_verdicts(name, chapter):
 
 
 def test_released():
-    """docs/released.md prints what its printed commands measured: every number of its tables."""
+    """docs/released.md prints the measurements of its printed commands: every number of its tables."""
     import released_tables
     with open(os.path.join(ROOT, 'docs', 'released.md'), encoding='utf-8') as file:
         chapter = file.read()

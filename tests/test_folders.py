@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""Random checkpoints of families: a row of folders.json is written as Hugging Face or llama.cpp lays it out, exported,
-and held against reference.py with the fields that its config means; in and out again; and what is refused, by its
-key."""
+"""Random checkpoints of families: a row of folders.json is written in Hugging Face's or llama.cpp's layout, exported,
+and compared with reference.py with the fields that its config means; in and out again; and refusals, by the key."""
 
 import json
 import os
@@ -22,7 +21,7 @@ ONE_WAY, EACH_WAY = [FAST], [FAST, PLAIN, [*FAST, '--stepwise']]
 
 
 def check_numbers(model, c, weights, ids, what, ways=EACH_WAY):
-    """The engines say of every token what the reference does, a prompt at once and token by token."""
+    """The engines give reference.py's number for every token, a prompt at once and token by token."""
     said = kept.nll(c, weights, ids)
     for way in ways:
         close(perplexity(model, ids, *way), said, 1e-4, '%s: %s' % (what, ' '.join(way)))
@@ -44,7 +43,7 @@ def brought_in(row, seed, kind='F32'):
 
 
 def test_folders():
-    """What each config means; the numbers of all whose layers differ, and of some of the others: a header that is
+    """The meaning of each config; the numbers of all whose layers differ, and of some of the others: a header that is
     right runs."""
     for group, step in ('families', 4), ('layered', 1), ('mixtures', 1):
         for seed, row in enumerate(rows(group)):
@@ -108,7 +107,7 @@ def out_and_in(row, model):
 
 
 def same_model(found, expected, by_gguf, what):
-    """All weights to the last bit, and all fields, but that what was not said is said; GGUF has float32."""
+    """All weights to the last bit, and all fields, except that defaults become explicit; GGUF has float32."""
     usual = {'beta_fast': 32.0, 'beta_slow': 1.0}
     usual.update({sliding_name(field): value for field, value in usual.items()})
     wrong = {key: (value, found[0][key]) for key, value in expected[0].items()

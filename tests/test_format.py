@@ -27,7 +27,7 @@ def text_of(*path):
 
 
 def documented():
-    """Rows (name, offset, type) of the header, and the (offset, type) of what is reserved in it."""
+    """Rows (name, offset, type) of the header, and the (offset, type) of its reserved bytes."""
     rows = [line.split('\t')[:3] for line in text_of('docs', 'header.tsv').splitlines()[1:]]
     fields = [(name, int(offset), kind) for offset, kind, name in rows if name != 'reserved']
     reserved = [(int(offset), kind) for offset, kind, name in rows if name == 'reserved']
@@ -68,15 +68,15 @@ def test_header_fields():
 
 
 def tables(folder, *arguments):
-    """What tools/generate/header_table.py says: (status, text)."""
+    """The result of tools/generate/header_table.py: (status, text)."""
     told = subprocess.run([sys.executable, '-S', os.path.join(folder, 'tools', 'generate', 'header_table.py'), *arguments],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
     return told.returncode, told.stdout
 
 
 def test_made_from_rows():
-    """What is committed is what the rows of header.json make, and a row that says something else is found where it
-    is missing; written anew, the tables have it."""
+    """The committed tables are those made from the rows of header.json, and a changed row is found where it is missing;
+    written again, the tables have it."""
     check(tables(ROOT, '--check') == (0, ''), 'the tables are of export/header.json', tables(ROOT, '--check'))
     with tempfile.TemporaryDirectory() as folder:
         for path in ('export', 'tools', 'src/llama', 'src/decoder', 'src/kinds', 'docs'):
@@ -105,7 +105,7 @@ def test_every_byte_has_one_meaning():
 
 
 def test_note():
-    """What version 3.0 could write after the tensors, 32 bytes, changes nothing; anything else there is too much."""
+    """A note of version 3.0 after the tensors, 32 bytes, has no effect; anything else there is refused."""
     plain = read(tiny_model('m.bin'))
     note = struct.pack('<4s3I2d', b'ANCR', 512, 7, 0, 3.25, 0)
     write(in_work('ids'), ' '.join(map(str, random_ids(40, 20, 1))))

@@ -46,8 +46,8 @@ def models_of_all(layers, **shape):
         yield name, path
 
 
-# How far logits of size 3 may move when a sum is taken in another order: hardly with a float32 cache; with a rounded
-# one, what is next to the border between two steps may fall to the other side.
+# The tolerance of logits of size 3 for sums in another order: hardly any with a float32 cache; with a rounded one, a
+# number next to the border between two steps may fall to the other side.
 TOLERANCE = {'f32': 1e-4, 'f16': 2e-2, 'q8': 0.3}
 
 
@@ -88,7 +88,7 @@ def test_sanitized():
 
 
 def test_dynamic_decoding():
-    """Keys are never stale: in a one-layer model a decoded token sees exactly what a fresh pass sees."""
+    """Keys are never stale: in a one-layer model a decoded token sees exactly the same as in a fresh pass."""
     for name, model in models_of_all(1):
         if name.startswith('dynamic') or name == 'longrope':
             session_test('dynamic', model, 'f32', 0, 0, 150, 1e-5, 'one layer, %s' % name)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A disk that is full, wherever the space ends: --quantize and the exporter say so in one line, and what was on the
-disk is all that is on it afterwards. The disk is a small tmpfs in a mount namespace of its own, so this is skipped
-where those are not allowed."""
+"""A disk that is full, wherever the space ends: --quantize and the exporter say so in one line, and afterwards the disk
+has only its earlier files. The disk is a small tmpfs in a mount namespace of its own, so this is skipped where those
+are not allowed."""
 
 import os
 import subprocess
@@ -12,8 +12,8 @@ from common import (F32, Q4, ROOT, RUN, check, config, in_work, main, random_wei
 from export_common import LLAMA, PIECES, Case, changed, make_tensors, sentencepiece
 
 PAGE = os.sysconf('SC_PAGE_SIZE')
-# A disk of $1 bytes at $2 that holds a file of one page, $3, then the command; what is on it
-# afterwards, on standard output.
+# A disk of $1 bytes at $2 that holds a file of one page, $3, then the command; the disk's files afterwards, on standard
+# output.
 SCRIPT = '''mount -t tmpfs -o size=$1 none "$2" || exit 77
 cp "$3" "$2/before" || exit 77
 D="$2"
@@ -93,7 +93,7 @@ def test_full_disk():
 
 
 def carried_out(exporter, disk):
-    """For llama.cpp and for Hugging Face, from floats and from what needs a float16 copy first."""
+    """For llama.cpp and for Hugging Face, from floats and from weights that need a float16 copy first."""
     for kind, group_size in (F32, 0), (Q4, 32):
         c = config(dim=64, hidden_dim=200, vocab_size=300, weight_type=kind, group_size=group_size)
         write_model(in_work('model.bin'), c, random_weights(c, 1))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Replays what the fuzzers of `make fuzz` begin with (the seeds) and what they have found (tests/fuzz/regressions), and
-a few thousand damaged copies of both, always the same ones, under the address and undefined-behaviour sanitizers. No
-allocation may be large: the files are not."""
+"""Replays the seeds of the fuzzers of `make fuzz` and their findings (tests/fuzz/regressions), and a few thousand
+damaged copies of both, always the same ones, under the address and undefined-behaviour sanitizers. No allocation may
+be large: the files are not."""
 
 import os
 import sys

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Every family by every method, out to GGUF and in again: a row of gguf_methods.json is a method. What goes out comes
-in as the same angles and the same attention factor, in full layers and in sliding ones. What llama.cpp's loader of the
-architecture takes from the keys is derived here a second time: where that is something else, the exporter says so."""
+"""Every family by every method, out to GGUF and in again: a row of gguf_methods.json is a method. The settings come
+back with the same angles and the same attention factor, in full layers and in sliding ones. The result of
+llama.cpp's loader of the architecture is derived here a second time from the keys: if it differs, the exporter says
+so."""
 
 import contextlib
 import json
@@ -119,8 +120,7 @@ def as_llama_cpp(settings, tensors, architecture, kind, c, length):
 
 
 def through(name, row, in_sliding=False):
-    """One model out and in. What became of it: goes, named (llama.cpp has something else) or refused; the
-    words; the architecture."""
+    """One model out and in. The result: goes, named (llama.cpp differs) or refused; the words; the architecture."""
     what = '%s by %s%s' % (name, row['name'], ' in its sliding layers' * in_sliding)
     c = by_method(name, row['fields'], in_sliding)
     path, out, again = in_work('method.bin'), in_work('method.gguf'), in_work('method-again.bin')
@@ -204,7 +204,7 @@ def test_lists_of_equal_numbers():
 
 
 def rewritten(name, fields, changed):
-    """What the exporter says of a family's GGUF file with other settings."""
+    """The exporter's messages for a family's GGUF file with other settings."""
     c, path, out = by_method(name, fields), in_work('method.bin'), in_work('method.gguf')
     write_model(path, c, random_weights(c, 3))
     done = export(path, out)
@@ -234,7 +234,7 @@ FILES = [
 
 
 def test_reading_of_a_file():
-    """What --engines and --reading llama.cpp say of a file is what its keys are to llama.cpp."""
+    """The answers of --engines and --reading llama.cpp for a file are its keys' meaning to llama.cpp."""
     os.environ['XDG_CACHE_HOME'] = in_work('cache')
     methods = {row['name']: row['fields'] for row in DATA['methods']}
     for name, method, changed, length in FILES:

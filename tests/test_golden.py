@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The program against Hugging Face and PyTorch. tests/golden/groups.json names folders of tiny checkpoints with their
-numbers, nll by token, and what is asked of each: by both engines, as a prompt and token by token, with rounded caches,
-by reference.py, and after a way out and in again. Folders of ../shared are skipped where it is not there. Then distance
-maps (tests/positions: computed apart, by the definition), texts at -t 0, which are the same on every processor, and
-what configs of these checkpoints are explained as."""
+numbers, nll by token, and the tests of each: by both engines, as a prompt and token by token, with rounded caches,
+by reference.py, and after a way out and in again. Folders of ../shared are skipped where it is not there. Then
+distance maps (tests/positions: computed apart, by the definition), texts at -t 0, which are the same on every
+processor, and --explain's lines for configs of these checkpoints."""
 
 import functools
 import json
@@ -146,7 +146,7 @@ def hold(test):
             rounded_caches_hold(model, each)
             frequencies_hold(model, each)
             n = each.group.get('reference')
-            if n and kept.HOW:  # make test-long computes it; what is kept says nothing new of the engines
+            if n and kept.HOW:  # make test-long computes it; the kept value tests the engines no further
                 c, weights = read_model(model)
                 close(kept.nll(c, weights, each.ids[:n]), each.nll[:n - 1], TOLERANCE, each.name + ': reference.py')
 
@@ -205,7 +205,7 @@ def test_gguf():
 
 # ---- out, and in again ----
 
-# What of a config comes out as it went in, where it was said.
+# The parts of a config that come out as they went in, if explicit.
 KEYS = {'families': ['architectures', 'model_type', 'original_max_position_embeddings'],
         'layers': ['layer_types', 'norm_topk_prob', 'sliding_window', 'hidden_act', 'hidden_activation']}
 
@@ -221,7 +221,7 @@ def tensors_of(folder):
 
 
 def one_more(tensor):
-    """What 1 + w has of a norm w, which is what a model.bin keeps of Gemma's."""
+    """w for a norm of 1 + w, which a model.bin keeps of Gemma's."""
     kind, shape, data = tensor
     values = struct.unpack('<%df' % (len(data) // 4), data)
     return kind, shape, struct.pack('<%df' % len(values), *(1 + x for x in values))
@@ -242,7 +242,7 @@ def same_folder(each, out):
 
 
 def out_and_in(each, out):
-    """The model.bin of what a model went out to."""
+    """The model.bin of a model's export."""
     done = export('--no-tokenizer', each.model(), out)
     if check(done.returncode == 0, '%s: out to %s' % (each.name, out[-5:]), done.stderr):
         return brought_in(out.rstrip('/'), each.name + '_again_' + out.rpartition('.')[2][-4:].strip('/'))
@@ -257,7 +257,7 @@ def with_betas(data):
 
 @takes_long
 def test_the_same_file():
-    """What went out as a folder comes in as the same file."""
+    """An exported folder is imported as the same file."""
     for each in running('newer'):
         with case(each.name):
             again = each.model() and out_and_in(each, in_work(each.name + '_out') + '/')
@@ -266,7 +266,7 @@ def test_the_same_file():
 
 
 def test_there_and_back():
-    """A folder has the tensors that went in, bit by bit, and what its config says; in again both engines have the same
+    """A folder has the original tensors, bit by bit, and config keys; imported again both engines have the same
     numbers, from GGUF, too."""
     for each in running('families', 'layers'):
         with case(each.name):
@@ -281,7 +281,7 @@ def test_there_and_back():
                               '%s: in again, %s: %s' % (each.name, model[-14:], engine[0]))
 
 
-# ---- what their configs say ----
+# ---- their configs ----
 
 def test_configs_saved_again():
     """A second form of a config means the same."""

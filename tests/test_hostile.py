@@ -24,7 +24,7 @@ KINDS = dict(sliding_rope=1, layers=[4, 1], sliding_window=5, sliding_theta=20.0
 EXPERTS = dict(n_experts=5, n_experts_used=2, expert_hidden_dim=3, router_bias=1, expert_bias=1, attention_sinks=1,
                activation=2, layers=[0, 8])
 SIGMOIDS = dict(n_experts=4, n_experts_used=2, expert_hidden_dim=3, router=2, shared_hidden_dim=3)
-# Models with what version 6 added, in the combinations of families.
+# Models with version 6's features, in the combinations of families.
 NEWEST = {
     'one norm of both': dict(norm_place=3, layer_norm=1, residual_scale=0.5, logit_scale=0.25, ffn_bias=1,
                              logit_cap=5.0, score_cap=3.0, activation=3),
@@ -94,7 +94,7 @@ def made_models():
 
 def opened(files, what):
     """Opens (label, bytes) pairs in one sanitized process. {label: 'ok' or the reason}. The files stay, to be written
-    over: thousands of new ones would take longer than what is tested."""
+    over: thousands of new ones would take longer than the test itself."""
     program = fuzzer()
     if not program:
         skip(what + ' (the compiler has no sanitizers)')
@@ -166,8 +166,8 @@ def test_impossible_headers():
 
 
 def test_impossible_kinds():
-    """What version 5 says, with values that it cannot have; what needs something else that is not there; and what older
-    versions cannot say. Each refusal names the field."""
+    """Version 5's fields with impossible values; fields that need another missing one; and fields that older versions
+    lack. Each refusal names the field."""
     c, data = next((c, data) for name, c, data in models() if name == 'kinds of layers')
     huge, numbers = (0xffffffff, 0x80000000, 0x7fffffff), (float('nan'), float('inf'), -1.0, 1e7)
     names = [name for name, at, _, _ in FIELDS if at >= 256 and name.startswith('sliding_')]
@@ -333,8 +333,8 @@ def test_more_huge_sizes():
 
 
 def huge_sizes(without, types):
-    """Each count alone within what a header may say, all together far more than there is: products that overflow. A
-    header of 65,536 layers takes half a second."""
+    """Each count by itself within the header's limits, all together far beyond memory: products that overflow. A header
+    of 65,536 layers takes half a second."""
     name, c, data = models()[0]
     files = [('all', changed(c, data, **BIG))]
     files += [('only ' + field, changed(c, data, **{field: value})) for field, value in BIG.items()]

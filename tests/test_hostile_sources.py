@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What model_export.py does with sources that are hostile or damaged: one line, status 2, and nothing left behind; no
-code of theirs runs. The writers are in source_writers.py."""
+"""model_export.py with hostile or damaged sources: one line, status 2, and no remaining file; no code of theirs runs.
+The writers are in source_writers.py."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from test_legacy import write_legacy
 # ---- hostile pickles ----
 
 def hostile_pickles(mark):
-    """What, what the line says, the pickle."""
+    """Name, the words of the line, the pickle."""
     def glob(module, name):
         return b'c' + module.encode() + b'\n' + name.encode() + b'\n'
 
@@ -270,7 +270,7 @@ def test_refused_gguf():
 
 
 def test_downloads():
-    """What a browser or a download that broke leaves in a file's place."""
+    """The files that a browser or a broken download leaves in a file's place."""
     page = b'\n<!DOCTYPE html>\n<html><head><title>model.safetensors</title></head></html>'
     cases = [('model.safetensors', b'', 'is empty (expected a safetensors file'),
              ('model.safetensors', page, 'is a web page in place of the file'),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The house: nothing in the repository is against the style (tools/lint/house.py), and what docs/code.md says is so: the
-files, their lines, the length of the walk."""
+"""The house: the repository follows the style (tools/lint/house.py), and docs/code.md is right: the files, their lines,
+the length of the walk."""
 
 import json
 import os
@@ -64,7 +64,7 @@ ARROWS = [
 
 
 def test_arrows():
-    """What runs up and what runs round is found, by includes, calls and tables."""
+    """Uses that run up or in a circle are found, by includes, calls and tables."""
     for what, c, up, round_about in ARROWS:
         found = list(storey.check_arrows(c)), scope.circles(scope.uses(c))
         check((len(found[0]), len(found[1])) == (up, round_about), what, found)
@@ -81,7 +81,7 @@ def code_document():
 
 
 def rows_of(section):
-    """(number or None, [what is linked or named as a folder], lines or None) of every row that names something."""
+    """(number or None, [linked or named folders], lines or None) of every row that names a file."""
     for line in section.splitlines():
         first, *cells = [cell.strip() for cell in line.strip().strip('|').split('|')] if line[:1] == '|' else ['x']
         if not re.fullmatch(r'\d*|-', first):
@@ -96,7 +96,7 @@ def rows_of(section):
 
 
 def lines_of(path, elsewhere=()):
-    """A file's, or those of all C and Python in a folder but of what is linked elsewhere."""
+    """The lines of a file, or of all C and Python in a folder except files linked elsewhere."""
     path = os.path.join(ROOT, path)
     if os.path.isfile(path):
         with open(path, encoding='utf-8') as file:
@@ -107,7 +107,7 @@ def lines_of(path, elsewhere=()):
 
 
 def reading_faults(section):
-    """What is not as the section says."""
+    """The differences between the section and the repository."""
     rows, linked = list(rows_of(section)), set()
     walk = [(number, count) for number, _, count in rows if number is not None]
     if not walk:
@@ -147,7 +147,8 @@ def test_reading_the_code():
 
 
 def ahead(section, text_of):
-    """(file, header) where a step of the walk includes what no step up to it has, and what the prose does not name."""
+    """(file, header) if a step of the walk includes a header that no step up to it has, and that the prose does not
+    name."""
     read = set(re.findall(r'\]\(([^)]*\.h)\)', '\n'.join(x for x in section.splitlines() if x[:1] != '|')))
     for number, paths, _ in rows_of(section):
         read.update(paths)
@@ -165,7 +166,7 @@ def test_order_of_the_walk():
 
 
 def test_story():
-    """What --check reads is book.txt, as tools/generate/prose.py writes it."""
+    """The text of --check is book.txt, as tools/generate/prose.py writes it."""
     made = subprocess.run([sys.executable, '-S', 'tools/generate/prose.py', '--print'], cwd=ROOT,
                           stdout=subprocess.PIPE, universal_newlines=True)
     check(made.stdout == document('src/tasks/prose.inc'), 'src/tasks/prose.inc is what tools/generate/prose.py writes')

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""./run model.gguf and ./run FOLDER/: the exporter brings the model into a cache, and what is read there is what it
-writes by hand. What goes wrong ends in one line, and no half model is left."""
+"""./run model.gguf and ./run FOLDER/: the exporter imports the model into a cache, and the read file equals the one
+that it writes by hand. Errors end in one line, and leave no half model."""
 
 import hashlib
 import json
@@ -78,7 +78,7 @@ def refused(folder, what, words, *arguments, status=2, **options):
 
 
 def test_brought_in():
-    """The same numbers as of what the exporter writes by hand; said once, and silent from then on."""
+    """The same numbers as of the exporter's own file; one message, and silent from then on."""
     folder = place('brought')
     for source, named in ('tiny one.gguf', 'tiny_one-'), ('its folder/', 'its_folder-'), ('its folder', 'its_folder-'):
         by_hand = 'by hand.bin'
@@ -184,8 +184,8 @@ def test_digest():
 
 
 def test_memo():
-    """A second start reads no byte of a source; what is replaced right after is read; a memo that is damaged, missing
-    or cannot be written costs a reading and changes nothing."""
+    """A second start reads no byte of a source; a source that is replaced right after is read; a memo that is damaged,
+    missing or cannot be written costs a reading and changes nothing."""
     folder = place('memo')
     source, memo = os.path.join(folder, 'tiny one.gguf'), os.path.join(folder, 'cache/rope.c', MEMO)
     brought = bringer(folder)
@@ -255,7 +255,7 @@ def test_clones():
 
 
 def test_killed():
-    """What SIGKILL left behind is removed by the next import, and never what is being written."""
+    """Files left by SIGKILL are removed by the next import, and never a file that is being written."""
     folder = place('killed')
     slow = {'PATH': fake_python(folder, 'echo >&2 begun; exec sleep 60')}
 
@@ -283,7 +283,7 @@ def test_killed():
 
 
 def test_cache():
-    """--cache: where it is, what is in it, how large; empty removes that and nothing else."""
+    """--cache: its place, its files, its size; empty removes only those."""
     folder = place('listed')
     where = os.path.join(folder, 'cache/rope.c')
     nothing = run(folder, '--cache', '--json')
@@ -363,7 +363,7 @@ def fake_python(folder, script):
 
 
 def test_refused():
-    """What the exporter refuses, no python3, no place, no room: one line each, and nothing is left."""
+    """The exporter's refusals, no python3, no place, no room: one line each, and no file remains."""
     folder = place('refused')
     bad = write(os.path.join(folder, 'bad.gguf'), read(os.path.join(folder, 'tiny one.gguf')).replace(
         b'general.architecture', b'general.architectur_'))

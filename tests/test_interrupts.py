@@ -33,7 +33,7 @@ def started(*arguments, threads=1, **options):
 
 
 def ended(process, stdin=None):
-    """What the program left, once it is gone. It has five minutes, for what would take hours."""
+    """The program's results once it has ended. It has five minutes, for jobs that would take hours."""
     try:
         out, err = process.communicate(stdin, timeout=300)
     except subprocess.TimeoutExpired:
@@ -175,8 +175,8 @@ def test_rows_appear():
 
 
 def test_measurements():
-    """Ctrl-C and SIGTERM alike end what would take hours: status 130, what was finished is there, and JSON is whole and
-    says `interrupted`."""
+    """Ctrl-C and SIGTERM alike end jobs of hours: status 130, finished rows are printed, and JSON is whole and has
+    `interrupted`."""
     ids, text = write(in_work('ids.txt'), '1 2 3 4 ' * 50000), write(in_work('long.txt'), 'abcdefg ' * 50000)
     model = talker()
     for job in (('--ppl', ids, '--ids', '-n', 200000), ('--passkey', '-n', 200000), ('--tasks', 'copy', '-n', 200000),
@@ -216,7 +216,7 @@ F_SETPIPE_SZ = 1031  # Linux's, which fcntl names from Python 3.10 on
 
 
 def test_settings_alone():
-    """--explain and --engines end, too: while a config is waited for, and while nobody takes what they print."""
+    """--explain and --engines end, too: while they wait for a config, and while no reader takes their output."""
     fifo = in_work('config.fifo')
     os.mkfifo(fifo)
     for job in '--explain', '--engines':
@@ -255,7 +255,7 @@ def zeros(path, **changes):
 
 
 def test_quantize():
-    """It takes away what it has begun, and what stood under the copy's name stays."""
+    """It removes the file that it has begun, and an earlier file of the copy's name stays."""
     folder = in_work('quantized')
     os.mkdir(folder)
     model, copy = zeros(in_work('zeros.bin'), n_layers=12), os.path.join(folder, 'copy.bin')
@@ -283,7 +283,7 @@ def test_nobody_reads():
     check(result.status == -signal.SIGPIPE and all(' positions' in line or ' rope ' in line
                                                    for line in result.err.splitlines()), 'a closed pipe', result)
     results = []
-    process = started(talker(), *LONG, restore_signals=False)  # Python ignores SIGPIPE, and so does what it starts
+    process = started(talker(), *LONG, restore_signals=False)  # Python ignores SIGPIPE, and so do its children
     process.stdout.read(10)
     process.stdout.close()
     process.stdout = None

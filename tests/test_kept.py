@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""tests/reference.py, as it is now, gives what tests/kept has of it: each file that asks runs once more, and computes."""
+"""tests/reference.py, as it is now, gives the values of tests/kept: each file that asks runs once more, and
+computes."""
 
 import os
 import subprocess

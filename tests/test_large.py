@@ -84,7 +84,7 @@ def far_positions(rows):
 
 
 def test_memory():
-    """What does not fit is refused before anything is printed."""
+    """A job too large for memory is refused before any output."""
     import resource
     model = tiny_model('deep.bin', n_layers=40, n_heads=2, n_kv_heads=2, head_dim=64, dim=2, hidden_dim=1,
                        vocab_size=259)
