@@ -5,9 +5,10 @@ src/tokens (make dist-tiny).
     python3 tools/tiny/one_file.py > run.c
 
 What main does not reach is left out: functions, types, constants, and members of structs. Where a Llama of llama2.c's
-kind needs less than a room of src has, a file of this folder stands in its place: three types of weights and one
-tokenizer. What other kinds of models add (the EACH_KIND loops of hooks.h) goes, since a Llama has none. A prototype
-goes, too; what its header says of a function comes before the function."""
+kind needs less than a room of src has, a file of this folder stands in its place: values of settings, three types of
+weights, one header and its tensors, one tokenizer, a sampler. What other kinds of models add (the EACH_KIND loops of
+hooks.h) goes, since a Llama has none. A prototype goes, too; what its header says of a function comes before the
+function."""
 
 import os
 import re
@@ -19,19 +20,18 @@ HERE = 'tools/tiny/'  # of the files that stand in place of others
 
 # The sections of the file, and what each is made of, in an order in which nothing needs what comes later.
 SECTIONS = [
-    ('errors, memory, files, random numbers', ['src/base/util.h', 'src/base/util.c', HERE + 'names.inc']),
-    ('a header as a table of fields', ['src/base/fields.h', 'src/base/fields.c']),
-    ('settings of RoPE', ['src/rope_settings.h', 'src/rope_settings.c']),
+    ('errors, memory, files, random numbers', ['src/base/util.h', 'src/base/util.c']),
+    ('settings of RoPE', ['src/base/setting.h', HERE + 'setting.inc', 'src/rope_settings.h', 'src/rope_settings.c']),
     ('weights: float32, float16 and q8', [HERE + 'weights.inc']),
-    ('a model: its sizes and its tensors', [
-        'src/llama/model.h', 'src/llama/header.c', 'src/llama/hooks.h', 'src/llama/tensors.c', HERE + 'model.inc']),
+    ('a model: its header and its tensors', [
+        'src/base/fields.h', 'src/llama/model.h', 'src/llama/header.c', HERE + 'model.inc']),
     ('arithmetic', ['src/llama/arithmetic.h', 'src/llama/arithmetic.c']),
     ('one forward pass', ['src/llama/forward.h', 'src/llama/forward.c']),
     ('text to tokens and back', ['src/tokens/unicode.h', 'src/tokens/unicode.c', HERE + 'tokens.inc']),
-    ('logits to a token', ['src/llama/sampler.h', 'src/llama/sampler.c']),
-    ('a text, its perplexity, and a hidden key', ['src/llama/tiny_text.h', 'src/llama/tiny_text.c',
+    ('logits to a token', ['src/llama/sampler.h', HERE + 'sampler.inc']),
+    ('a text, its perplexity, and a hidden key', [HERE + 'plan.inc', 'src/llama/tiny_text.h', 'src/llama/tiny_text.c',
                                                   'src/llama/measures.h', 'src/llama/measures.c']),
-    ('the program', ['src/llama/tiny.h', 'src/llama/tiny.c', HERE + 'main.inc']),
+    ('the program', ['src/llama/tiny.h', 'src/llama/tiny.c']),
 ]
 BEGINNING = '''\
 // A Llama in one file: it reads a model, goes on with a prompt, and measures how a method of RoPE
@@ -100,7 +100,7 @@ def constants(flat):
 def items_of(path):
     """The items of a file in their order, without includes."""
     with open(os.path.join(ROOT, path), encoding='utf-8') as file:
-        lines = without_kinds(file.read()).splitlines(True)
+        lines = with_one_definition(without_guesses(without_kinds(file.read()))).splitlines(True)
     comment, at = [], 0
     while at < len(lines):
         line = lines[at]
@@ -141,8 +141,41 @@ def without_kinds(text):
     text = re.sub(r'^( *)EACH_KIND \([^{]*?\{\n.*?^\1\}\n', '', text, flags=re.M | re.S)
     text = re.sub(r'(?:^ +//[^\n]*\n)*^ *(?:const )?struct (?:\w+Extra|\w+Parts|Kinds) \*[^\n,]*;[^\n]*\n', '', text,
                   flags=re.M)
+    text = re.sub(r', \.version_\d = \w+', '', text)  # that a field needs: of files that are written
     text = re.sub(r'^ *free\(t->plain.extra\);\n', '', text, flags=re.M)
+    text = re.sub(r'\(([\w>-]+) \+ Q4_PACK\)', r'\1', text).replace(' + Q4_PACK', '')  # for types with packs of rows
     return text.replace('model_open(t.path, by->known, &t.model, &err)', 'model_open(t.path, &t.model, &err)')
+
+
+# What only the whole program has: a sentence of a comment that speaks of it says nothing here.
+OF_THE_WHOLE = re.compile(r'\b(?:src|docs|tests)/|JSON|[Ss]ession|change both|fast engine|kinds that are|util\.h')
+
+
+def without_strangers(comment):
+    """The lines of a comment without the sentences that are about other parts of the whole program."""
+    text = ' '.join(line[3:].strip() for line in comment)
+    if not OF_THE_WHOLE.search(text):
+        return comment
+    kept = [one for one in re.split(r'(?<=[.]) (?=[A-Z])', text) if not OF_THE_WHOLE.search(one)]
+    return ['// %s\n' % line for line in textwrap.wrap(' '.join(kept), 97, break_on_hyphens=False)]
+
+
+def without_guesses(text):
+    """C whose errors name all settings that there are, without the one that was meant, and that has no former names."""
+    text = re.sub(r'^ *nearest = nearer_name\(.*\n', '', text, flags=re.M)
+    text = text.replace('const char *nearest = "", *between = "";', 'const char *between = "";')
+    text = text.replace(', *older = rope_settings[i].older', '')
+    text = text.replace(' && !(older && strcmp(key, older + 2) == 0)', '')
+    return text.replace('fail_unknown(err, "there is no setting", key, nearest, names)',
+                        'fail(err, "there is no setting \'%.100s\' (%s)", key, names)')
+
+
+def with_one_definition(text):
+    """C that calls the forward pass of a Llama where ./llama and ./core each bring their own Definition."""
+    text = re.sub(r'(?:t->)?by->(plan|lay_out|forward|logits)\(', r'plain_\1(', text)
+    text = re.sub(r'^    const Definition \*by;\n', '', text, flags=re.M)
+    text = text.replace('int tiny_program(int argc, char **argv, const Definition *by)', 'int main(int argc, char **argv)')
+    return text.replace('.by = by, ', '').replace('by->name', '"run"')
 
 
 def system_includes(paths):
@@ -197,14 +230,22 @@ def written(item, contracts):
     code, comment = wrapped(item.code), list(item.comment)
     if item.kind == 'function' and not code.startswith('static') and item.names[0] != 'main':
         head, body = code[:code.index('{')], code[code.index('{'):]
-        code = 'static ' + head.replace('\n', '\n       ') + body  # what goes on in a line more stays below its bracket
+        code = filled('static ' + ' '.join(head.split()), 98) + ' ' + body
     if item.kind == 'variable' and not code.startswith('static'):
         code = 'static ' + code
     comment = [line for line in comment if not line.startswith('// ----')]
     if item.kind == 'function':
         said = [line for line in contracts.get(item.names[0], ()) if not line.startswith('// ----')]
-        comment = said + comment
-    return ''.join(comment) + code
+        comment = comment if item.path.startswith(HERE) and comment else said + comment
+    return ''.join(without_strangers(comment)) + code
+
+
+def filled(line, columns=100):
+    """A line, broken after commas where it is too long: the rest is below what follows its first bracket."""
+    opened = min(line.find(bracket) for bracket in '({' if bracket in line)
+    whole = re.sub(r'(?<!,) ', '\0', line)  # which textwrap takes for a letter
+    return textwrap.fill(whole, columns, subsequent_indent=' ' * (opened + 1),
+                         break_on_hyphens=False).replace('\0', ' ')
 
 
 # ---- tables without what nothing reads ----
@@ -221,7 +262,7 @@ def parts_of(text):
 
 
 # Structs that have members of which a Llama's program knows nothing.
-WIDE = 'Model', 'ModelConfig', 'Tensor', 'Plain', 'RopeSettings', 'RopePlan', 'Mapping'
+WIDE = 'Model', 'ModelConfig', 'Field', 'Plain', 'RopeSettings', 'RopePlan'
 
 
 def without_members(items):
@@ -257,7 +298,7 @@ def without_unread(items):
                 in_place = i == expected or member == 'place'
                 out.append(values[member] if in_place else '.%s = %s' % (member, values[member]))
                 expected = i + 1
-        return '    %s{%s},\n' % (row[1] or '', ', '.join(out))
+        return filled('    %s{%s},' % (row[1] or '', ', '.join(out))) + '\n'
 
     rows = re.compile(r'^    (\[\w+\] =\s+)?\{(.*?)\},\n(?=    [\[{]|\})', re.M | re.S)
     for item in items:
