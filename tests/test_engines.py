@@ -614,6 +614,35 @@ def check_words_below(what, lines, rows):
         check(words == expected, '%s, %s: the words below' % (what, row['engine']), (words, expected))
 
 
+def test_questions():
+    """Questions of trackers: docs/engines.md has each with its command, and the row of that command answers it."""
+    document = read(os.path.join(ROOT, 'docs', 'engines.md')).decode()
+    with open(os.path.join(ROOT, 'tests', 'engines', 'questions.json'), encoding='utf-8') as file:
+        questions = json.load(file)
+    told = re.findall(r'^\| ([\w.]+ [\d, ]+): .*?\| `(--engines=.*?)` \| `([\w ]+)`', document, re.M)
+    check(told == [(one['tracker'], one['command'], one['verdict']) for one in questions], 'the table of questions', told)
+    for one in questions:
+        result = run(*one['command'].split(), '--rope-config', saved(one['config']))
+        notes, _, rows = table(result.out)
+        row = rows[-1]
+        check(result.status == 1 and row['verdict'] == one['verdict'] and one['note'] in row['note'], one['tracker'], row)
+        check('raise' not in one or notes.get('raise') == one['raise'], one['tracker'] + ': what to change', notes)
+
+
+def test_long_names():
+    """A long name has a line of its own, and the table fits its terminal."""
+    names = ('vllm@0.24:transformers=5.15.0:max_len=131072', 'onnxruntime-genai:max_len=131072',
+             'llama.cpp:transformers=5:max_len=131072', 'lmdeploy:pytorch@0.18.0:max_len=131072')
+    path = saved(block(**YARN))
+    for columns in 80, 100:
+        lines = screen(at_terminal(('--engines=' + ','.join(names), '--rope-config', path, '-n', 9000), columns))
+        check(all(len(line) <= columns for line in lines), 'names in %d columns' % columns, lines)
+        head = next(line for line in lines if line.startswith('engine '))
+        below = [lines[lines.index(name) + 1] for name in names]
+        check(all(line[head.index('verdict') - 1:head.index('verdict')] == ' ' and line[head.index('verdict')] != ' '
+                  for line in below), 'columns under a long name', lines)
+
+
 def test_refusals():
     model, path = small_model(), saved(block(**YARN))
     unknown = saved(block(rope_type='stretch', factor=2.0), 'unknown.json')

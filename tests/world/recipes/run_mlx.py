@@ -45,6 +45,7 @@ def kind_of(layer, attention, kinds, i):
 
 def read(case):
     config = recipe.complete(wrapped(case['config']), **MORE)
+    config.setdefault('is_moe_layer', [True] * config['num_hidden_layers'])  # EXAONE's
     make, arguments = _get_classes(config)[:2]
     known = arguments.from_dict(config)
     text = config['text_config'] if 'text_config' in vars(known) else config
