@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Latent attention in GGUF files: what llama.cpp multiplies scores with, computed here a second time from the keys that
-go out; files of older and newer layouts; what is refused, or said, by name. And what --explain tells of the key-value
-cache, of these models and of others."""
+"""Latent attention in GGUF files: llama.cpp's factor of scores, computed here a second time from the exported keys;
+files of older and newer layouts; refusals and notes, by name. And --explain's lines about the key-value cache, of
+these models and of others."""
 
 import json
 import math
@@ -37,7 +37,7 @@ def model_of(name, *features, **fields):
 
 
 def out(path, what):
-    """The file's settings, tensors and what was said."""
+    """The file's settings, tensors and messages."""
     done = export('--no-tokenizer', path, in_work('latent.gguf'))
     check(done.returncode == 0, what + ': goes out', done.stderr)
     return *read_gguf(in_work('latent.gguf')), done.stderr
@@ -84,7 +84,7 @@ def as_llama_cpp(architecture, settings):
 
 
 def test_yarn():
-    """The keys mean what the model does, and what comes back does the same."""
+    """The keys have the model's meaning, and the imported model gives the same."""
     ids = random_ids(20, 40, 3)
     for name in LATENT:
         for pair in PAIRS:
@@ -195,10 +195,10 @@ def test_groups_of_softmax():
     check((c['router_groups'], c['router_group_best']) == (2, 1) and 'best two' in said, 'groups of DeepSeek V2', said)
 
 
-# ---- what is said, and refused ----
+# ---- notes and refusals ----
 
 def test_said():
-    """What llama.cpp does not load, or does otherwise."""
+    """Settings that llama.cpp does not load, or reads differently."""
     for name, features, fields, words in (
             ('deepseek_v3', [], {}, 'does not load architecture deepseek2 without a shared expert'),
             ('mistral4', [], {}, 'does not load architecture mistral4 without a shared expert'),
@@ -239,9 +239,9 @@ def test_biases():
 
 
 def test_pairs_in_halves():
-    """A folder with rope_interleave false has what turns of a head in halves, of weights and of biases."""
+    """A folder with rope_interleave false has the rotated part of a head in halves, of weights and of biases."""
     def apart(rows):
-        """What turns, at the end of each head's rows, in halves."""
+        """The rotated part, at the end of each head's rows, in halves."""
         still = len(rows) - case.c['rotary_dim']
         return rows[:still] + rows[still::2] + rows[still + 1::2]
 
@@ -264,7 +264,7 @@ def test_pairs_in_halves():
 # ---- memory ----
 
 def vectors(c, layer):
-    """The lengths of what a position keeps in a layer; none where it reads those of an earlier one."""
+    """The lengths of the vectors that a position keeps in a layer; none if it reads an earlier layer's."""
     _, n_kv_heads, head_dim, _, kv_layer = shape_of(c, layer)
     if c['kv_rank']:
         return [c['kv_rank'] + c['rotary_dim']]

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Models with two kinds of layers, and what version 5 of a model file says besides: all of it together and in many
-combinations, the fast engine against the definition, as a prompt, token by token, on one thread and on two; what the
-options change in which layers; --explain by kind; copies with other weights. Numbers of Hugging Face are in
-test_folders.py, refused files in test_hostile.py, planted errors in test_plain.py."""
+"""Models with two kinds of layers, and the other fields of version 5 of a model file: all of them together and in many
+combinations, the fast engine against the definition, as a prompt, token by token, on one thread and on two; the
+effect of options on each kind of layers; --explain by kind; copies with other weights. Numbers of Hugging Face are
+in test_folders.py, refused files in test_hostile.py, planted errors in test_plain.py."""
 
 import itertools
 import json
@@ -44,7 +44,7 @@ def differs(a, b):
     return max(abs(x - y) for x, y in zip(a, b))
 
 
-# What layers may be: of two kinds, by one method or another; without RoPE in the full ones; alike.
+# Possible layers: of two kinds, by one method or another; without RoPE in the full ones; all equal.
 LAYERS = {
     'plain sliding': dict(SLIDING), 'yarn in sliding': dict(SLIDING, sliding_method='yarn', sliding_factor=4.0),
     'linear in sliding': dict(SLIDING, sliding_method='linear', sliding_factor=2.0),
@@ -82,7 +82,7 @@ def test_combinations():
 
 
 def test_weights():
-    """Weights of every kind, in layers of two kinds with all norms: what is read does not depend on the engine."""
+    """Weights of every kind, in layers of two kinds with all norms: the results do not depend on the engine."""
     shape = dict(dim=64, hidden_dim=64, n_heads=2, n_kv_heads=1, head_dim=32, qk_norm=2, norm_place=2, activation=1)
     mixed = dict(types=[3] + [9, 5, 6, 7, 8, 17, 4] * 3 + [15], group_size=64)
     for fields in dict(weight_type=1), dict(weight_type=3, group_size=64), dict(weight_type=4, group_size=32), mixed:
@@ -93,7 +93,7 @@ def test_weights():
 
 
 def test_sessions():
-    """Chunks, rewinding and threads: what is read in parts is what is read at once."""
+    """Chunks, rewinding and threads: a text read in parts gives the same as read at once."""
     growing = dict(method='ntk', rope_dynamic=1, factor=2.0, temperature_beta=0.2)
     for label, changes in (('gemma', dict(qk_norm=1, norm_place=2, activation=1, embedding_scale=3.0)),
                            ('olmo', dict(qk_norm=2, norm_place=1)), ('growing', growing)):
@@ -110,13 +110,13 @@ def test_sanitized():
 
 
 def with_fields(model, c, **changes):
-    """What a file with other settings gives, of the same weights."""
+    """The perplexity of a file with other settings and the same weights."""
     return perplexity(with_header(in_work('other.bin'), model, dict(c, **changes)), IDS, *FLOATS)
 
 
 def test_what_options_change():
-    """--rope is of the full layers and --rope-sliding of the sliding ones: what each gives is what a file with these
-    settings gives. Both engines take the same."""
+    """--rope is for the full layers and --rope-sliding for the sliding ones: each gives the same as a file with these
+    settings. Both engines take the same."""
     c = kinds(qk_norm=1)
     model = model_of(c)
     own = perplexity(model, IDS, *FLOATS)
@@ -134,7 +134,7 @@ def test_what_options_change():
             close(perplexity(model, IDS, *engine, *options), expected, 1e-4, '%s by %s' % (options, engine[-1]))
     check(differs(in_full, own) > 0.01 and differs(in_sliding, own) > 0.01 and differs(in_both, in_full) > 0.01,
           'these differ', (differs(in_full, own), differs(in_sliding, own), differs(in_both, in_full)))
-    # What other options do in either kind of layers, by the reference.
+    # The effect of other options in either kind of layers, by the reference.
     maps = reference.distance_map('self-extend', L, len(IDS), group=5)
     for options, how, changes in ((['--rope', 'self-extend:group=5'], dict(map=maps), {}),
                                   (['--logn', '--temperature-beta', 0.3], {}, dict(logn=1, temperature_beta=0.3)),
@@ -158,8 +158,8 @@ def test_what_options_change():
 
 @takes_long
 def test_windows_cost_less():
-    """A long prompt pays in sliding layers for what their windows show, in processor time of attention that is most of
-    the work."""
+    """A long prompt costs in sliding layers only the keys of their windows, in processor time of attention, which is
+    most of the work."""
     n, spent = 8192, {}
     text = write(in_work('long.txt'), ' '.join(map(str, random_ids(n, 50, 5))))
     shape = dict(dim=16, hidden_dim=16, n_layers=1, n_heads=8, n_kv_heads=1, head_dim=64, seq_len=n, train_ctx=n)
@@ -294,8 +294,8 @@ def test_proportional():
 
 
 def test_types_of_sliding_layers():
-    """Every rope_type in a sliding layers' block: both engines run by it. What depends on the length has no place in a
-    file."""
+    """Every rope_type in a sliding layers' block: both engines run by it. Settings that depend on the length have no
+    place in a file."""
     model, alone = model_of(config(**BASE, **SLIDING)), {'factor': 2.0, 'original_max_position_embeddings': L}
     still = perplexity(model, IDS, '--plain')
     for name, keys in (('dynamic', {'factor': 2.0}), ('proportional', {'partial_rotary_factor': 0.5}),
@@ -335,7 +335,7 @@ def test_copies():
 
 
 def test_jobs():
-    """What works for a Llama works here: text, tasks, attention's scores, a bench."""
+    """Jobs that work for a Llama work here: text, tasks, attention's scores, a bench."""
     model = model_of(config(**dict(BASE, vocab_size=259, **SLIDING)), 'jobs.bin')
     write_tokenizer(in_work('jobs.tokenizer.bin'))
     texts = {good(model, '-i', 'once', '-n', 60, '-t', 0, '--ignore-eos', *more).out for more in

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Layers whose heads and widths differ, that read the keys of others, whose keys are values, that have embeddings of
-their own and scales, and experts beside a dense layer (test_models.py holds them to reference.py): quantized, and what
-each part changes."""
+their own and scales, and experts beside a dense layer (test_models.py holds them to reference.py): quantized, and
+the effect of each part."""
 
 import os
 
@@ -35,7 +35,7 @@ def test_smaller_copies():
 
 
 def test_they_matter():
-    """Each of these changes what comes out."""
+    """Each of these changes the result."""
     ids = random_ids(40, 50, 6)
     for name, part in [('scales of layers', 'scale')] + [
             ('embeddings by layer', part) for part in ('per_layer_gate', 'per_layer_norm', 'per_layer_embedding')] + [

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Families whose layers differ, beside the rows of folders.json: models of pictures and text around them, what rounds in
-bfloat16, and files and models that make no sense."""
+"""Families whose layers differ, beside the rows of folders.json: models of pictures and text around them, rounding in
+bfloat16, and files and models with contradictions."""
 
 import math
 import struct
@@ -25,7 +25,7 @@ def exported(source, name):
 # ---- hostile files ----
 
 def test_hostile_models():
-    """What version 5 cannot mean goes nowhere: one line that names the field."""
+    """Impossible values of version 5: one line that names the field."""
     c = model_of(**GEMMA)
     weights = random_weights(c, 1)
     for field, value in (('norm_place', 3), ('activation', 3), ('qk_norm', 3), ('sliding_rope', 2),
@@ -51,7 +51,7 @@ def test_hostile_models():
 
 
 def test_no_such_family():
-    """Layers and norms that no family has together are refused by what they are."""
+    """Layers and norms that no family combines are refused by name."""
     for what, meaning, words in (
             ('GELU alone', dict(activation=1), 'found GELU together'),
             ('norms after, and none of heads', dict(norm_place=1), 'found norms after together'),

@@ -33,7 +33,7 @@ def tensors(c, weights, version):
 
 
 def quantized(values, group_size):
-    """int8 values and scales of the flattened tensor, and what they stand for."""
+    """int8 values and scales of the flattened tensor, and the numbers that they represent."""
     numbers, scales, floats = array.array('b'), array.array('f'), array.array('f')
     for first in range(0, len(values), group_size):
         group = values[first:first + group_size]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The Makefile: as many jobs as there are processors unless somebody says -j, silence under -s, and what the page needs
-is asked for by name, before anything is begun. And what a packager does: build with flags of one's own, install that,
-name it, take it away again, and pack the sources."""
+"""The Makefile: as many jobs as there are processors unless somebody says -j, silence under -s, and the page's tools
+are asked for by name, before any work. And a packager's steps: build with other flags, install, rename, uninstall,
+and pack the sources."""
 
 import glob
 import json
@@ -175,7 +175,7 @@ def output(*command):
 
 
 def made(tree, *arguments, said=None, status=0, **environment):
-    """Runs make there, which should end so and say this line of flags, or none. What it printed."""
+    """Runs make there, which should end with this status and print this line of flags, or none. Returns its output."""
     done = make(*arguments, folder=tree, **environment)
     lines = [line for line in done.stdout.split('\n') if 'other flags' in line]
     what = 'make %s %s' % (' '.join(arguments), environment or '')
@@ -193,8 +193,8 @@ def again(before, now):
 
 
 def test_second_make():
-    """A second make compiles nothing and prints nothing. What is written in C from data is written once, whatever -j
-    says, and keeps its time where it has not changed."""
+    """A second make compiles nothing and prints nothing. C files generated from data are written once, for any -j, and
+    keep their time if unchanged."""
     tree, plain = small_tree('second'), ('OPENMP=', 'CFLAGS=-O0', '-j8')
     for path in [*glob.glob(os.path.join(ROOT, 'tools', 'generate', '*.py')), os.path.join(ROOT, 'book.txt'),
                  os.path.join(ROOT, 'src', 'configs', 'keys.json'),
@@ -218,7 +218,7 @@ def test_second_make():
 
 @takes_long
 def test_installs_what_was_built():
-    """The flags of the last `make` are in what is tested and installed; flags that are others now are said."""
+    """The tested and installed program has the flags of the last `make`; other flags are named."""
     tree = small_tree('flags')
     program, installed = os.path.join(tree, 'run'), os.path.join(tree, 'stage/usr/bin/rope-run')
     stage = 'install', 'DESTDIR=stage', 'PREFIX=/usr'
@@ -269,8 +269,8 @@ def files_below(folder):
 
 
 def test_install():
-    """What is installed is all there and works from there, in a folder with blanks: the program, its man page, the
-    exporter, and the commands that messages tell."""
+    """The installation is complete and works from there, in a folder with blanks: the program, its man page, the
+    exporter, and the commands in messages."""
     stage = in_work('stage of a packager')
     done = make('-s', 'install', 'DESTDIR=' + stage, 'PREFIX=/usr')
     if not check(done.returncode == 0 and not done.stdout, 'make install', done.stdout + done.stderr):
@@ -354,8 +354,8 @@ def test_other_folder():
 
 
 def test_messages_name_what_is_there():
-    """One function knows what the exporter is called, and the core (src/llama), which is not installed. No message calls the
-    program ./run."""
+    """Only one function knows the exporter's name, and so does the core (src/llama), which is not installed. No message
+    calls the program ./run."""
     paths = glob.glob(os.path.join(ROOT, 'src', '**', '*.c'), recursive=True) + [os.path.join(ROOT, 'run.c')]
     found = [os.path.basename(path) for path in paths
              if re.search(r'".*(model_export\.py|\./run).*"', read(path).decode())]
@@ -366,7 +366,7 @@ def test_messages_name_what_is_there():
 
 
 def test_install_places():
-    """A name, folders and blanks of one's own; what was there before stays when all is taken away."""
+    """Another name, folders and blanks; earlier files stay after uninstalling."""
     tree, stage = small_tree('a tree with blanks'), in_work('a stage with blanks')
     where = ('DESTDIR=' + stage, 'PREFIX=/opt/my programs', 'NAME=other', 'bindir=/opt/b in', 'mandir=/opt/m an',
              'docdir=/opt/d oc', 'fishdir=/opt/f ish')
@@ -436,7 +436,8 @@ def git(tree, *arguments):
 
 @takes_long
 def test_version():
-    """It tells the commit, in a clone and in what make dist packs; the same commit gives the same bytes anywhere."""
+    """It prints the commit, in a clone and in the output of make dist; the same commit gives the same bytes
+    anywhere."""
     if not shutil.which('git'):
         return skip('git is not here')
     tree, plain = small_tree('clone'), ('OPENMP=', 'CFLAGS=-O0')

@@ -231,7 +231,7 @@ def test_epsilon_in_gguf():
 
 
 def test_gone():
-    """What 4.0 ran and 5.0 does not: a folder, a GGUF file and a model.bin are refused in one line that says so."""
+    """Features of 4.0 that 5.0 lacks: a folder, a GGUF file and a model.bin are refused in one line that says so."""
     folder = in_work('gone')
     os.makedirs(folder)
     for name, architecture in ('deepseek_v32', 'deepseek32'), ('glm_moe_dsa', 'glm-dsa'):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""--ppl, --passkey and --rope-json: the tables against what the test works out from finer ones, and
-settings against each other."""
+"""--ppl, --passkey and --rope-json: the tables against the test's own results from finer ones, and settings against
+each other."""
 
 import array
 import json
@@ -193,7 +193,7 @@ def test_text():
 
 
 def read_to_end(terminal):
-    """What was written to a terminal that nobody has open any more, which Linux tells by an error."""
+    """The output at a terminal that no process has open any more, which Linux tells by an error."""
     seen = b''
     try:
         while part := os.read(terminal, 100000):
@@ -338,7 +338,7 @@ def test_passkey_lengths():
 
 
 def test_prompts():
-    """What --tasks asks, for other programs: their prompts, continued by generation, give the accuracy of --tasks."""
+    """The prompts of --tasks, for other programs: continued by generation, they give the accuracy of --tasks."""
     model = write_induction('induction.bin', 1024)
     asked = ['--tasks', 'passkey,multikey', '-n', 1024, '--trials', 2]
     trials = [json.loads(line) for line in good(model, *asked, '--prompts').out.splitlines()]
@@ -408,7 +408,7 @@ def test_prompts_without_a_model():
     check(warned.status == 0 and '--kv has no effect with --prompts' in warned.err, 'an idle option', warned)
 
 
-# ---- what is no text ----
+# ---- input that is no text ----
 
 # A sentence in several scripts. Those without Latin letters are bytes to the tokenizer of model.bin.
 LATIN = ('The old miller went down to the river at dawn. ', 'El viejo molinero bajó al río al amanecer, según decían. ',
@@ -504,8 +504,8 @@ BENCH = ['phase', 'depth', 'tokens', 'seconds', 'tokens_per_s', 'gbytes_per_s', 
 
 
 def bytes_needed(c, kv_bytes, positions):
-    """What a token needs: every weight but the embedding's (one row of it is read), and
-    the keys and values before it."""
+    """The bytes needed for a token: every weight but the embedding's (one row of it is read), and the keys and values
+    before it."""
     count = sum(rows * (columns or 1) for rows, columns in [(a, b) for a, b in bench_shapes(c)])
     return 4 * count + 2 * kv_bytes * c['n_layers'] * c['n_kv_heads'] * c['head_dim'] * positions
 

@@ -47,7 +47,7 @@ def test_windows():
 
 
 def test_corners():
-    """Settings that meet in few places: two kinds of layers, and what encodings before RoPE have of it."""
+    """Rare combinations of settings: two kinds of layers, and their features with encodings before RoPE."""
     hold('corners')
 
 
@@ -73,7 +73,7 @@ def test_states():
 
 @takes_long
 def test_they_matter():
-    """Each number of a step changes what comes out, so that none is read and left."""
+    """Each number of a step changes the result, so that none is read and ignored."""
     for row in rows('steps'):
         ids = row.ids(70)
         c = row.config()
@@ -103,7 +103,7 @@ def test_late_norms():
 # ---- headers that contradict themselves ----
 
 def test_contradictions():
-    """One line that names what was wrong, status 2, and of shapes and experts by the exporter, too; no words: it runs."""
+    """One line that names the fault, status 2, and for shapes and experts by the exporter, too; no words: it runs."""
     ids = write(in_work('ids.txt'), ' '.join(map(str, random_ids(20, 50, 8))))
     for words, base, fields in table()['refused']:
         c, model = config(**dict(table()['bases'][base], **fields)), in_work('refused.bin')

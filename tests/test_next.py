@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""--next: log-probabilities of what comes next, against the plain transformer of reference.py."""
+"""--next: log-probabilities of the next token, against the plain transformer of reference.py."""
 
 import json
 import math
@@ -58,7 +58,7 @@ def test_the_likeliest():
 
 
 def test_given_tokens():
-    """Each length by a method that follows the length is what a fresh text of that length gives, in any order."""
+    """Each length by a method that follows the length gives the same as a fresh text of that length, in any order."""
     for name, settings in (('none', {}), ('yarn', dict(method='yarn', factor=4.0)),
                            ('dynamic-ntk', dict(method='ntk', rope_dynamic=1, factor=2.0)),
                            ('longrope', dict(method='longrope', factor=8.0, **LISTS))):
@@ -116,7 +116,7 @@ def test_step_by_step():
 
 def test_past_the_short_list():
     """A text that grows past longrope's L is read anew by the long list, as by Phi3ForCausalLM's generate: token by
-    token it is what a fresh text of each length is. With stale keys it is not."""
+    token it gives the same as a fresh text of each length. With stale keys it does not."""
     c, weights, model = tiny(method='longrope', factor=8.0, **LISTS)
     ids = random_ids(30, c['vocab_size'], 9)
     lengths = 23, 24, 25, 26, 30

@@ -17,8 +17,8 @@ SHAPE = dict(dim=40, hidden_dim=70, n_layers=3, n_heads=4, n_kv_heads=2, head_di
 
 
 def places(c):
-    """{tensor: (bytes of a row, where its values begin, the struct letter of what can be no number, bytes of a row
-    of those, where they begin)}."""
+    """{tensor: (bytes of a row, where its values begin, the struct letter of numbers that can be NaN or infinite, bytes
+    of a row of those, where they begin)}."""
     kind, group, at, found = c['weight_type'], c['group_size'], 256, {}
 
     def take(size):
@@ -92,8 +92,8 @@ def test_weights():
 
 def bad_token(name, bad, where):
     """A model of three layers in which one token's embedding is NaN ('embedding'), or in which a weight is so large
-    that the product overflows at that token, and only there: a channel that no other token has and no layer writes to
-    is what the weight is for."""
+    that the product overflows only at that token: the weight is for a channel that no other token has and no layer
+    writes to."""
     c = config(**SHAPE)
     weights = random_weights(c, 9)
     dim, hidden = SHAPE['dim'], SHAPE['hidden_dim']

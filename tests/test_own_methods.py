@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Rows of rope.c: those that ship keep what they promise, those that somebody adds are computed alike by both engines,
-and a wrong one gets a message about what is wrong with it, in one line."""
+"""Rows of rope.c: the shipped ones keep their promises, added ones are computed equally by both engines, and a wrong
+one gets a message with its fault, in one line."""
 import math
 import os
 import re
@@ -10,7 +10,7 @@ import subprocess
 from common import (ROOT, check, close, good, house, in_work, main, one_line, random_ids, run, table, tiny_model,
                     write)
 
-# What is added for the test: maps in groups, in chunks, growing slowly, unevenly, up and down, and one that is no
+# Rows added for the test: maps in groups, in chunks, growing slowly, unevenly, up and down, and one that is no
 # difference of two parts; a method.
 FORMULAS = '''
 static RopeParts by_24(const RopeConfig *c, int p) {
@@ -141,7 +141,7 @@ def test_rows():
 
 
 def test_own_rows():
-    """Rows of one's own: both engines, a text in one pass and token by token, retrieval; and what wrong ones hear."""
+    """Added rows: both engines, a text in one pass and token by token, retrieval; and the messages for wrong ones."""
     end = '};\nconst int rope_n_'
     program = changed(('// To add a method, write its formula', FORMULAS[FORMULAS.index('static double by_share'):] + '// To add a method, write its formula'),
                       ('// To add a map, write its formula', FORMULAS[:FORMULAS.index('static double by_share')] +

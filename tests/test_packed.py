@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Rows that lie side by side: products by test_packed.c; models of them beside the same ones with rows one after the
-other, by both engines; what the exporter packs, and the way back; headers that cannot be."""
+other, by both engines; the tensors that the exporter packs, and the way back; impossible headers."""
 
 import os
 import random
@@ -96,7 +96,7 @@ def test_stretches():
 
 
 def test_what_is_packed():
-    """Not what is looked up row by row, nor what would run on into the next expert."""
+    """Tensors that are looked up row by row, or that would continue into the next expert, are not packed."""
     model = Model(n_experts=4, shared_classifier=0, kv_rank=0)
     for part, rows, packs in (('wq', 256, True), ('wq', 7, False), ('wq', 12, True), ('embedding', 64, False),
                               ('classifier', 45, True), ('experts_w1', 4 * 8, True), ('experts_w1', 4 * 12, False)):

@@ -28,7 +28,7 @@ def test_scores_sanitized():
 
 
 def missing():
-    """What the tests lack, in words, or None."""
+    """The missing tools of the tests, in words, or None."""
     if not os.path.exists(os.path.join(ROOT, 'build', 'page', 'index.html')):
         return 'the page is not built (make page)'
     if not shutil.which('node') or not os.path.isdir(os.path.join(ROOT, 'page', 'node_modules', 'playwright-core')):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""--attn with --key: what each pair gives to the score of a key, and the weight that the key has if some pairs turn at
-another speed, by both engines against reference.py: under all methods and maps, with what does not turn, with caps,
+"""--attn with --key: each pair's share of the score of a key, and the weight of the key if some pairs rotate at another
+speed, by both engines against reference.py: under all methods and maps, with elements that do not rotate, with caps,
 sinks, norms, and scores that grow."""
 
 import cmath
@@ -18,7 +18,7 @@ IDS = [1] + [3 + byte for byte in ('\u2581' + PROMPT).replace(' ', '\u2581').enc
 
 
 class Head:
-    """What the last query of ids meets in a head, by reference.py."""
+    """The keys of the last query of ids in a head, by reference.py."""
 
     def __init__(self, c, weights, ids, layer, head, **how):
         self.layer, self.head, self.logn = layer, head, how.get('logn', False) or c['logn']
@@ -45,7 +45,7 @@ class Head:
         self.seen = [reference.sees(positions[-1], p, *hidden) for p in positions[:last + 1]]
 
     def parts(self, turn=None):
-        """Of each key, what its pairs give and what does not turn gives."""
+        """For each key, the shares of its pairs and of the elements that do not rotate."""
         scale, here, out = reference.score_scale(self.c), self.positions[-1], []
         for p, key in zip(self.positions, self.keys):
             turned = (turn or self.between)(here, p)
@@ -163,7 +163,7 @@ def compare_layers(row):
 
 
 def test_some_layers():
-    """What models have besides: two kinds of layers, norms after RoPE, a cap, a temperature, latent keys, sinks."""
+    """Further features of models: two kinds of layers, norms after RoPE, a cap, a temperature, latent keys, sinks."""
     for group, name in (('corners', 'llama3 in both'), ('steps', 'norms of heads behind RoPE'),
                         ('steps', 'a temperature where nothing turns'), ('steps', 'a cap of latent scores'),
                         ('steps', 'behind a part that YaRN turns')):
@@ -196,7 +196,8 @@ def test_model():
 
 
 def test_everywhere():
-    """Of one layer the keys and the query do not go by what is slowed below, so that it is the same everywhere."""
+    """In one layer, the keys and the query do not depend on pairs slowed below, so that the result is the same
+    everywhere."""
     count = write_tokenizer(in_work('tokenizer.bin'))
     path = in_work('one.bin')
     c = config(theta=50.0, train_ctx=12, n_layers=1, vocab_size=count)

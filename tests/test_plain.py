@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The fast engine against the forward pass as its definition (src/decoder/forward.c, --plain): -ln p of every token of a
-random text, for small random models of all families, encodings, methods, maps, caches and weight types; then the other
-jobs, the session's functions, and what is said of weights that are not numbers. That the definition is right,
-test_golden.py, test_folders.py, test_encodings.py, test_blocks.py, test_distances.py and test_forward.py hold against
+"""The fast engine against the forward pass as its definition (src/decoder/forward.c, --plain): -ln p of every token of
+a random text, for small random models of all families, encodings, methods, maps, caches and weight types; then the
+other jobs, the session's functions, and the messages about weights that are not numbers. test_golden.py,
+test_folders.py, test_encodings.py, test_blocks.py, test_distances.py and test_forward.py compare the definition with
 other people's numbers."""
 
 import array
@@ -16,10 +16,10 @@ from common import (BF16, ENCODINGS, F16, Q4, Q8, RUN, add_counts, block_weights
                     in_work, main, random_ids, random_weights, run, skip, table, takes_long, write, write_model,
                     write_tokenizer)
 
-# How far -ln p may be from the definition, at most and on average, by what the weights are multiplied with and by the
-# cache. Where the fast engine computes in float32, too, only the order of sums differs. int8 activations and rounded
-# caches may differ by what they round: the limits are about twice the most that was measured
-# over models like those below with ten to thirty seeds.
+# How far -ln p may be from the definition, at most and on average, by the weights' other factor and by the cache. Where
+# the fast engine computes in float32, too, only the order of sums differs. int8 activations and rounded caches may
+# differ by their rounding: the limits are about twice the measured maximum over models like those below with ten to
+# thirty seeds.
 F32 = 'f32'
 TOLERANCE = {(F32, 'f32'): (1e-4, 1e-5), (F32, 'f16'): (0.02, 0.003), (F32, 'q8'): (0.3, 0.04),
              ('int8', 'f32'): (0.8, 0.09)}
@@ -193,7 +193,7 @@ def test_how_many():
     check(compared.exact >= 300, 'combinations that were held to 1e-4', compared.exact)
 
 
-# ---- what rounds ----
+# ---- rounding ----
 
 def test_caches():
     for seed, (family, c) in enumerate(FAMILIES.items()):
@@ -218,7 +218,7 @@ def words_alike(found, expected):
 def same(what, model, *options):
     """The fast engine and the definition print the same table or text."""
     fast, plain = (run(model, *options, '--kv', F32, *more) for more in ((), ('--plain',)))
-    outs = [re.sub('# whole.*\n', '', result.out) for result in (plain, fast)]  # what all of --check would cost
+    outs = [re.sub('# whole.*\n', '', result.out) for result in (plain, fast)]  # the cost of all of --check
     check(fast.status == plain.status and words_alike(*outs) and plain.out, what,
           '%r, %r' % (fast.out[-150:], plain.out[-150:]))
 

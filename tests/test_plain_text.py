@@ -34,7 +34,7 @@ def prepared(book, *more):
 
 
 def test_prepares_a_book():
-    """Wrapped, typeset, between header and license: what comes out is the text, to the byte."""
+    """Wrapped, typeset, between header and license: the output is the text, to the byte."""
     for what, book in (('wrapped', wrapped(TEXT)), ('typeset', typeset(wrapped(TEXT))), ('plain', wrapped(TEXT).replace('\r', ''))):
         status, out, told = prepared(HEADER + book + LICENSE)
         check(status == 0 and out.decode() == TEXT, what, status, told)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What documents print below a command is what it prints (tools/lint/console.py). make test runs the commands that cost
-little, make test-long all; docs/class.md has a checker of its own (test_class.py). Commands of released models are run
-where these are at hand, and by make test-real."""
+"""The output below a command in documents is the command's (tools/lint/console.py). make test runs the commands that
+cost little, make test-long all; docs/class.md has a checker of its own (test_class.py). Commands of released models
+are run where these are at hand, and by make test-real."""
 
 import glob
 import os
@@ -17,7 +17,7 @@ DOCUMENTS = ['README.md', 'models/README.md'] + sorted(
 RELEASED = 'smollm2.gguf', 'gemma3.gguf', 'qwen.gguf'
 # Of make test: jobs that read no text, or a short one, in half a second of CPU time at most.
 QUICK = '--explain', '--engines', '--rope-json', '--attn', '--next', '--settings', 'head -c', '--answers'
-OF_OTHERS = 'python3 tools/released.py', 'python3 tools/plain_text.py'  # what they need, a test has not
+OF_OTHERS = 'python3 tools/released.py', 'python3 tools/plain_text.py'  # their needs are missing in a test
 
 
 def blocks_of(name):

@@ -143,7 +143,8 @@ def test_rope_config():
 
 
 def test_dynamic():
-    """What only prompts past the trained length part is named beforehand; with them it is reported."""
+    """Differences that only prompts past the trained length show are named beforehand; with such prompts they are
+    reported."""
     config = write(in_work('dynamic.json'), json.dumps(dict(
         model_type='llama', hidden_size=256, num_attention_heads=4, head_dim=64, max_position_embeddings=128,
         rope_theta=10000.0, rope_scaling=dict(rope_type='dynamic', factor=4.0))))
@@ -158,7 +159,7 @@ def test_dynamic():
 
 
 def test_undecided():
-    """Noise as large as the difference: it says so, and what would tell."""
+    """Noise as large as the difference: it says so, and names the prompts that would decide."""
     with Fake('llama', ('--factor', '24'), noise=0.03) as server:
         told = probe(server.url, MODEL, *SMALL, '--text', TEXT, '--budget', 0)
         check(told.status in (1, 3), 'between two readings', told)

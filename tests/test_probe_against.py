@@ -22,7 +22,7 @@ def between(a, b, *arguments, form='llama'):
 
 
 def test_two_servers():
-    """Identical, equal within rounding, past a length, everywhere; each by what is planted."""
+    """Identical, equal within rounding, past a length, everywhere; each by a planted difference."""
     for a, b, words in (
             ({}, {}, 'identical to the bit to '), (dict(noise=0.02), dict(noise=0.02), 'equal within rounding to '),
             ({}, dict(hidden=('--theta', '10100')), 'differs everywhere: by 0.0'),
@@ -100,7 +100,7 @@ def test_counts_of_what_is_new():
 
 
 def test_greedy_words():
-    """Servers without log-probabilities, by what they say."""
+    """Servers without log-probabilities, by their words."""
     for b, words in ((lambda text: ' a' + text[-9:], 'the same words to '), (lambda text: ' b', 'differs: 8 of 8'),
                      (lambda text: ' a' + text[-9:] if len(text) < 500 else ' c', 'differs only past ')):
         with Fake('none', count=len) as first, Fake('none', count=len) as second:
@@ -123,8 +123,8 @@ def test_layers_that_do_not_turn():
 
 @takes_long
 def test_many_times():
-    """Noise of 0.02 nats, of each token and of a prompt alike, 200 times: nothing is seen where nothing is, what is
-    planted is never `no effect`, and what differs past a length only never differs before."""
+    """Noise of 0.02 nats, of each token and of a prompt alike, 200 times: equal servers never differ, a planted
+    difference is never `no effect`, and a difference only past a length is never seen before it."""
     options = types.SimpleNamespace(n=300, prompts=10, text=None, greedy=False, words=False, top=20, retries=0,
                                     served=None, api=None, chat=False)
     rng = random.Random(1)

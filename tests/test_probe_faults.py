@@ -169,7 +169,7 @@ def test_vocabulary_first():
 
 
 def test_failing_servers():
-    """Failures are reported as such, and what may pass is tried again."""
+    """Failures are reported as such, and temporary ones are tried again."""
     with Fake('vllm', fault='no top') as server:
         refused(probe(server.url, MODEL, *SMALL, '--api', 'vllm'), 'gives no log-probabilities', 'status 500',
                 'logits processor failed')
@@ -210,7 +210,7 @@ def test_other_weights():
 
 
 def test_cut_and_level():
-    """What a cut prompt read is reported where all log-probabilities are off alike, too."""
+    """The text that a cut prompt read is reported even if all log-probabilities are off by the same amount."""
     with Fake('vllm', limit=64, fault='tail twice') as server:
         told = probe(server.url, MODEL, '-n', 96, '--prompts', 5)
         check(told.status == 1 and 'what it read is the last 64' in told.out and 'do not add up' in told.out,
@@ -267,7 +267,7 @@ FEW = ['-n', 64, '--prompts', 2]
 
 
 def test_keep():
-    """--keep: the second run computes nothing, another model does, and what is no such file is refused."""
+    """--keep: the second run computes no number again, another model does, and a file of another kind is refused."""
     kept, computed = in_work('kept.json'), []
 
     def counting(arguments, statuses=(0,)):
@@ -299,7 +299,8 @@ def test_keep():
 
 
 def test_ways_out():
-    """What run refuses of a model alone names --rope-config; a text whose first token is not told names -f."""
+    """Refusals of run for a model without settings name --rope-config; a text whose first token is not known names
+    -f."""
     model = ours.Model(MODEL, None, ours.Work(), Vocabulary(os.path.join(ROOT, 'tokenizer.bin')))
 
     def refusing(arguments, statuses=(0,)):
@@ -320,7 +321,7 @@ def test_ways_out():
 
 
 def test_time_beforehand():
-    """What takes longer than ten seconds is announced before it begins."""
+    """Work of more than ten seconds is announced before it begins."""
     model = ours_of(96, 4)[0]
     groups = [[Candidate('a', [])]] * 9
     for seconds, words in ((0.01, ''), (2.0, '9 readings of about 3.0 s: our side takes about 27 s, and up to 75 s'),

@@ -89,7 +89,7 @@ def test_a_cache_of_few_bits():
 
 @takes_long
 def test_eight_bit_weights_and_activations():
-    """What every CPU engine does is no value of its own."""
+    """The effect of every CPU engine is no separate value."""
     with Fake('llama', ('--activations', 'int8'), weights=ROOT + '/model.bin') as server:
         for size in (['-n', 96, '--prompts', 6], ['-n', 256, '--prompts', 4]):
             told = probe(server.url, ROOT + '/model.bin', *size, '--budget', 0)

@@ -19,7 +19,7 @@ THOUGHTS = 'The user asks for a number. Let me look through the text again, and'
 
 
 class Says:
-    """What a server answers: `text`, `thoughts` beside it, whether its tokens were used up, and its counts."""
+    """A server's answer: `text`, `thoughts` beside it, whether its tokens were used up, and its counts."""
 
     def __init__(self, text, counted, made=5):
         self.text, self.thoughts, self.is_full, self.counted, self.made = text, '', False, counted, made
@@ -27,7 +27,7 @@ class Says:
 
 
 class Talker(Fake):
-    """Answers by its behaviour: a function of what a good server says, the tokens of the prompt, the most tokens of the
+    """Answers by its behaviour: a function of a good server's answer, the tokens of the prompt, the most tokens of the
     answer, and the server."""
 
     def __init__(self, form, behaviour):
@@ -72,7 +72,7 @@ class Talker(Fake):
         return dict(found, message={'role': 'assistant', 'content': said.text, 'thinking': said.thoughts})
 
 
-# ---- behaviours: each changes what a good server says ----
+# ---- behaviours: each changes a good server's answer ----
 
 def counting(count):
     """Usage that is another number."""
@@ -95,7 +95,7 @@ def no_choices(said, n, most, server):
 
 
 def cutting(limit):
-    """The beginning is lost, and what is hidden with it."""
+    """The beginning is lost, with the number hidden in it."""
     def behave(said, n, most, server):
         said.counted = min(n, limit)
         said.text = said.text if n <= limit else ' 1 and 2'
@@ -178,7 +178,7 @@ WHOLE, NO_COUNTS = (0, 'whole to '), (3, 'cannot tell: the server counts no toke
 EMPTY, EMPTY_CUT = (1, 'answers are empty from 1,280 tokens on'), (1, 'answers are empty from 7')
 USED_UP, USED_UP_CUT = (3, 'thoughts used up 2,048 tokens in 5 of 5 answers'), (3, 'thoughts used up the 2,048 tokens')
 
-# Name, behaviour, and what --tasks and --cut must say of it: status and words of the last line.
+# Name, behaviour, and the expected result of --tasks and --cut: status and words of the last line.
 SERVERS = [
     ('good', as_usual, HOLDS, WHOLE),
     # usage that counts nothing
@@ -259,7 +259,7 @@ def test_chats():
 # ---- which reading: of a prompt of 60 tokens and more ----
 
 class Odd(Fake):
-    """Changes what a good server answers, by a function of the answer, the tokens of the prompt, and the server."""
+    """Changes a good server's answer, by a function of the answer, the tokens of the prompt, and the server."""
 
     def __init__(self, form, change):
         super().__init__(form)

@@ -87,7 +87,7 @@ def test_solved_exactly():
 
 @takes_long
 def test_a_part_of_the_head():
-    """Half of the pairs turn, as llama.cpp counts; what another theta does as well is said beside it."""
+    """Half of the pairs rotate, as llama.cpp counts; another theta of equal effect is named beside it."""
     with Fake('vllm', (*PART, '1'), noise=0.005) as server:
         told = probe(server.url, MODEL, *MORE, *LONG)
         check(told.status == 1 and 'the first 16 pairs of a head turn (pairs that turn 16) or plain RoPE, theta ' in
@@ -119,7 +119,7 @@ def test_two_kinds_of_layers():
 
 @takes_long
 def test_untold():
-    """What the prompts cannot tell is said, with the length that would: the less noise, the shorter."""
+    """Values that the prompts cannot tell are named, with the length that would: the less noise, the shorter."""
     model, ids, prompts = ours_of(48, 4)
     text = model.text_ids(os.path.join(ROOT, 'book.txt'), 200)
     lengths = [prompt.length for prompt in prompts]
@@ -142,7 +142,8 @@ def test_untold():
 
 
 def test_nothing_is_solved():
-    """A budget that is too short is reported; what no value explains is not named; a listed reading stays."""
+    """A budget that is too short is reported; a difference that no value explains is not named; a listed reading
+    stays."""
     with Fake('vllm', ('--theta', '300')) as server:
         told = probe(server.url, MODEL, *SMALL, '--budget', 1)
         check(told.status == 1 and ('not all tried in 1 s (--budget)' in told.out or 'theta 300' in told.last),
@@ -154,7 +155,7 @@ def test_nothing_is_solved():
 
 
 def test_doubts():
-    """A valley beside the right one is seen by what was measured on the way; noise is none, nor what is worse."""
+    """A valley beside the right one is found from the measurements on the way; noise and worse fits are no valleys."""
     rng, answers = random.Random(4), {n: dict.fromkeys(range(20), -1.0) for n in range(6)}
 
     def some(size):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""server_probe.py --tasks: what is asked, judged and counted, and what a cut prompt looks like."""
+"""server_probe.py --tasks: its questions, judgments and counts, and the signs of a cut prompt."""
 
 import json
 import re
@@ -42,8 +42,8 @@ def test_latest_values_and_links():
 
 
 def test_other_tasks():
-    """What a server that does them all is asked, as prompts and in the messages of a chat: the question comes last, and what
-    it asks for in an earlier message."""
+    """The questions to a server that does them all, as prompts and in the messages of a chat: the question comes last,
+    and its subject is in an earlier message."""
     for more in (), ('--chat',):
         with Fake('llama') as server:
             told = probe(server.url, '--tasks', 'multiquery,ordinal,latent,common', '-n', 800, '--from', 700, '--trials', 1,
@@ -131,7 +131,7 @@ def test_tasks_that_say_nothing():
         check('# effective_length\t1024 (512 to 1024), keeps 85 % of 1.00 +- 0.' in told.out, 'its effective length', told)
         told = json.loads(probe(server.url, *TASKS, '--json', '--effective', 0.5).out)
         check(told['effective'] == dict(length=1024, low=1024, high=1024, longest=2048), 'in JSON', told['effective'])
-    with Fake('llama', fault='dies 15') as server:  # what it counts, five short texts, then five
+    with Fake('llama', fault='dies 15') as server:  # its requests: five short texts, then five
         told = probe(server.url, *TASKS, '--retries', 0)
         check(told.status == 2 and 'holds' not in told.out and told.last == 'unfinished: 5 of 15 answers' and
               'does not answer' in told.err, 'it dies on the way', told)
@@ -141,8 +141,8 @@ def test_tasks_that_say_nothing():
 
 
 def test_counts_of_what_is_new():
-    """A server that counts only the tokens that its cache had not, as ollama does since June 2026: it cuts nothing; and
-    one that cuts besides. Without counts, what it refuses and what it has forgotten are named."""
+    """A server that counts only the tokens that its cache lacked, as ollama does since June 2026: it cuts no prompt;
+    and one that cuts besides. Without counts, its refusals and its forgotten numbers are named."""
     for form in 'llama', 'ollama':
         for options, words in ({}, 'prompts arrive whole'), (dict(limit=900), 'does not hold to 2,048: cut: asked '):
             with Fake(form, cached=True, **options) as server:
@@ -166,7 +166,7 @@ def test_counts_of_what_is_new():
 
 
 def test_judging():
-    """By ./run --answers, and of what comes after an echo of the prompt; several answers of a place are a share."""
+    """By ./run --answers, and of the text after an echo of the prompt; several answers of a place are a share."""
     line = dict(task='passkey', length=512, depth=0.25, trial=0, tokens=1, max_tokens=1, answers=['12345'])
     asked = 'The pass key is 67890. ' + 'The grass is green. ' * 9 + 'What is the pass key? The pass key is'
     for said, chat, right in (
@@ -182,7 +182,7 @@ def test_judging():
 
 
 def test_interrupt():
-    """Ctrl-C: what there is, and status 130."""
+    """Ctrl-C: the results so far, and status 130."""
     with Fake('llama') as server:
         plain = server.completions
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What configs mean: the rows of tests/readings (readings.py says how they are written) by the program, the exporter
-and the engines' readings, against tests/reference.py."""
+"""The meanings of configs: the rows of tests/readings (see readings.py) by the program, the exporter and the engines'
+readings, against tests/reference.py."""
 
 import json
 import math
@@ -30,7 +30,7 @@ def warnings_of(result, path):
 # ---- the doors ----
 
 def lengths_of(row):
-    """Where a text is short, where it is long, and between them what the settings are for."""
+    """The lengths of a short and a long text, and between them the length that the settings are for."""
     if 'n' in row:
         return row['n'] if isinstance(row['n'], list) else [row['n']]
     meant = [reading(row, row[kind]) for kind in ('full', 'sliding') if row.get(kind)]
@@ -75,7 +75,7 @@ def explain(row, path):
 
 
 def check_columns(row, c, notes, found):
-    """What else a table of one kind of layers says."""
+    """The other values in a table of one kind of layers."""
     said = {key: c[key] for key in ('theta', 'train_ctx', 'head_dim')}
     said.update({'factor': c['factor']} if c['factor'] else {}, dynamic=c['rope_dynamic'])
     wrong = {key: notes.get(key) for key in said if not math.isclose(float(notes.get(key, 'nan')), said[key])}
@@ -121,7 +121,7 @@ def export(row, path):
 
 
 def differing(found, c, prefix):
-    """Fields that are not what a reading means; of sliding layers, those with that prefix."""
+    """Fields that differ from a reading's meaning; of sliding layers, those with that prefix."""
     names = {field: prefix + field.replace('rope_', '') if prefix else field for field in FIELDS}
     wrong = {name: (found.get(name, 0), c[field]) for field, name in names.items() if found.get(name, 0) != c[field]}
     if not prefix:
@@ -153,7 +153,7 @@ def ask(row):
         told = {door: lines for door, lines in told.items() if lines is not None}
         if 'warned' in row:
             check(all(lines == row['warned'] for lines in told.values()), 'the warnings: ' + row['name'], told)
-        elif 'explain' in told:  # of what is there twice, and of nothing else
+        elif 'explain' in told:  # of settings that are there twice, and no others
             lines = [line for line in told['explain'] if not line.endswith('is explained, and not run yet') and
                      'nor is there one beside it' not in line]
             check('remarks' in row or len(lines) == row.get('warnings', 0), 'warnings: ' + row['name'], lines)
@@ -230,7 +230,7 @@ def of_kinds(lines):
 
 
 def check_reading(row, engine, lines, path):
-    """What is in force by --reading ENGINE."""
+    """The settings in force by --reading ENGINE."""
     what, n = '%s, %s' % (row['name'], engine), row['n']
     done = run('--explain', '--reading', engine, '--rope-config', path, '-n', n)
     if lines is None or str(lines).startswith('!'):
@@ -249,7 +249,7 @@ def check_reading(row, engine, lines, path):
 
 
 def test_engines():
-    """Who reads a config how: verdicts, notes, lengths, and what is in force."""
+    """The engines' readings of a config: verdicts, notes, lengths, and the settings in force."""
     for row in rows('engines'):
         with case(row['name']):
             path = saved(config_of(row))
@@ -277,8 +277,8 @@ def test_engines():
 # ---- families without a row, and layers without RoPE ----
 
 def test_unknown_families():
-    """A model_type without a row is interpreted as a Llama or DeepSeek's where the keys suffice, and a line says what was
-    taken for granted; engines were not looked at with it. The exporter, which cannot run it, says how to see that."""
+    """A model_type without a row is interpreted as a Llama or DeepSeek's where the keys suffice, and a line names the
+    assumptions; engines were not looked at with it. The exporter, which cannot run it, says how to see that."""
     for row in rows('unknown'):
         ask(dict(row, doors='explain'))
         with case(row['name'] + ', by others'):
@@ -333,7 +333,7 @@ def test_padded_numbers():
 
 
 def test_unseen():
-    """Of families that are explained alone, what nobody has verified is not said."""
+    """Unverified facts of families that are only explained are not printed."""
     folder = os.path.join('tests', 'configs', 'explained')
     check({row['file'] for row in rows('explained') if 'file' in row} | {folder + '/granite-hybrid-tiny.json'} == {
         os.path.join(folder, name) for name in os.listdir(os.path.join(ROOT, folder))}, 'a row for each file')
@@ -386,7 +386,7 @@ def waves(f):
 
 
 def test_cards():
-    """A row for each published config, and its cells are what the config means."""
+    """A row for each published config, and its cells are the config's meaning."""
     check({row['file'] for row in rows('cards')} == {'tests/configs/' + name for name in os.listdir(os.path.join(
         ROOT, 'tests', 'configs')) if name.endswith('.json')} == {
             'tests/configs/%s.json' % name for name, _ in cards('meaning')}, 'a row for each config, and a config for each row')
@@ -405,7 +405,7 @@ def check_card(row, block, cells):
     _, at, method, wave, turns, divisors, attention, window, layers = cells
     c, n, fields, name = reading(row, row['full']), whole(at), row['fields'], METHODS[reading(row, row['full'])['rope_method']]
     f, (scaled, a) = turning(dict(c, rope_method=0), n)[0], turning(c, n)
-    if block:  # alone, beside what the rest of the config says
+    if block:  # alone, beside the rest of the config's settings
         whole_one, alone = (run('--explain', *given, '-n', n, '--rope-config', path).out for given, path in (
             ([], saved(config_of(row))), (['--head-dim', c['head_dim'], '--theta', c['theta']], saved(block, 'block'))))
         check(table(whole_one)[2] == table(alone)[2], 'the block alone', alone)

@@ -31,10 +31,10 @@ def linear(factor, length, theta):
     return dict(method='linear', factor=float(factor), train_ctx=length, theta=float(theta))
 
 
-# A row is an input and what is right: the head, and the fields of docs/format.md that differ from plain RoPE, with how
-# many elements of a head turn; or a text of the reason why it is refused; or nothing turns (STILL). Then a text of each
-# line that is said, and engines with their verdicts, or with verdict and a part of their note. `given` are options
-# that stand for what a fragment leaves out.
+# A row is an input and the right result: the head, and the fields of docs/format.md that differ from plain RoPE, with
+# the number of rotated elements of a head; or a text of the reason for its refusal; or no layer rotates (STILL). Then a
+# text of each printed line, and engines with their verdicts, or with verdict and a part of their note. `given` are
+# options for settings that a fragment lacks.
 STILL = 'no RoPE'
 BESIDE = '%s beside text_config is not used: its place is in it'
 UNSEEN = "unknown model_type %s, interpreted as a Llama: %d of %d elements of a head rotate, theta %s"
@@ -47,7 +47,7 @@ KIND_OF = {'sglang': 'same', 'vllm': 'same', 'vllm@0.29': ('differs', 'apply_yar
 WITH_5 = {'vllm@0.24': 'same', 'vllm@0.19.1': 'same', 'hf5': 'same'}
 ON_4 = dict.fromkeys(('vllm@0.19', 'vllm@0.14', 'vllm@0.12', 'vllm:transformers=4.57'),
                      ('differs', 'rope_theta 10000, not '))
-# A block beside text_config: transformers since 5.8.1, and what reads by it, look there for a length, too.
+# A block beside text_config: transformers since 5.8.1, and programs that read by it, look there for a length, too.
 NO_LENGTH = ('refused', 'AttributeError: no max_position_embeddings beside the block beside text_config')
 NO_ORIGINAL = ('refused', 'KeyError: no original_max_position_embeddings in the block beside text_config')
 BY_5 = 'hf5', 'vllm', 'sglang'
@@ -91,7 +91,7 @@ ROWS = {
                             says=["model_type is missing, so it is interpreted as a Llama"]),
     'type-number.json': dict(head=128, means=plain(32768, 1e6), engines=NOBODY,
                              says=[UNSEEN % ('3', 128, 128, '1000000')]),
-    # families without RoPE, by what their configs say
+    # families without RoPE, by their configs
     'absolute.json': dict(means=STILL, engines=NOBODY, says=[
         'unknown model_type newest_encoder: position_embedding_type absolute is interpreted as no RoPE']),
     'alibi.json': dict(means=STILL, engines=NOBODY, says=[
@@ -145,7 +145,7 @@ ROWS = {
     'reach-of-linear/config.json': dict(head=128, means=linear(8, 131072, 1e5), reach=131072, engines=LINEAR),
     'reach-of-linear/no-original.json': dict(head=128, means=linear(4, 16384, 1e4), reach=65536, engines=LINEAR,
                                              says=[NO_THETA % 'rope_scaling']),
-    # what is no block of settings
+    # inputs that are no block of settings
     'a-list.json': dict(means=LIST_AS_BLOCK, engines={'hf5': NOT_A_DICT,
                                                       'mlx-lm': 'not looked at'}),
     'list-as-block/config.json': dict(means=LIST_AS_BLOCK, engines={
@@ -165,7 +165,7 @@ ROWS = {
                       engines={'hf5': 'same', 'vllm': 'same'}),
     'tildes.txt': dict(head=128, means=yarn(4, 32768, 1e6), given=['--head-dim', 128, '--theta', 1000000],
                        engines={'hf5': 'same', 'vllm': 'same'}),
-    # what is no config
+    # inputs that are no config
     'command.txt': dict(means='found vllm serve Qwen/Qwen3-8B --hf-overrides'),
     'option.txt': dict(means='found --hf-overrides'),
     'call.txt': dict(means='found LlamaConfig(hidden_size=4096, num_attent'),
@@ -308,7 +308,7 @@ def test_page():
 
 
 def sized(values):
-    """What the exporter needs besides, and what it goes without, in a config of a Llama's sizes."""
+    """The exporter's further needs, and the keys that it does without, in a config of a Llama's sizes."""
     text = next((values[key] for key in ('text_config', 'llm_config') if key in values), values)
     if 'hidden_size' in text:
         for key, value in (('vocab_size', 300), ('intermediate_size', 96), ('num_attention_heads', 4)):
@@ -370,8 +370,8 @@ def test_reach():
 
 
 def test_reach_of_models():
-    """A model keeps the length that linear's factor counts from, on every way in and out, too: not what is no length in the
-    block, and for a file without it max_position_embeddings."""
+    """A model keeps the length that linear's factor counts from, on every way in and out, too: not a value in the block
+    that is no length, and for a file without it max_position_embeddings."""
     most = w.C['seq_len']
     for inside, beside, counts_from in (({ORIGINAL: 16}, {}, 16), ({}, {ORIGINAL: 32}, 32), ({ORIGINAL: 16.0}, {
             ORIGINAL: 32}, 16), ({ORIGINAL: None}, {ORIGINAL: 32}, most), ({ORIGINAL: '16'}, {}, most), ({}, {}, most)):
@@ -402,7 +402,7 @@ def test_reach_of_models():
 
 
 def test_there_and_back():
-    """What --rope-json writes is read as the same, to the last digit, with what multiplies scores."""
+    """The output of --rope-json is read as the same, to the last digit, with factors of scores."""
     for name, path, row in inputs():
         if isinstance(row['means'], str) or row.get('given'):
             continue
@@ -497,7 +497,7 @@ def test_factor_of_zero():
 
 
 def test_other_names():
-    """LitGPT's names, and what another library calls a key that is missing; a missing key is said to be missing."""
+    """LitGPT's names, and another library's name of a missing key; a missing key is reported as missing."""
     lit = dict(name='x', block_size=4096, n_layer=2, n_head=4, n_embd=64, head_size=16, rope_base=500000)
     for more in {}, {'rope_condense_ratio': 4}, {'rope_adjustments': {'factor': 32.0}}:
         path = write(in_work('lit.json'), json.dumps({**lit, **more}))

@@ -18,7 +18,7 @@ def method_name(c):
 
 
 def arguments(c, length):
-    """The command line that says what the fields say."""
+    """The command line of the fields' settings."""
     said = ['--explain', '--head-dim', c['head_dim'], '--theta', repr(c['theta']), '--train-ctx', c['train_ctx'], '-n',
             length, '--rope', method_name(c)]
     for field, option in OPTIONS.items():
@@ -122,8 +122,8 @@ def test_limits():
 
 
 def test_settings_of_a_file():
-    """What only a model file can say: mscale, truncate, longrope's lists; and that the command line
-    overrides it field by field."""
+    """Settings that only a model file can hold: mscale, truncate, longrope's lists; and that the command line overrides
+    it field by field."""
     c = config(head_dim=64, n_heads=1, n_kv_heads=1, dim=2, hidden_dim=1, n_layers=1, vocab_size=3, theta=1e6,
                train_ctx=4096, seq_len=65536)
     base = in_work('base.bin')

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""--rope-config beside what test_readings.py asks of configs: what is JSON and what a card shows of one, Hugging Face's
-own numbers, the way there and back with --rope-json, and what goes before what."""
+"""--rope-config beside the questions of test_readings.py: JSON and a card's parts of it, Hugging Face's own numbers,
+the way there and back with --rope-json, and precedence."""
 
 import json
 import os
@@ -88,14 +88,14 @@ def random_changes(rng, times):
         if result.status == 0:
             before = 'run: warning: %s: ' % path
             ours = [line[len(before):] for line in result.err.splitlines() if line.startswith(before)]
-            # What a family does not look at the exporter says as a note.
+            # The exporter notes keys that a family does not read.
             check(sorted(line for line in ours if line not in notes) == sorted(warned), 'both warn of the same: %s' % json.dumps(
                 values), (ours, warned))
             taken += 1
     check(taken > times / 10, 'many are taken', taken)
 
 
-# ---- what is JSON, and what a card shows ----
+# ---- JSON, and a card's parts of it ----
 
 BLOCK_ALONE = ['--explain', '--head-dim', 8, '--theta', 1e4, '--train-ctx', 64, '--rope-config']
 
@@ -155,8 +155,8 @@ def test_hostile():
 
 
 def test_json():
-    """What is JSON to Python is JSON here, and the other way round; but for what test_cards_as_copied has, an escape in
-    a key, and more than there can be."""
+    """Text that is JSON to Python is JSON here, and the other way round; except for the cases of test_cards_as_copied,
+    an escape in a key, and more values than memory holds."""
     for text in load('json')['json_or_none'] + ['[' * 100000]:
         result = run(*BLOCK_ALONE, saved(text))
         try:
@@ -187,7 +187,7 @@ def test_json():
 
 
 def test_cards_as_copied():
-    """Parts of a config as model cards show them, to the letter, mean what the whole block means."""
+    """Parts of a config as in model cards, to the letter, have the meaning of the whole block."""
     given = ['--head-dim', 16, '--theta', 1e4, '--train-ctx', 64]
     block = '{"rope_type": "yarn", "factor": 4.0, "%s": 32}' % ORIGINAL
     lines = block.replace('{', '{\n    ').replace(', ', ',\n    ').replace('}', '\n  }')
@@ -219,7 +219,7 @@ def test_no_model_type():
 
 
 def test_other_characters():
-    """What an editor or a web page put in another character's place is named."""
+    """A character that an editor or a web page put in another one's place is named."""
     for text, line, found in (
             ('{"factor": 2}'.encode('utf-16'), 1, 'found a byte order mark of UTF-16'),
             ('{\n \u201cfactor\u201d: 2}', 2, 'found a curly quote, \u201c'),
@@ -233,8 +233,8 @@ def test_other_characters():
 
 
 def test_no_json():
-    """A whole config that is no JSON is read, and a warning says what was mended and who refuses it: no engine reads
-    it. What a card shows of a config is no whole one."""
+    """A whole config that is no JSON is read, and a warning names the repair and the programs that refuse it: no engine
+    reads it. A card's part of a config is no whole one."""
     whole = json.dumps(LLAMA, indent=1)
     expected = good('--explain', '--rope-config', saved(whole)).out
     comma = whole.replace('10000.0\n}', '10000.0,\n}')
@@ -332,7 +332,7 @@ def test_there_and_back():
 
 
 def test_precedence():
-    """What is said on the command line goes before the file, and the file before the model."""
+    """The command line takes precedence over the file, and the file over the model."""
     plain = tiny_model('plain.bin', head_dim=16, dim=64, n_heads=4, n_kv_heads=1, theta=5e5)
     L = {'rope_type': 'yarn', 'factor': 4.0, ORIGINAL: 32}
     path = saved(L, 'block')

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""--rope-json, there and back: of every family, what it writes is pasted as it says, and read as the same to the last
-digit, whatever the method."""
+"""--rope-json, there and back: for every family, its output is pasted as it says, and read as the same to the last
+digit, for any method."""
 
 import json
 import os
@@ -57,7 +57,7 @@ def explained(values):
 
 
 def pasted(values, said):
-    """The config with what --rope-json wrote in the place of its settings, and beside it what it says."""
+    """The config with --rope-json's output in the place of its settings, and beside it the keys that it names."""
     lines = said.splitlines()
     block, notes = json.loads(lines[-1]), ' '.join(lines[:-1])
     back = {key: value for key, value in values.items() if key not in (
@@ -108,7 +108,8 @@ def test_proportional():
 
 
 def test_alpha():
-    """Hunyuan's ntk at every length goes out as in its class, with what other engines take for no scaling."""
+    """Hunyuan's ntk at every length is exported as in its class, with the values that other engines take for no
+    scaling."""
     block = {'type': 'dynamic', 'alpha': 1000.0, 'factor': 1.0}
     write(in_work('config.json'), json.dumps({**config_of('hunyuan_v1_dense', FAMILIES['hunyuan_v1_dense'], block)}))
     said = run('--rope-json=hunyuan_v1_dense', '--rope-config', in_work('config.json'))
@@ -125,7 +126,7 @@ def test_all():
 
 
 def test_llama_cpp_options():
-    """No option that does nothing, and what the server needs beside them."""
+    """Every option has an effect, and the server's further needs are named."""
     for options, words in ((('linear', '--factor', 4), 'ARCHITECTURE.context_length=int:2048\n'),
                            (('yarn', '--factor', 4, '--attention-factor', 1), 'the attention factor 1: these give 1.1386'),
                            (('yarn', '--factor', 4), '')):
@@ -175,8 +176,8 @@ def served_and_reach(config, *options):
 
 
 def test_factor_that_is_counted():
-    """Gemma 3's max_position_embeddings is how far its factor reaches; others' is what the factor multiplies, unless an
-    original length is named."""
+    """Gemma 3's max_position_embeddings is the reach of its factor; the factor multiplies others', unless an original
+    length is named."""
     linear = {'rope_type': 'linear', 'factor': 8.0}
     gemma = {'model_type': 'gemma3_text', 'max_position_embeddings': 131072, 'rope_scaling': linear}
     llama = {**gemma, 'model_type': 'llama', 'hidden_size': 512, 'num_attention_heads': 8}

@@ -40,7 +40,7 @@ def search(*arguments):
 
 
 def said(out):
-    """{what: nll} of the lines with #, as `searched yarn`, `judged found`."""
+    """{name: nll} of the lines with #, as `searched yarn`, `judged found`."""
     return {m[1]: float(m[2]) for m in re.finditer(r'^# ((?:searched|judged) \S+)\tnll (\S+) ', out, re.M)}
 
 

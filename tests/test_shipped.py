@@ -1,4 +1,4 @@
-"""What the README says of the models that ship, held loosely: from the shipped files alone, on text that the model
+"""The README's claims about the models that ship, checked loosely: only from the shipped files, on text that the model
 writes itself (its own text is easier for it than a novel, but past the trained length it breaks on it all the same)."""
 
 import functools
@@ -13,7 +13,7 @@ L = 512  # trained length
 
 @functools.lru_cache(None)
 def page(seed):
-    """What the model writes within its trained length."""
+    """The model's own text within its trained length."""
     return good(MODEL, '-n', L, '-t', '0.9', '-p', '0.9', '-s', seed, '--ignore-eos').out
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""--short-heads, --short-window and --best-keys: what a query does not see, by both engines against reference.py, whose
-attention is told here what is hidden from which head."""
+"""--short-heads, --short-window and --best-keys: the keys that a query does not see, by both engines against
+reference.py, whose attention gets from the test the hidden keys of each head."""
 
 import math
 

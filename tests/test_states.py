@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Layers that keep a state (test_models.py holds them to reference.py): a text in other pieces, token by token, on
-other threads, and read again from an earlier place; the mistakes that are made with such layers, each of which moves
-the numbers; and what jobs say and do there."""
+other threads, and read again from an earlier place; usual mistakes with such layers, each of which moves the
+numbers; and the jobs' messages and results there."""
 
 import contextlib
 import json

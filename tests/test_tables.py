@@ -165,7 +165,7 @@ def test_standard_error():
                   'se of %s to %s, %d windows' % (start, end, k))
     row = table(good(model, '--ppl', ids_file(ids), '--ids', '-n', 10).out)[2][0]
     check(row['se'] == 'nan', 'one block has no standard error', row)
-    # It is what it says: the means of independent windows scatter by about as much.
+    # The standard error is right: the means of independent windows scatter by about as much.
     rows = table(good(model, '--ppl', ids_file(random_ids(40 * 129, 60, 3)), '--ids', '-n', 129, '--samples', 40,
                       '--per-token').out)[2]
     means = [sum(float(r['nll']) for r in rows[i * 128:i * 128 + 128]) / 128 for i in range(40)]
@@ -229,7 +229,7 @@ def as_json(*arguments, **options):
 
 
 def the_same(*arguments):
-    """--json says what --tsv says, digit by digit, as numbers where these are numbers, and null for a dash."""
+    """--json has the values of --tsv, digit by digit, as numbers if these are numbers, and null for a dash."""
     result, found = as_json(*arguments)
     told = run(*arguments, '--tsv')
     settings, header, rows = table(told.out.replace('\tnan\n', '\t-\n'))
@@ -245,7 +245,7 @@ def the_same(*arguments):
           and len(lines) == len(rows) > 0, 'columns and rows', (header, lines[:1]))
     for line, row in zip(lines, rows):
         plain = {key: '-' if value is None else value for key, value in line.items()}
-        for key in 'budget', 'seconds', 'tokens_per_s', 'gbytes_per_s', 'processor_s':  # what follows from time
+        for key in 'budget', 'seconds', 'tokens_per_s', 'gbytes_per_s', 'processor_s':  # values that depend on time
             check((plain.pop(key, '-') == '-') == (row.pop(key, '-') == '-'), key, line)
         check(plain == row, '%s --json' % (arguments,), (line, row))
     for e in found.pop('effective', []):

@@ -175,7 +175,7 @@ def test_all_tasks():
 
 
 def test_one_text_for_several_depths():
-    """Four keys of one text: each is asked for at its own depth, and at the last one the first key stands at the end."""
+    """Four keys of one text: each is asked for at its own depth, and at the last one the first key is at the end."""
     for task in 'multikey', 'multiquery':
         texts = {}
         for t in prompts(task, 1200, 3):
@@ -215,7 +215,7 @@ def test_chats():
     check([int(row['length']) for row in rows] == [512] * 5 + [1024] * 5, 'asked by turns', rows)
 
 
-# What was said, whether in a chat, the answers that are wanted: right or not.
+# The answer, whether in a chat, the right answers: right or not.
 JUDGED = [
     (' 48213. Remember', False, ['48213'], True), ('48213', True, ['48213'], True), ('482134', False, ['48213'], True),
     ('Sure: it is 48,213.', False, ['48213'], True), ('Sure: it is 48,213.', True, ['48213'], True),

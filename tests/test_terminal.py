@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Chats at a terminal of the test's own (a pty) and in a pipe: what is one message, how an answer and a chat end, what a
-full context leaves unread, and what a bare command does."""
+"""Chats at a terminal of the test's own (a pty) and in a pipe: the bounds of a message, the ends of an answer and of a
+chat, the unread rest in a full context, and a bare command."""
 
 import array
 import fcntl
@@ -22,7 +22,7 @@ VOCAB = 256 + len(CHATML)
 END_OF_TEXT, END_OF_TURN = 256, 258
 USER = b'User: '
 CTRL_C, CTRL_D, CTRL_Z = b'\x03', b'\x04', b'\x1a'
-BEGINS, ENDS = b'\x1b[?2004h', b'\x1b[?2004l'  # the terminal brackets what is pasted, and no more
+BEGINS, ENDS = b'\x1b[?2004h', b'\x1b[?2004l'  # the terminal brackets pasted text, and no other
 
 
 def pasted(text):
@@ -30,8 +30,8 @@ def pasted(text):
 
 
 def chat_model(name, answer='ok', end=END_OF_TURN, more=(), **changes):
-    """A model that was taught ChatML and knows only the last token: after the newline of `assistant` it says the answer;
-    end None: over and over. more: what else follows what."""
+    """A model that was taught ChatML and knows only the last token: after the newline of `assistant` it says the
+    answer; end None: over and over. more: further pairs of tokens."""
     tokenizer, _ = special_tokenizer(name + '.tokenizer.bin', CHATML, 0)
     steps = [10, *answer.encode(), end or answer.encode()[0]]
     nexts = {**dict(zip(steps, steps[1:])), **dict(more)}
@@ -47,7 +47,7 @@ def chat_model(name, answer='ok', end=END_OF_TURN, more=(), **changes):
 
 
 class Terminal:
-    """./run at a terminal: what is sent is typed there, and `seen` is what was written to it."""
+    """./run at a terminal: text sent to it is typed there, and `seen` is its output."""
 
     def __init__(self, *arguments, columns=80, stderr=None, **environment):
         self.seen, self.mark = b'', 0
@@ -62,7 +62,7 @@ class Terminal:
                                                          'OMP_WAIT_POLICY': 'passive', **environment})
 
     def read(self, seconds):
-        """Whether the program is still there after what comes within these."""
+        """Whether the program is still there after its output within these seconds."""
         if not select.select([self.screen], [], [], seconds)[0]:
             return True
         try:
@@ -73,7 +73,7 @@ class Terminal:
         return bool(part)
 
     def wait(self, text, seconds=60):
-        """Waits until it is on the screen, after what was waited for before."""
+        """Waits until the text is on the screen, after the last text waited for."""
         limit = time.time() + seconds
         while text not in self.seen[self.mark:] and time.time() < limit and self.read(0.1):
             pass
@@ -197,7 +197,7 @@ def test_bare():
 
 
 def test_texts_of_a_chat_model():
-    """Elsewhere a line says what to do: a text is continued, and -m chat would answer it."""
+    """Elsewhere a line names the mode: a text is continued, and -m chat would answer it."""
     model, bare = chat_model('texts', more=((ord('a'), ord('b')),)), chat_model('texts-base', eos_ids=(
         END_OF_TEXT,) + (0,) * 7)
     one_line(run(model), 2, 'no prompt', 'expected -i TEXT or -f FILE; the model was taught to chat: -m chat')
@@ -212,7 +212,7 @@ def test_texts_of_a_chat_model():
     check('chat' not in good('model.bin', '-n', 5, '-t', 0, '-i', 'It was').err, 'a model that was not taught to')
 
 
-PASTES = [  # what is typed, and the messages that the model gets
+PASTES = [  # the typed bytes, and the messages for the model
     ('two lines', [pasted(b'Translate:\rthe cat') + b'\n'], ['Translate:\nthe cat']),
     ('lines of Windows', [pasted(b'one\r\n\r\ntwo\r\n') + b'\r'], ['one\n\ntwo']),
     ('of Unix', [pasted(b'\n one\n\ttwo') + b'\n'], ['\n one\n\ttwo']),
@@ -244,7 +244,7 @@ PASTES = [  # what is typed, and the messages that the model gets
 
 
 def test_messages():
-    """What is typed and pasted becomes these messages, to the byte; a bracket for each prompt, and none left open."""
+    """Typed and pasted text becomes these messages, to the byte; a bracket for each prompt, and none left open."""
     model = chat_model('messages')
     for what, typed, messages in PASTES:
         terminal = Terminal(model, '-m', 'chat')
@@ -324,8 +324,8 @@ def test_signals():
 
 
 def test_full():
-    """A chat that is full ends with status 2, counts what was not read, and names a -n that has room: with it all is
-    answered."""
+    """A chat that is full ends with status 2, counts the unread tokens, and names a -n that has room: with it all
+    messages are answered."""
     model = chat_model('full', train_ctx=300, seq_len=300)
     lines = [b'Tell me about the number %d in one long sentence.\n' % i for i in range(8)]
     for what, said, left, words in (
@@ -359,7 +359,7 @@ def test_full():
 
 
 def test_no_end_of_a_pipe():
-    """What waits for an answer before it says more is not waited for when the context is full."""
+    """A sender that waits for an answer before it sends more is not waited for when the context is full."""
     endless = chat_model('endless-pipe', answer='ab', end=None)
     ours, theirs = os.pipe()
     os.write(theirs, b'Go\nOn\n')

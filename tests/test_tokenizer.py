@@ -374,7 +374,7 @@ def test_llama2c_file(programs):
 
 
 def open_all(program, size, paths):
-    """What opening each file says; a crash is a failed check, and ends the list."""
+    """The answer to opening each file; a crash is a failed check, and ends the list."""
     output = ask([program, "open", str(size)], [p.encode() for p in paths])
     lines = [] if output is None else output.decode(errors="replace").split("\n")[:-1]
     check(len(lines) == len(paths), "one line for each damaged file", len(lines), len(paths))
@@ -474,7 +474,7 @@ def test_damaged_files(programs, folder):
         check(not bad, "a changed file opens or is one line of error", bad[:2])
         check(0 < lines.count("ok") < len(lines), "some changed files open, some do not", lines.count("ok"), len(lines))
 
-    # User-defined tokens that end inside a character: what is left of it is bytes.
+    # User-defined tokens that end inside a character: its rest is bytes.
     half = Vocabulary(vocabulary.pieces + [(b"\xf0\x9f", 0.0, USER_DEFINED), (b"\xe4\xb8", 0.0, USER_DEFINED)])
     write(path, half.tokens() + half.trailer())
     for program in programs:
@@ -492,7 +492,7 @@ def test_damaged_files(programs, folder):
 
 def test_utf8_stream(programs):
     rng = random.Random(5)
-    # All beginnings of characters: what may be held back. (The last byte does not matter, hence the steps of 64.)
+    # All beginnings of characters, which may be held back. (The last byte does not matter, hence the steps of 64.)
     chars = [chr(c).encode() for c in range(0x80, 0x110000, 64) if not 0xD800 <= c < 0xE000]
     beginnings = {b""} | {char[:n] for char in chars for n in range(1, len(char))}
     texts = ["a\u00e9\u4e2d\U0001f600 \u2581e\u0301\0\n\ud7ff\ue000\U0010ffff".encode(), b"".join(NASTY),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Configs of every family with something changed in them, and files that are damaged, through every door: the program's
-jobs and the exporter. Each ends with a status of its own and a line that says why, writes no NaN, and what is JSON can be
-read. In make test-long there are more of them, and the program is built with the address and undefined-behavior
+jobs and the exporter. Each ends with a status of its own and a line that says why, writes no NaN, and its JSON can
+be read. In make test-long there are more of them, and the program is built with the address and undefined-behavior
 sanitizers."""
 
 import json

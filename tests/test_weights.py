@@ -194,7 +194,8 @@ def test_onto_the_source():
 
 
 def test_onto_another_file():
-    """A name by mistake: what is no model stays as it is, and a line says so. An empty file has nothing to lose."""
+    """A name by mistake: a file that is no model stays as it is, and a line says so. An empty file may be
+    overwritten."""
     c = config(n_layers=1)
     folder = in_work('others')
     os.makedirs(os.path.join(folder, 'folder.bin'))

@@ -30,7 +30,7 @@ def worst_pair(found, head):
 
 
 def test_why():
-    """What it says of model.bin, in words and numbers."""
+    """Its output for model.bin, in words and numbers."""
     found = why(MODEL, 2048)
     heads = {(row['layer'], row['head']) for row in found['rows']}
     check((4, 1) in heads and (4, 0) in heads and len(heads) < 12, 'heads that find the number', heads)
@@ -107,8 +107,8 @@ def test_windows():
 
 @takes_long
 def test_other_layouts():
-    """Heads that change places take what is said with them; a kv head for each head, more elements that stand still, and
-    sinks of no weight change nothing."""
+    """Heads that change places keep their results; a kv head for each head, more elements that do not rotate, and sinks
+    of no weight have no effect."""
     c, weights = weights_of_model()
     d, dim, heads, kv_heads = c['head_dim'], c['dim'], c['n_heads'], c['n_kv_heads']
 
@@ -172,12 +172,12 @@ def exchanged(name, layer, kv_head, a, b, of=None):
 
 @takes_long
 def test_a_planted_hand():
-    """What slow pair 22 holds is put on a fast hand: --attn then says that this one breaks the head; and back again."""
+    """The weights of slow pair 22 are moved to a fast pair: --attn then names this one as the cause; and back again."""
     said = ('--attn', '4.1', '-f', FAR, '-n', 2048, '--rope', 'none', '--key', 48, '--instead', 'linear:factor=1000',
             '--tsv')
 
     def asked(model):
-        """The pair whose halt brings the key most weight back, how much, and what the key has."""
+        """The pair whose halt brings the key most weight back, the amount, and the key's own weight."""
         notes, _, rows = table(good(model, *said).out)
         alone = {int(row['first']): float(row['alone']) for row in rows if row['part'] == 'pair'}
         best = max(alone, key=alone.get)
@@ -207,7 +207,8 @@ def test_a_planted_pair():
 
 @takes_long
 def test_a_repaired_hand():
-    """What pair 22 holds is put on the slowest hand: the head no longer loses the number, by pair 22 or at all."""
+    """The weights of pair 22 are moved to the slowest pair: the head no longer loses the number, by pair 22 or at
+    all."""
     weights_of_model()
     usual, repaired = why(in_work('model.bin'), 2048), why(exchanged('repaired.bin', 4, 0, 22, 31), 2048)
     before, after = (row_of(found, (4, 0), 'share') for found in (usual, repaired))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Which layers slide, over how many positions, and where queries also see later positions: a row of windows.json is a
-config, and what Hugging Face's class makes of it. Every door says the same: --fields, --explain, --engines, and the
+config, and the reading of Hugging Face's class. Every door gives the same: --fields, --explain, --engines, and the
 exporter, where the family is run. Where transformers is installed, its own classes are asked again."""
 
 import json
@@ -23,7 +23,7 @@ WITH_BOTH = ' both: queries also see later positions '
 
 
 def rows():
-    """(model_type, what its config has besides, which layers slide as FFSS or None: it is refused, the window)"""
+    """(model_type, its further config keys, the layers that slide as FFSS or None: it is refused, the window)"""
     with open(os.path.join(ROOT, 'tests', 'windows.json'), encoding='utf-8') as file:
         for model_type, more, layers, window in json.load(file):
             yield model_type, {'model_type': model_type, **SMALL, 'num_hidden_layers': len(layers or 'FFFF'), **more}, \
@@ -64,7 +64,7 @@ def test_every_door():
             both = {**table(engines.out)[0], **notes}
             check(not any(said.get('slides', [])) and not {'layers_sliding', 'window', 'window_sliding'} & set(both),
                   what + ': no layer slides', (said.get('slides'), both))
-            # In these families a full layer does not turn where there is a window, as the classes have it.
+            # In these families a full layer does not rotate if there is a window, as in the classes.
             is_bare = model_type in ('exaone4', 'cohere2', 'exaone_moe', 'afmoe', 'kolibri1') and config.get('sliding_window', 1)
             check(('no RoPE' in explained.out) == bool(is_bare), what + ': what turns', notes)
         else:
@@ -84,7 +84,7 @@ def test_every_door():
 
 
 def test_both_ways():
-    """What sees later positions is named, and the exporter refuses it."""
+    """Layers that see later positions are named, and the exporter refuses them."""
     for model_type, more, words in (
             ('gemma3_text', {'use_bidirectional_attention': True}, '(use_bidirectional_attention), in sliding layers 2048 to'),
             ('gemma3_text', {'use_bidirectional_attention': True, 'sliding_window': 512}, 'in sliding layers 256 to each side'),

@@ -1,4 +1,4 @@
-"""What the tests of tokenizers share: the program around src/tokens (test_tokenizer.c) and its answers, and the rows of
+"""Shared by the tests of tokenizers: the program around src/tokens (test_tokenizer.c) and its answers, and the rows of
 tokenizers.json: byte-level families (the patterns that cut a text, the tokens that are added, how many of the texts
 are asked and which besides), words that are spelled out, and keys of a tokenizer.json that are refused."""
 

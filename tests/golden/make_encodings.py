@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes encodings/ and layers/: a tiny model of each way of knowing positions, and of each pattern of layers, that
-tools/training/train.py can train, with random weights, and in nll.json what PyTorch makes of some ids. Needs PyTorch; the tests
-need only what it made.
+tools/training/train.py can train, with random weights, and in nll.json PyTorch's nll of some ids. Needs PyTorch; the
+tests need only the files.
 
     make_encodings.py
 """

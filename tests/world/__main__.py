@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""make test-world: the program held against what others publish. From anywhere:
+"""make test-world: the program compared with the publications of others. From anywhere:
 
     python3 tests/world [PART ...] [--planted]      parts: tokenizers turns llama server defaults engines, or engines=NAME,...
     WORLD=newest python3 tests/world                today's versions in place of those of tests/world.json

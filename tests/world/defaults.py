@@ -1,6 +1,6 @@
 """All families held against transformers' own classes: the default config of each model_type, and the inverse
-frequencies and the attention factor that --explain reads from it. What transformers does not have, and defaults of which
-it makes no RoPE, are named."""
+frequencies and the attention factor that --explain reads from it. Families that transformers lacks, and defaults
+without RoPE, are named."""
 
 import json
 import math

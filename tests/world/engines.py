@@ -30,11 +30,11 @@ SCRIPTS = {'hf5': 'run_transformers.py', 'hf4': 'run_transformers.py', 'vllm': '
            'lmdeploy:pytorch': 'run_lmdeploy.py', 'onnxruntime-genai': 'run_ortgenai.py'}
 FIELDS = 'hf5@5.24'  # whose declared types are in src/engines/made/field_types.h
 LIMIT = 1200  # seconds for one recipe, on a busy machine
-# What a recipe cannot make, so that its error is not the engine's. In vLLM 0.24 the class of Gemma 3 fails after its
-# first layer, which is of one kind.
-# What C++ makes of a division by zero is not known of LMDeploy's.
+# Cases that a recipe cannot make, so that its error is not the engine's. In vLLM 0.24 the class of Gemma 3 fails after
+# its first layer, which is of one kind.
+# The result of a division by zero in LMDeploy's C++ is not known.
 UNMADE = {'lmdeploy': ('llama3, equal factors',),
-          # The stand-in of a model lacks what Qwen 3.5's, Qwen3-VL's and Kimi's wrappers ask for, and no length is given.
+          # The recipe's model lacks parts that Qwen 3.5's, Qwen3-VL's and Kimi's wrappers need, and no length is given.
           'sglang': ('qwen35', 'Qwen 3.5, YaRN', 'Qwen 3.5, YaRN two shares', 'Qwen3.5 wrapper, card YaRN 4, max raised',
                      'Qwen3.5 wrapper, linear pasted beside', 'Qwen3.5 wrapper, max pasted beside',
                      'Qwen3.5 wrapper, rope_scaling beside parameters inside', 'Qwen3-VL wrapper, card YaRN 3',

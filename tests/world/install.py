@@ -1,5 +1,5 @@
-"""What others publish, got from npm by name and version (tests/world.json) into build/world. Nothing of it runs while
-it is installed."""
+"""Packages of others, from npm by name and version (tests/world.json) into build/world. No code of them runs during the
+installation."""
 
 import json
 import os
@@ -24,7 +24,7 @@ class Missing(Exception):
 
 
 def npm(folder, *arguments):
-    """What npm prints. Missing, where it is not here or has no registry."""
+    """npm's output. Missing, if it is not here or has no registry."""
     for program in 'npm', 'node':
         if not shutil.which(program):
             raise Missing('%s is not here' % program)
@@ -59,7 +59,7 @@ def versions_of(folder, names):
 
 
 def get(part):
-    """The folder of a part, and {package: version} of what is in it."""
+    """The folder of a part, and {package: version} of its contents."""
     with open(os.path.join(ROOT, 'tests', 'world.json')) as file:
         rule = json.load(file)[part]
     pinned = for_this_machine({**rule['install'], **rule.get('unpack', {})})
@@ -72,7 +72,7 @@ def get(part):
         with open(os.path.join(folder, 'package.json'), 'w') as file:
             json.dump(manifest, file)
         npm(folder, 'install')
-        for name in unpacked:  # without what it depends on
+        for name in unpacked:  # without its dependencies
             packed = npm(folder, 'pack', '%s@%s' % (name, wanted[name])).split()[-1]
             own = os.path.join(folder, 'node_modules', name)
             os.makedirs(own, exist_ok=True)

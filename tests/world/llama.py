@@ -26,14 +26,14 @@ test_family_formats.SIZES.update(NARROW)
 test_family_formats.FIELDS['delta_rule']['state_value_dim'] = family_states.SIZES['linear_value_head_dim'] = 6
 
 LENGTH, CONTEXT, TOLERANCE, BY_TABLE = 100, 256, 1e-3, 3e-3
-# What the exporter says where llama.cpp computes something else, and what that is in a model file's fields.
+# The exporter's words if llama.cpp computes another result, and that result in a model file's fields.
 WARNED = {
     'it sees all positions': lambda c: dict(c, sliding_window=0, layers=[flags & 2 for flags in c.get('layers', ())]),
     'all layers will be full and turn': lambda c: dict(c, sliding_window=0, sliding_rope=0, layers=[]),
     'each fourth one will be without RoPE': lambda c: dict(c, sliding_window=4096, layers=[0, 0, 0, 3] * 16),
     "will cut the ends of YaRN's ramp": lambda c: dict(c, truncate=1, sliding_truncate=1),
     'llama.cpp needs --yarn-': lambda c: dict(c, beta_fast=32.0, beta_slow=1.0)}
-# Of these, what --reading llama.cpp has of the file itself.
+# Of these, --reading llama.cpp's words for the file itself.
 OF_ROPE = "will cut the ends of YaRN's ramp", 'llama.cpp needs --yarn-'
 YARN = dict(method='yarn', factor=4.0, beta_fast=32.0, beta_slow=1.0, train_ctx=16)
 LISTS = dict(method='longrope', factor=4.0, train_ctx=16, short_factors=[1.0, 1.25, 1.5, 2.0],
@@ -48,7 +48,7 @@ METHODS = {
     'llama3': dict(method='llama3', factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, train_ctx=16)}
 
 
-# YaRN's two temperatures by their pair, on latent attention; then what else scales scores there.
+# YaRN's two temperatures by their pair, on latent attention; then the other factors of scores there.
 PAIRS = {
     'neither': {}, 'mscale alone': dict(mscale=0.7), 'mscale_all_dim alone': dict(mscale_all_dim=0.7),
     'another pair': dict(mscale=0.9, mscale_all_dim=0.6), 'ones': dict(mscale=1.0, mscale_all_dim=1.0),
@@ -196,8 +196,8 @@ GELU, LARGEST = reference.gelu, reference.largest
 
 
 def difference(library, name, path, c):
-    """(what is wrong or '', the worst difference, a word about it) of one model. The difference is None where it cannot
-    go out, or where llama.cpp cannot load it, as is said."""
+    """(the fault or '', the worst difference, a word about it) of one model. The difference is None if it cannot be
+    exported, or if llama.cpp cannot load it, as stated."""
     out = in_work('out.gguf')
     if os.path.exists(out):
         os.unlink(out)
@@ -314,7 +314,7 @@ PLANTED = [('GGUF without rope.freq_base', 'llama', without('rope.freq_base')),
 
 
 def planted(library):
-    """The same comparison must name what is wrong."""
+    """The same comparison must name the fault."""
     keys_of = out_gguf.keys_of
     found = [(name, path, c) for name, path, c in models()]
     for what, prefix, plant in PLANTED:

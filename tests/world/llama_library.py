@@ -45,7 +45,7 @@ def headers(folder):
 
 
 class Library:
-    """A process that answers lines. `release`: what the package says it holds."""
+    """A process that answers lines. `release`: the release that the package names."""
 
     def __init__(self):
         folder, self.versions = get('llama.cpp')

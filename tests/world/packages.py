@@ -1,5 +1,5 @@
-"""What Python's registry has of engines, by name and version (tests/world.json): a virtual environment with what all of
-them import, and each package unpacked into a folder of its own, which pinned and newest runs share."""
+"""Engines in Python's registry, by name and version (tests/world.json): a virtual environment with the packages that
+all of them import, and each package unpacked into its own folder, which pinned and newest runs share."""
 
 import json
 import os
@@ -20,13 +20,13 @@ PYTHON = ('transformers', 'huggingface-hub', 'vllm', 'sglang', 'mlx-lm', 'exllam
           'onnxruntime-genai')
 # Of a source package: the files under these folders, of which the first part of the path is its own.
 SOURCES = {'llama-cpp-python': ('vendor/llama.cpp/conversion', 'vendor/llama.cpp/gguf-py')}
-# What older releases of a package import, and the environment has not.
+# Imports of older releases of a package that the environment lacks.
 COMPANIONS = {'huggingface-hub': ('httpx', 'httpcore', 'sniffio')}
 PIP = [sys.executable, '-m', 'pip', '--disable-pip-version-check', '--retries', '1']
 
 
 def called(command, what, limit=900):
-    """What a command of pip prints."""
+    """The output of a command of pip."""
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
                               timeout=limit)
@@ -39,7 +39,7 @@ def called(command, what, limit=900):
 
 
 def environment(packages):
-    """The interpreter of an environment with packages and what they need."""
+    """The interpreter of an environment with packages and their dependencies."""
     folder = os.path.join(FOLDER, 'environment')
     python = os.path.join(folder, 'bin', 'python')
     names = sorted('%s==%s' % item for item in packages.items())

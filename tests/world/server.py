@@ -1,5 +1,5 @@
-"""server_probe.py against a server whose answers llama.cpp's published library computes: this small HTTP server has
-the form of llama-server's completions (fake_server.py), and the library behind it."""
+"""server_probe.py against a server whose answers llama.cpp's published library computes: this small HTTP server has the
+form of llama-server's completions (fake_server.py), and calls the library."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ from probe_common import named, probe
 
 CONTEXT = 2048
 NONE, LINEAR = 0, 1  # llama.h's numbers of --rope-scaling
-# What a server was started with, and the words of the verdict. The model has YaRN 16 x 512.
+# A server's options, and the words of the verdict. The model has YaRN 16 x 512.
 CASES = [('its own settings', {}, ' llama.cpp,'),
          ('--rope-scaling none', {'rope-scaling': NONE}, 'as plain RoPE'),
          ('--rope-scaling linear', {'rope-scaling': LINEAR, 'rope-freq-scale': 1 / 16}, 'as linear, s 16'),
@@ -76,8 +76,8 @@ def hold(library, gguf):
 
 
 def is_right(told, known, true):
-    """Each value within its bounds and no other named, or a reading. None: what no model file can say, so that nothing
-    may be named."""
+    """Each value within its bounds and no other named, or a reading. None: settings that no model file can hold, so
+    that no value may be named."""
     if true is None:
         return told.status in (1, 3) and not known
     if isinstance(true, str):
@@ -87,7 +87,7 @@ def is_right(told, known, true):
 
 
 def planted(library, gguf):
-    """A server that reads the block otherwise is no match of what is expected, by name."""
+    """A server with another reading of the block is no match of the expected one, by name."""
     with Served(library, gguf, {'rope-freq-scale': 0.125}) as server:
         told = probe(server.url, MODEL, '--expect', 'llama.cpp')
     check(told.status == 1 and 'expected llama.cpp' in told.last,

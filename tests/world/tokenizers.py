@@ -23,8 +23,8 @@ from common import EXPORT, ROOT, check, in_work, skip, write
 
 SEED = int(os.environ.get('SEED', '54'))
 COUNT = int(os.environ.get('TEXTS', '2500'))
-WORST_SECONDS = 30.0  # of a processor for 1 MB: what is quadratic takes hours
-# name: (package, what it is)
+WORST_SECONDS = 30.0  # of a processor for 1 MB: quadratic work takes hours
+# name: (package, its kind)
 PUBLISHED = {'gpt-oss': 'tokenizer-gptoss', 'Llama 3': 'tokenizer-llama3_1', 'Qwen3': 'tokenizer-qwen3',
              'Gemma 3': 'tokenizer-gemma3', 'Mistral v0.1': 'tokenizer-llama2', 'Llama 2': 'tokenizer-llama2',
              'DeepSeek V3': 'tokenizer-deepseek_v3', 'Nemo': 'tokenizer-mistral_nemo', 'Gemma 2': 'tokenizer-gemma2',
@@ -46,7 +46,7 @@ TEMPLATES = {
     'Mistral v0.1': "{{ bos_token }}{% for message in messages %}{% if message['role'] == 'user' %}{{ '[INST] ' + "
                     "message['content'] + ' [/INST]' }}{% else %}{{ message['content'] + eos_token }}{% endif %}"
                     "{% endfor %}"}
-# What a template adds and `run` leaves out, or cannot say: see docs/checkpoints.md.
+# Text that a template adds and `run` omits, or cannot express: see docs/checkpoints.md.
 ENDS = {'Llama 3': '<|eot_id|>', 'Qwen3': '<|im_end|>', 'Gemma 3': '<end_of_turn>', 'Llama 2': '</s>',
         'Mistral v0.1': '</s>', 'Nemo': '</s>', 'DeepSeek V3': '<\uff5cend\u2581of\u2581sentence\uff5c>'}
 WITH_SYSTEM = 'Llama 3', 'Qwen3', 'Gemma 3', 'DeepSeek V3', 'Nemo'
@@ -95,7 +95,7 @@ def records(items):
 
 
 def asked(program, what, tokenizer, items):
-    """What the program prints, and the processor's seconds that it took."""
+    """The program's output, and its processor seconds."""
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out:
         given.write(records(items))
         given.seek(0)
@@ -220,10 +220,10 @@ def cleared(spec, text):
     return text
 
 
-# ---- what is compared ----
+# ---- the comparison ----
 
 def compare(name, spec, config, folder, program):
-    """What is wrong, as lines; and the row of the table."""
+    """The faults, as lines; and the row of the table."""
     source, size = model_folder(name, spec, config)
     began = time.time()
     own = Exported(source, name, size)
@@ -282,7 +282,7 @@ WORDS = ['Hi!', ' two  spaces ', '\u3000wide\u00a0', 'a\nb\n', "\u00e9t\u00e9 na
          '\u6f22\u5b57 and 123456', '[INST] no </turn>']
 
 
-HIDDEN = '\ue000'  # stands in a message for the first letter of what spells a special token
+HIDDEN = '\ue000'  # replaces in a message the first letter of a special token's name
 
 
 def chat_ids(name, spec, folder, config_path, asked):
@@ -342,7 +342,7 @@ def compare_chats(name, spec, config, folder, chat, own):
 
 
 def hold_one(folder, name, spec, config, programs):
-    """Its row, and what is wrong."""
+    """Its row, and the faults."""
     program, chat = programs
     wrong, row, own = compare(name, spec, config, folder, program)
     turns, other = compare_chats(name, spec, config, folder, chat, own) if own else (0, [])

@@ -35,7 +35,7 @@ TEXTS = ['Hi!', ' two  spaces ', '\u3000wide\u00a0', 'a\nb\n']
 
 
 def hold_one(folder, program, name):
-    """How many turns were compared, and what is wrong."""
+    """The number of compared turns, and the faults."""
     file, specials, end, bos, split, asks = PUBLISHED[name]
     tokenizer = special_tokenizer('turns.bin', specials, 0, split=split)
     config, wrong, count = in_work('turns.json'), [], 0

@@ -1,7 +1,7 @@
-"""Empty modules for what an engine imports, is not installed, and has nothing to do with RoPE.
+"""Empty modules for an engine's imports that are not installed, and do not concern RoPE.
 
-Only what files of the one package import is made, and never for importlib.util.find_spec: the engine's own question
-whether there is a GPU's library is answered with no. What is taken from such a module is a class that can be inherited
+Only imports by files of the one package are made, and never for importlib.util.find_spec: the engine's own question
+whether there is a GPU's library is answered with no. A name from such a module is a class that can be inherited
 from, called, subscripted and used as a decorator."""
 
 import importlib.abc
@@ -11,7 +11,7 @@ import types
 
 
 class AnyClass(type):
-    """The class of what is taken from an empty module: it has every attribute."""
+    """The class of the names of an empty module: it has every attribute."""
 
     def __getattr__(cls, name):
         if name.startswith('__') or name.startswith('_ipython'):

@@ -1,4 +1,4 @@
-"""What the recipes share: cases in, what an engine computed from them out.
+"""Shared by the recipes: cases in, an engine's results out.
 
 A recipe is started as `python3 run_ENGINE.py CASES.json`, with the engine's packages on PYTHONPATH. A case is {name,
 config, length, max_len?}. It prints {"engine": "name release", "cases": {name: found}}; `found` is {"error": "Class: text"}
@@ -66,10 +66,10 @@ def main(engine, read):
     out = {}
     for case in cases:
         try:
-            with contextlib.redirect_stdout(sys.stderr):  # what engines print
+            with contextlib.redirect_stdout(sys.stderr):  # engines' own output
                 layers, most = read(case)
             out[case['name']] = {'layers': layers, 'max_len': most}
-        except (Exception, SystemExit) as error:  # what an engine stops at is what is asked for
+        except (Exception, SystemExit) as error:  # an engine's error is its answer
             words = re.sub(r'/\S*/(?=\w+\.json)', '', str(error))  # of a folder that has another name each time
             out[case['name']] = {'error': '%s: %s' % (type(error).__name__, words[:300])}
     json.dump({'engine': engine, 'cases': out}, sys.stdout)

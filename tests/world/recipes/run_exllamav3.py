@@ -55,7 +55,7 @@ def read(case):
         try:
             config = Config.from_directory(folder)
         except BaseException:
-            if not made:  # what stops it after RoPE's settings were read is not about RoPE
+            if not made:  # errors after RoPE's settings were read are not about RoPE
                 raise
             config = made[-1]
     kinds = getattr(config, 'layer_types', None)

@@ -59,7 +59,7 @@ def turned(rope, length):
 
 
 class Empty(torch.nn.Module):
-    """In place of what has nothing to do with RoPE."""
+    """In place of parts that do not concern RoPE."""
 
     def __init__(self, *arguments, **named):
         super().__init__()
@@ -152,7 +152,7 @@ class Registry(dict):
 
 
 def turbomind():
-    """Its module of classes, over an empty C++ part, with what they hand to that in `handed`."""
+    """Its module of classes, over an empty C++ part, with their arguments to it in `handed`."""
     sys.modules['mmengine'] = types.SimpleNamespace(Registry=Registry, __spec__=None, __path__=[])
     sys.modules['lmdeploy.turbomind._turbomind'] = absent.Empty('lmdeploy.turbomind._turbomind')
     import lmdeploy.turbomind

@@ -1,6 +1,6 @@
 """How the model builder of ONNX Runtime GenAI reads configs, whose cosines and sines go into the ONNX file as tables.
-Its own create_model chooses the class of the architecture and makes it from what transformers read; the tables are then
-made by that class's own methods, with a few rows. What it needs for graphs is empty."""
+Its own create_model chooses the class of the architecture and makes it from what transformers read; the tables are
+then made by that class's own methods, with a few rows. Its parts for graphs are empty."""
 
 import contextlib
 import importlib.metadata
@@ -29,7 +29,7 @@ made = []  # the builder's model
 
 
 class Made(Exception):
-    """The class is made, and what comes next is about graphs."""
+    """The class is made, and the next steps are about graphs."""
 
 
 def stop(self, *arguments, **named):

@@ -1,5 +1,5 @@
-"""How SGLang reads configs, without a GPU and without most of what it depends on. Its own ModelConfig reads
-config.json: transformers' class, SGLang's patches, context_len."""
+"""How SGLang reads configs, without a GPU and without most of its dependencies. Its own ModelConfig reads config.json:
+transformers' class, SGLang's patches, context_len."""
 
 import importlib.metadata
 import inspect

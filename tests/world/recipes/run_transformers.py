@@ -30,7 +30,7 @@ def turned(rotary, length, kind=''):
 
 
 def by_kind(rotary, length):
-    """{kind: what a rotary class has for it}; the empty name is of one RoPE for all."""
+    """{kind: a rotary class's values for it}; the empty name is of one RoPE for all."""
     kinds = [kind for kind in recipe.KINDS if hasattr(rotary, kind + '_inv_freq')]
     return {recipe.KINDS.get(kind, ''): turned(rotary, length, kind) for kind in kinds or ['']}
 

@@ -1,5 +1,5 @@
-"""How vLLM reads configs, without a GPU and without most of what it depends on. Its own ModelConfig reads
-config.json: transformers' class, vLLM's patches, max_model_len. Its platform is the CPU's."""
+"""How vLLM reads configs, without a GPU and without most of its dependencies. Its own ModelConfig reads config.json:
+transformers' class, vLLM's patches, max_model_len. Its platform is the CPU's."""
 
 import importlib.metadata
 import os
@@ -50,7 +50,7 @@ MIXTURE = {'architectures': ['MixtralForCausalLM'], 'model_type': 'mixtral', 'nu
 
 
 def start():
-    """One process is the whole group. A group of experts is made for a mixture alone, so that is what it begins with."""
+    """One process is the whole group. A group of experts is made only for a mixture, so the first config is one."""
     if group:
         return
     with recipe.Folder(recipe.complete(MIXTURE)) as folder:

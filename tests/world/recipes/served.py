@@ -1,4 +1,4 @@
-"""What the recipes of vLLM and SGLang share. Both make RoPE by a function get_rope, which is given a table of cosines
+"""Shared by the recipes of vLLM and SGLang. Both make RoPE by a function get_rope, which is given a table of cosines
 and sines for every position: here only its first rows are made, on the CPU. The model's own class is made on the
 device meta, so that which block, theta and share of a head a layer gets is the engine's own doing. Attention and
 mixtures of experts are empty modules."""
@@ -82,8 +82,8 @@ def of_transformers(model):
 
 
 def found(model, error, kinds, row_of):
-    """{kind: values} of what was taken; `row_of` gives the row of position 1. What stops a class after its first RoPE is
-    not about RoPE, unless it comes from there."""
+    """{kind: values} of the taken tables; `row_of` gives the row of position 1. An error of a class after its first
+    RoPE is not about RoPE, unless it comes from there."""
     layers = {} if taken else of_transformers(model)
     numbered = [one for one in taken if one[0] is not None]  # the others are of a vision tower, where there are both
     for layer, rope in numbered or taken:
