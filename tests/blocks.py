@@ -242,7 +242,7 @@ def decode(kind, data, columns=None):
 
 
 def random_rows(kind, rows, columns, rng, scale=None):
-    """The same of a matrix."""
+    """Random blocks of a matrix, row by row."""
     return random_blocks(kind, rows * (columns // HALVES[kind][0]), rng, scale)
 
 

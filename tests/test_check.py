@@ -375,7 +375,8 @@ def test_another_factor():
 
 
 def test_why_is_named():
-    """A model that fails past its trained length is told the command that measures why, which works as it stands."""
+    """The answer for a model that fails past its trained length has the command that measures why, which runs
+    unchanged."""
     result = run(MODEL, '--check', '-n', 2048, '--rope', 'none')
     said = re.search(r'^run: to measure why: run (.*)$', result.err, re.M)
     check(result.status == NO and said, 'a check that fails past the trained length', (result.status, result.err))

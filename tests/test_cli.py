@@ -101,7 +101,7 @@ def test_usage_errors():
 
 
 def test_former_names():
-    """An option that was renamed is accepted by its former name, on the command line and behind a method."""
+    """An option that was renamed is accepted by its former name, on the command line and after a method."""
     m, wanted = tiny_model('tiny.bin'), '# attention_factor\t1.5\n'
     for options in (('--attention-factor', 1.5), ('--attn-factor', 1.5), ('--Attn-Factor=1.5',)):
         check(wanted in good(m, '--explain', '--rope', 'yarn', *options).out, options)

@@ -299,7 +299,7 @@ def test_against_reference(programs, folder, library):
 
 
 def test_many_pairs(programs, folder):
-    """A text that leaves as many broken pairs behind as there can be: nearly two for each byte."""
+    """A text with as many broken pairs as possible: nearly two for each byte."""
     pieces = make_vocabulary(random.Random(7), size=300, plain=True).pieces
     known = {p[0] for p in pieces}
     for n in range(2, 65):

@@ -82,7 +82,7 @@ def computed(python, name, folders, cases, script=None):
 
 
 def compare(name, found, cases, program=RUN):
-    """[(case, differences)] of one engine, and the names of cases that nobody has looked at: these are neither."""
+    """[(case, differences)] of one engine, and the names of unverified cases: these are neither."""
     out, unseen = [], set()
     asked = [one for one in cases if one['name'] in found]
     in_c = program == RUN and engine_cases.says_in_c([([name], one) for one in asked])

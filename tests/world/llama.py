@@ -173,7 +173,7 @@ def gemma3n():
 
 
 def mamba():
-    """Mamba 2 and layers of one step, as Nemotron-H, Nemotron 3 and Granite 4 H have them."""
+    """Mamba 2 and layers of one step, as in Nemotron-H, Nemotron 3 and Granite 4 H."""
     for name, changes in test_mamba.OUT.items():
         path, c, _ = test_mamba.model_of(name, **changes)
         yield 'mamba: ' + name, path, c

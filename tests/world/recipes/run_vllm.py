@@ -37,7 +37,7 @@ from vllm.distributed import init_distributed_environment, initialize_model_para
 registry._run_in_subprocess = lambda function: function()  # a new process would have no empty modules
 for name, one in list(vars(attention).items()):
     if name.endswith('Attention') and isinstance(one, type):
-        setattr(attention, name, type(name, (served.Empty,), {}))  # classes of their own: some are told apart
+        setattr(attention, name, type(name, (served.Empty,), {}))  # separate classes: some are compared
 for name in 'FusedMoE', 'SharedFusedMoE':
     if hasattr(fused_moe, name):
         setattr(fused_moe, name, served.Empty)

@@ -69,7 +69,7 @@ def turned(row):
 
 
 def of_transformers(model):
-    """The same of a model that is made by transformers' own class, which keeps its RoPE."""
+    """The tables of a model that is made by transformers' own class, which keeps its RoPE."""
     found = {}
     for _, one in model.named_modules() if model is not None else ():
         if type(one).__module__.startswith('transformers.') and 'RotaryEmbedding' in type(one).__name__:

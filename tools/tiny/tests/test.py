@@ -113,7 +113,7 @@ def nll_of(w, ids, rope, factor):
 
 
 def float_of(kind, x):
-    """The number as the file has it."""
+    """The number as rounded to the file's type."""
     if kind == 'F16':
         return struct.unpack('<e', struct.pack('<e', x))[0]
     data = struct.pack('<f', x)
