@@ -234,7 +234,7 @@ def main(arguments):
     except (MemoryError, RecursionError) as error:
         say('%s: is too much for this machine (%s)' % (names[0], type(error).__name__))
     except KeyboardInterrupt:
-        for note in [note for note in job.notes if note.startswith('wrote ')] or ['interrupted, nothing was written']:
+        for note in [note for note in job.notes if note.startswith('wrote ')] or ['interrupted, no file was written']:
             say(note)
         return INTERRUPTED
     return TROUBLE

@@ -235,7 +235,7 @@ static bool read_ids(Program *p, bool prompted, Error *err) {
     bool is_empty = job->n_ids == (tokenizer_bos(job->tokenizer) >= 0);
     const char *by = o->text.prompt   ? "-i"
                      : o->prompt_file ? name_of_file(o->prompt_file)
-                                      : "no -i, so BOS alone attends";
+                                      : "no -i, so only BOS attends";
     if (is_empty && (is_given || o->job == JOB_ATTN))
         fprintf(stderr, "run: warning: the prompt is empty (%s)\n", by);
     return true;

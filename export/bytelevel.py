@@ -80,7 +80,7 @@ def check_spellings(path: str, tokens: List[Token]) -> None:
             raise Problem(path, 'token %d cannot be represented (found %d bytes, expected 1 to %d)'
                           % (id, len(text), MAX_PIECE))
         if kind != UNUSED and text in seen:
-            raise Problem(path, 'token %d cannot be represented (found %s, which is another token, too)'
+            raise Problem(path, 'token %d cannot be represented (found %s, which is also another token)'
                           % (id, shown(text)))
         if kind != UNUSED:
             seen.add(text)

@@ -112,7 +112,7 @@ def check_class(config: Keys, names: List[str]) -> None:
     expected = ' or '.join(json.dumps([name]) for name in names) + ' or null'
     if isinstance(first, str):
         raise Problem(config.path, '%sarchitectures cannot be used (found %s, expected %s; another class has other '
-                      'layers or outputs, of which --explain --rope-config reads RoPE alone)'
+                      'layers or outputs, of which --explain --rope-config interprets only RoPE)'
                       % (config.inside, json.dumps([first])[:80], expected))
     config.refuse('architectures', expected)
 

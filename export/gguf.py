@@ -123,7 +123,7 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
         steps.take_bare(path, tensors, model, names)
     steps.read_xielu(tokens, tensors, model, names['xielu'])
     for key in sorted(set(keys.values) - keys.asked - IGNORED):
-        keys.refuse(key, 'no such key, or what it asks for would be left out')
+        keys.refuse(key, 'no such key, because it would be ignored')
     return Checkpoint(job, path, model, tensors, names, rule.adjacent), settings
 
 
@@ -215,13 +215,13 @@ def read_rope(path, keys, rule, tensors, model):
         rope.update(shapes.read_proportional(path, tensors.pop('rope_freqs.weight'), model.head_dim))
         if rope['rope_method'] and (kind == 'yarn' or factor != 1 and kind != 'none'):
             raise Problem(path, 'has divisors of its own for RoPE that cannot be used with rope.scaling.type %s, '
-                          'factor %g (expected them alone)' % (kind, factor))
+                          'factor %g (expected only the divisors)' % (kind, factor))
     divisors = [divisors_of(path, tensors.pop('rope_%s.weight' % name, None), rotary_dim)
                 for name in ('freqs', 'factors_short', 'factors_long')]
     if any(divisors):
         if factor != 1 and kind != 'none' or kind == 'yarn' or not (divisors[0] or divisors[1] and divisors[2]):
             raise Problem(path, 'has divisors of its own for RoPE that cannot be used with rope.scaling.type %s, '
-                          'factor %g (expected them alone)' % (kind, factor))
+                          'factor %g (expected only the divisors)' % (kind, factor))
         if divisors[0]:
             return divided(keys.job, rope, divisors[0], rotary_dim, seq_len)
         if original < 2:
@@ -258,8 +258,8 @@ def read_rope(path, keys, rule, tensors, model):
         keys.refuse('rope.scaling.attn_factor', 'none, without scaling')
     if attention != 1 and not model.kv_rank:
         if rule.shares_attention:
-            keys.job.note('warning: %s: rope.scaling.attn_factor is of the full layers; llama.cpp multiplies the '
-                          'sliding ones by it, too' % path)
+            keys.job.note('warning: %s: rope.scaling.attn_factor is for the full layers; llama.cpp also multiplies '
+                          'the sliding layers by it' % path)
         if rope['rope_method'] in (0, 1):
             return multiplied(rope, attention, rotary_dim, seq_len)
     return rope
@@ -403,11 +403,11 @@ def read_parts(job, path):
         for key, expected in ('split.no', i), ('split.count', count), ('split.tensors.count', total):
             keys.get(key, lambda v: type(v) is int and v == expected, '%d, as the other parts say' % expected)
         for twice in sorted(set(tensors) & set(more)):
-            raise Problem(part, 'has %s, which another part has, too' % twice)
+            raise Problem(part, 'has %s, which another part also has' % twice)
         tensors.update(more)
     if len(tensors) != total:
-        raise Problem(path, 'and the other parts do not hold what they say (found %d tensors, expected '
-                      'split.tensors.count, %d)' % (len(tensors), total))
+        raise Problem(path, 'and the other parts do not have the tensors that they announce (found %d '
+                      'tensors, expected split.tensors.count, %d)' % (len(tensors), total))
     return settings, tensors
 
 

@@ -124,7 +124,7 @@ def text_alone(job, folder, tensors):
         else:
             found[short] = tensor
     if left_out:
-        job.note('%s: the text model alone is read: %d tensors for pictures or sound are left out: %s' % (
+        job.note('%s: only the text model is imported: %d tensors for pictures or sound are left out: %s' % (
             folder, sum(left_out.values()), ', '.join(sorted(left_out))))
     return found
 
@@ -135,7 +135,7 @@ def read_weights(job, folder):
     for name, read in FILES:
         path = os.path.join(folder, name)
         if adapter and (os.path.exists(path) or os.path.exists(path + '.index.json')):
-            job.note('warning: %s: the LoRA adapter beside the weights is left out (%s): merge it first, if it is '
+            job.note('warning: %s: the LoRA adapter next to the weights is left out (%s): merge it first, if it is '
                      'meant to run' % (folder, adapter))
         if os.path.exists(path):
             return read(job, path)

@@ -75,8 +75,8 @@ def adapter_alone(job: Job, folder: str) -> str:
         base = read_json(job, os.path.join(folder, 'adapter_config.json')).values.get('base_model_name_or_path')
     except Problem:
         pass
-    return ('holds a LoRA adapter (%s), no model: merge it into its base model%s, as the PEFT library does with '
-            'merge_and_unload, and bring in the folder that this gives'
+    return ('holds a LoRA adapter (%s), not a model: merge it into its base model%s, as the PEFT library does with '
+            'merge_and_unload, and import the resulting folder'
             % (adapter_in(folder), ', %s' % base if base and isinstance(base, str) else ''))
 
 
@@ -101,8 +101,8 @@ def without_settings(job, folder, out):
         return ("is a checkpoint in Meta's or Mistral's own form (%s), which is not read since version 5.0: get it as "
                 'Hugging Face has it, with a config.json' % own)
     if weights:
-        return ('holds weights (%s), and no config.json that says what they are: get that from where they come from, '
-                'then %s' % (weights[0], command(folder, out)))
+        return ('has weights (%s), but no config.json: get it from their source, then %s'
+                % (weights[0], command(folder, out)))
     return 'is not a checkpoint (expected a folder with config.json, or a file)'
 
 
@@ -154,7 +154,7 @@ def check_tokenizer(job: Job, path: str, out: str) -> None:
                       'is a folder, and holds no tokenizer.json or tokenizer.model')
     kind = kind_of(job, path)
     if kind == GGUF:
-        raise Problem(path, 'is a GGUF file, which brings its tokenizer along: ' + command(path, 'model.bin'))
+        raise Problem(path, 'is a GGUF file, which contains its tokenizer: ' + command(path, 'model.bin'))
     if kind == READY:
         raise Problem(path, 'is a tokenizer.bin already, for %s -z %s' % (PROGRAM, shlex.quote(path)))
     if kind in (TENSORS, MODEL, LLAMA2C):

@@ -112,7 +112,7 @@ def check_overlaps(top, tokens, sought, prefix):
                       % (len(tokens), len(sought)))
     for text, normalized in sought:
         if prefix and text[0] == ' ':
-            raise Problem(top.path, 'added token %r has a space in front, where add_prefix_space may put one, too'
+            raise Problem(top.path, 'added token %r has a space in front, where add_prefix_space may also put one'
                           % text)
         for other in tokens:
             if other.get('normalized', True) != normalized and overlap(text, other['content']):

@@ -86,6 +86,6 @@ def place(path, model, version, at, total):
             if at > total:
                 break
     if at != total:
-        raise Problem(path, 'is cut short or too long for what its header says (found %d bytes, expected %s%d)'
+        raise Problem(path, 'is too short or too long for its header (found %d bytes, expected %s%d)'
                       % (total, 'at least ' if at > total else '', at))
     return tensors

@@ -210,7 +210,7 @@ def read_header(header):
             ('head_dim', values['head_dim'] % 2 == 0, 'an even number'),
             ('n_kv_heads', values['n_heads'] % values['n_kv_heads'] == 0, 'a divisor of n_heads'),
             ('rotary_dim', turning % 2 == 0 and turning <= values['head_dim'], 'an even number up to head_dim'),
-            ('n_longrope', values['n_longrope'] in (0, turning // 2), 'half of what turns'),
+            ('n_longrope', values['n_longrope'] in (0, turning // 2), 'half of the rotated elements'),
             ('n_longrope', (values['rope_method'] == 6) <= (values['n_longrope'] > 0), 'lists for longrope'),
             ('n_experts_used', values['n_experts_used'] <= values['n_experts'], 'no more than n_experts'),
             ('n_kv_heads', not rank or values['n_kv_heads'] == values['n_heads'], 'n_heads, with kv_rank'),
@@ -253,7 +253,7 @@ def place(path, model, types, at, total):
         if at > total:
             break
     if at + -at % 64 != total - note_bytes(path, total):
-        raise Problem(path, 'is cut short or too long for what its header says (found %d bytes, expected %s%d)'
+        raise Problem(path, 'is too short or too long for its header (found %d bytes, expected %s%d)'
                       % (total, 'at least ' if at > total else '', at + -at % 64))
     return tensors
 

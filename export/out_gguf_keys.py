@@ -98,7 +98,7 @@ def rope_settings(job: Job, path: str, rule: Gguf, model: Model, rope: Dict[str,
             if rope[ours] != default or told:
                 settings['rope.scaling.yarn_' + ours] = F32, rope[ours]
             if rope[ours] != default and not told:
-                job.note('llama.cpp needs --yarn-%s %g besides: it takes that from its command line alone'
+                job.note('llama.cpp also needs --yarn-%s %g: it takes that only from its command line'
                          % (ours.replace('_', '-'), rope[ours]))
     if model.kv_rank:
         return {**settings, **latent.yarn_settings(path, rule, model, rope)}
@@ -139,15 +139,15 @@ def layer_settings(job: Job, path: str, family: Family, rule: Gguf, model: Model
         warn_of_layers(job, rule, model.n_layers, any(slides))
     if not any(slides):
         if any(flags & WITHOUT_ROPE for flags in model.layers):
-            raise Problem(path, 'has no layer that turns, which GGUF cannot say')
+            raise Problem(path, 'has no layer with RoPE, which GGUF cannot express')
         if rule.windowed:
             raise Problem(path, 'has no layer that slides (expected one in a %s)' % rule.architecture)
         return {}
     shared = rope_of(path, model)
     own = rope_of(path, layers.sliding_model(model)) if model.sliding_rope else shared
     if rule.unscaled and own['kind'] != 'none':
-        raise Problem(path, 'has rope %s in its sliding layers, which llama.cpp turns by rope.freq_base alone in '
-                      'architecture %s (expected plain RoPE there)' % (own['kind'], rule.architecture))
+        raise Problem(path, 'has rope %s in its sliding layers, which llama.cpp rotates with only rope.freq_base in '
+                            'architecture %s (expected plain RoPE there)' % (own['kind'], rule.architecture))
     if family.rope.one_for_both:
         refuse_two_ropes(path, family, model)
     elif rule.sliding.startswith('plain') and (
@@ -156,8 +156,8 @@ def layer_settings(job: Job, path: str, family: Family, rule: Gguf, model: Model
                       % (own['kind'], own['theta']))
     keys = {'attention.sliding_window': (U32, model.sliding_window)}
     if rule.shares_attention and shared['kind'] == 'yarn' and shared['attention_factor']:
-        job.note('llama.cpp will multiply cos and sin of the sliding layers by %.6g, too: logits will '
-                 'differ' % (shared['attention_factor'] / temperature(shared['factor'])))
+        job.note('llama.cpp will also multiply cos and sin of the sliding layers by %.6g: logits will differ'
+                 % (shared['attention_factor'] / temperature(shared['factor'])))
     if rule.own_theta:
         keys[rule.own_theta] = F32, own['theta']
     return {**keys, **pattern_of(job, path, family, rule, slides)}
@@ -201,8 +201,8 @@ def check_scales(job: Job, path: str, family: Family, rule: Gguf, model: Model) 
 def warn_of_layers(job: Job, rule: Gguf, n_layers: int, has_windows: bool) -> None:
     """Notes models that llama.cpp recognizes by their number of layers."""
     if has_windows and n_layers != rule.slides_with:
-        job.note('llama.cpp does not slide in architecture %s with %d layers, only with %d: all layers will be '
-                 'full and turn' % (rule.architecture, n_layers, rule.slides_with))
+        job.note('llama.cpp does not slide in architecture %s with %d layers, only with %d: all layers will be full '
+                 'and have RoPE' % (rule.architecture, n_layers, rule.slides_with))
     if not has_windows and n_layers == rule.slides_with:
         job.note('llama.cpp slides in architecture %s with %d layers: each fourth one will be without RoPE, and '
                  'the others will see the last 4096' % (rule.architecture, n_layers))

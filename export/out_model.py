@@ -78,7 +78,7 @@ def rope_of(path: str, model: Model) -> Dict[str, Any]:
             refuse('no other program has')
         return {**rope, 'kind': 'dynamic', 'factor': s or 1.0}
     if not s:
-        refuse('needs a factor to be carried out (found none: run takes what -n asks for)')
+        refuse('needs a factor to be exported (found none: run uses the factor that -n needs)')
     if method == 'ntk':
         return {**rope, 'kind': 'none', 'theta': model.theta * s ** (r / (r - 2)) if r > 2 else model.theta}
     if method in ('ntk-by-parts', 'yarn'):

@@ -38,8 +38,8 @@ def spellings(path, tokenizer):
         data, _, kind = tokens[id]
         texts[id] = next((text for text in choices(id, data, kind) if text and text not in seen), None)
         if texts[id] is None:
-            raise Problem(path, 'has a token %d that cannot be carried out (found %s, which is not text, or is '
-                          'another token, too; --no-tokenizer leaves the tokenizer out)' % (id, shown(data)))
+            raise Problem(path, 'has a token %d that cannot be exported (found %s, which is not text, or is also '
+                                'another token; --no-tokenizer leaves the tokenizer out)' % (id, shown(data)))
         seen.add(texts[id])
     return texts
 
@@ -96,7 +96,8 @@ def with_runs_merged(path, tokenizer):
     normal = [token for token in tokens if token[2] == NORMAL]
     if (sorted(len(tokens[id][0]) for id in runs) != list(range(2, len(runs) + 2)) or len(sought) > len(runs) or
             not any(text == b' ' for text, _, _ in normal) or any(b'  ' in text for text, _, _ in normal)):
-        raise Problem(path, 'has a tokenizer that tokenizer.json cannot say: runs of spaces are cut out of texts, and '
+        raise Problem(path, 'has a tokenizer that tokenizer.json cannot express: runs of spaces are cut out of '
+                            'texts, and '
                       'are not of 2, 3, 4 ... spaces beside tokens without two spaces (--no-tokenizer leaves it out)')
     best, tokens = max(score for _, score, _ in normal), list(tokens)
     for id in runs:
@@ -162,7 +163,8 @@ def merges_of(path, tokens, texts):
                      if len(half) == 1 and half not in normal and (len(other) == 1 or other in normal)), None)
         twin = made_at.setdefault(normal[text], text) if found else text
         if lone or twin != text and not (len(set(text)) == 1 and set(text) == set(twin)):
-            raise Problem(path, 'has a tokenizer that tokenizer.json cannot say: token %r %s (--no-tokenizer leaves it '
+            raise Problem(path, 'has a tokenizer that tokenizer.json cannot express: token %r %s (--no-tokenizer '
+                                'leaves it '
                           'out)' % (text[:40], 'is made of %r, which is not a token' % lone if lone else
                                     'scores as %r does' % twin[:40]))
         merges += found
@@ -204,7 +206,7 @@ def gguf_lists(job, tokenizer, texts):
         if tokenizer.get('as_symbols'):
             job.note('llama.cpp takes U+2581 for a space everywhere, where the tokenizer tells them apart')
         if flags & PREFIX_UNLESS_SPACE:
-            job.note('llama.cpp puts a space before a text that begins with one, too')
+            job.note('llama.cpp also puts a space before a text that begins with one')
         return {**lists, 'model': (STRING, 'llama'), 'pre': (STRING, 'default'),
                 'scores': (ARRAY, (F32, [score for _, score, _ in tokens])),
                 'unknown_token_id': (U32, tokenizer['unk_id']), 'add_space_prefix': (BOOL, bool(flags & PREFIX))}

@@ -39,7 +39,7 @@ def ask(job: Job, path: str) -> Dict[str, Any]:
     if said and isinstance(said.get('refused'), str):
         raise Problem(path, said['refused'].partition(place + ': ')[2] or said['refused'])
     if not said or not {'remarks', 'rope_method', 'rotary_dim'} <= set(said):
-        raise Problem(path, 'is read by %s, which did not say what it reads: %s' % (PROGRAM, told))
+        raise Problem(path, 'is interpreted by %s, which failed: %s' % (PROGRAM, told))
     for remark in said['remarks']:
         job.note('warning: %s: %s' % (path, remark))
     if 'unused' in said:
@@ -71,8 +71,8 @@ def read_ropes(config: Keys, said: Dict[str, Any], family: Family, model: Model)
         # (EXAONE).
         if any(said[name] != said.get(of_all(name)) for name in said if name.startswith('sliding_')):
             raise Problem(config.path, 'has sliding layers with dynamic or longrope of their own, which a model file '
-                          'cannot have (expected default, linear, yarn, llama3 or proportional, or what full layers '
-                          'have; --rope-config tries it on a model)')
+                          'cannot have (expected default, linear, yarn, llama3 or proportional, or those of full '
+                          'layers; --rope-config tries it on a model)')
         model.layers = [flags & ~TURNS_AS_SLIDING for flags in model.layers]
         return rope
     own = {name: said.get(name, said.get(of_all(name)))

@@ -19,7 +19,8 @@ from .tokenizer_json import read_tokenizer_json
 
 KIMIS = 'tiktoken.model'  # in folders of Kimi, instead of tokenizer.json
 TEKKEN = 'tekken.json'  # read by Mistral's own library
-OF_TEKKEN = ("is a tokenizer in Mistral's own form, which is not read (expected the tokenizer.json or tokenizer.model "
+OF_TEKKEN = ("is a tokenizer in Mistral's own form, which is not supported (expected the tokenizer.json or "
+             "tokenizer.model "
              'of the same model beside it, as it is published for Hugging Face)')
 BYTE_SPELLING = re.compile(rb'<0x[0-9A-F]{2}>')
 

@@ -29,7 +29,7 @@ def find_tokenizer(job: Job, model_path: str, vocab_size: int) -> Optional[Token
     for path in beside(model_path):
         if os.path.exists(path):
             return read_tokenizer_bin(job, path, vocab_size)
-    job.note('no tokenizer written, since no tokenizer.bin is beside %s' % model_path)
+    job.note('no tokenizer written, since no tokenizer.bin is next to %s' % model_path)
     return None
 
 
@@ -107,7 +107,7 @@ def parse(path, data, vocab_size):
     for merge in merges:
         a, b, both = (tokens[id] for id in merge)
         if a[0] + b[0] != both[0] or any(token[2] not in (NORMAL, USER_DEFINED) for token in (a, b, both)):
-            raise Problem(path, 'has a merge that does not make what its halves spell (found %d, %d, %d)' % merge)
+            raise Problem(path, 'has a merge whose result its halves do not spell (found %d, %d, %d)' % merge)
     return {'kind': kind, 'tokens': tokens, 'flags': flags & ~SYSTEM_PROMPT, 'bos_id': bos_id, 'unk_id': unk_id,
             'eos_ids': eos_ids,
             'takes_spaces': {id for id, byte in enumerate(types) if byte & TAKES_SPACES},

@@ -60,7 +60,7 @@ def read_vocab(model):
             raise Problem(model.path, '%svocab: the token %.40r cannot be used (found %s for it, expected an id from 0 '
                           'to %d)' % (model.inside, token, json.dumps(id)[:40], most))
         if id in seen:
-            raise Problem(model.path, '%svocab: the token %.40r cannot be used (found the id %d, which %.40r has, too)'
+            raise Problem(model.path, '%svocab: the token %.40r cannot be used (found the id %d, which %.40r also has)'
                           % (model.inside, token, id, seen[id]))
         seen[id] = token
     return vocab
@@ -124,7 +124,7 @@ def read_bytelevel(top, model, vocab, merges):
     normalizers = steps(top, 'normalizer', 'normalizers')
     for step in normalizers:
         step.get('type', lambda v: v in FORMS and len(normalizers) == 1 and not prefix,
-                 'NFC or NFKC alone, or no normalizer')
+                 'only NFC or NFKC, or no normalizer')
         finished(step)
     form = sum(FORMS[step.values['type']] for step in normalizers)
     decoder = inner(top, 'decoder')

@@ -144,8 +144,8 @@ class Machine:
     def find(self, module, name):
         name = '%s.%s' % (module, name)
         if name not in STORAGES and name not in FUNCTIONS:
-            raise Problem(self.path, 'wants to import %.80s, which is refused (expected tensors of float32, float16 or '
-                          'bfloat16, and nothing else)' % name)
+            raise Problem(self.path, 'wants to import %.80s, which is refused (expected only tensors of float32, '
+                                     'float16 or bfloat16)' % name)
         self.push(Name(name))
 
     def persistent(self):

@@ -719,7 +719,7 @@ def test_first_typos():
 def test_ways_out():
     """Messages that name the correct option."""
     alone = run('model.bin', '--attn', 3.3)
-    check(alone.status == 0 and 'no -i, so BOS alone attends' in alone.err and 'run: 1 position,' in alone.err,
+    check(alone.status == 0 and 'no -i, so only BOS attends' in alone.err and 'run: 1 position,' in alone.err,
           'attention without a prompt', alone.err)
 
 

@@ -137,9 +137,9 @@ def test_program_is_asked():
             ('a crash', 'kill -SEGV $$', 'did not answer (exit status -11)'),
             ('a crash with words', 'echo sanitizer: stack-overflow >&2; exit 1', 'sanitizer: stack-overflow'),
             ('nothing', 'exit 0', 'did not answer (exit status 0)'),
-            ('no JSON', 'echo hello', 'did not say what it reads'),
-            ('another object', "echo '{\"a\": 1}'", 'did not say what it reads'),
-            ('a list', "echo '[1]'", 'did not say what it reads'),
+            ('no JSON', 'echo hello', 'which failed'),
+            ('another object', "echo '{\"a\": 1}'", 'which failed'),
+            ('a list', "echo '[1]'", 'which failed'),
             ('a refusal', "echo '{\"refused\": \"in/config.json: line 7: no\"}'; exit 2", 'line 7: no')):
         if script is not None:
             write(program, '#!/bin/sh\n%s\n' % script)

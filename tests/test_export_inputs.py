@@ -73,7 +73,7 @@ def test_inputs():
         brings(name, 'new.bin', ('holds settings',), 'a folder/' + name, 'new.bin')
     brings('a folder of GGUF files', 'new.bin', ('b.gguf and 1 more',), 'only gguf', 'new.bin')
     brings('tokenizer.json', 'new.tokenizer.bin', ('is a tokenizer',), 'a folder/tokenizer.json', 'new.bin')
-    brings('a GGUF file as a tokenizer', 'model.bin', ('brings its tokenizer',), '--tokenizer', 'a file.gguf', 'x.bin')
+    brings('a GGUF file as a tokenizer', 'model.bin', ('contains its tokenizer',), '--tokenizer', 'a file.gguf', 'x.bin')
     brings('a folder as a tokenizer', 'new.bin', ('is a folder',), '--tokenizer', 'a folder', 'new.bin')
 
 
@@ -139,7 +139,7 @@ def test_adapters():
     shutil.copytree(in_work('a folder'), in_work('both'))
     shutil.copy(in_work('a folder/model.safetensors'), in_work('both/adapter_model.safetensors'))
     done = export('both', 'both.bin')
-    check(done.returncode == 0 and sum('LoRA adapter beside the weights is left out' in line and 'warning: ' in line
+    check(done.returncode == 0 and sum('LoRA adapter next to the weights is left out' in line and 'warning: ' in line
                                        for line in done.stderr.splitlines()) == 1, 'beside full weights', done.stderr)
     check('LoRA' not in export('a folder', 'plain.bin').stderr, 'nothing is said where there is none')
 

@@ -260,7 +260,7 @@ def test_scaling_that_a_loader_does_not_use():
     done = rewritten('muse_glimmer_text', {}, {
         'muse-glimmer.rope.scaling.type': b'yarn', 'muse-glimmer.rope.scaling.factor': 4.0,
         'muse-glimmer.rope.scaling.original_context_length': 16})
-    check(done.returncode == 0 and 'llama.cpp itself turns the sliding layers' in done.stderr, 'Muse-Glimmer by yarn',
+    check(done.returncode == 0 and 'llama.cpp itself rotates the sliding layers' in done.stderr, 'Muse-Glimmer by yarn',
           done.stderr)
     check(METHODS[read_model(in_work('method-again.bin'))[0]['rope_method']] == 'yarn', 'Muse-Glimmer by yarn, read')
     changes = {'gemma4.rope.scaling.type': b'linear', 'gemma4.rope.scaling.factor': 4.0}

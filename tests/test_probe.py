@@ -72,7 +72,7 @@ def test_text_generation_webui():
             found = forms.read_completions(answer).top
             check(all(t.id is None for t in found), 'no id', (wrong, found))
         except Problem as problem:
-            check('not what this form has' in str(problem), 'other JSON', problem)
+            check('not as in this form' in str(problem), 'other JSON', problem)
 
 
 def test_probabilities_that_do_not_add_up():

@@ -115,10 +115,10 @@ def test_layers_that_do_not_turn():
     """Where identical is honest, config.json says so, and the line does."""
     config = write(in_work('still.json'), json.dumps(dict(model_type='cohere2', sliding_window=4096)))
     told = between({}, {}, '--rope-config', config)
-    check('identical to the bit' in told.last and '(cohere2) has layers that do not turn' in told.last, 'it says so',
+    check('identical to the bit' in told.last and '(cohere2) has layers without RoPE' in told.last, 'it says so',
           told)
     config = write(in_work('turns.json'), json.dumps(dict(model_type='llama')))
-    check('do not turn' not in between({}, {}, '--rope-config', config).last, 'and else not')
+    check('layers without RoPE' not in between({}, {}, '--rope-config', config).last, 'and else not')
 
 
 @takes_long

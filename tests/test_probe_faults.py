@@ -46,7 +46,7 @@ def test_cut_prompts():
 def test_faults():
     for fault, words in (('closes', ['does not answer']), ('redirects', ['redirects', 'elsewhere.invalid']),
                          ('html', ['not JSON', 'doctype']), ('huge', ['more than 4 MiB']), ('nan', ['NaN']),
-                         ('list', ['an object expected', '[1, 2]']), ('other', ['not what this form has']),
+                         ('list', ['an object expected', '[1, 2]']), ('other', ['not as in this form']),
                          ('deep', ['nested too deep']), ('bytes', ['not JSON']), ('positive', ['above 0', '0.7']),
                          ('sum', ['add up to']), ('large ids', ['another model or tokenizer']),
                          ('error', ['status 500', 'CUDA out of ?[31mmemory'])):
@@ -324,7 +324,7 @@ def test_time_beforehand():
     """Work of more than ten seconds is announced before it begins."""
     model = ours_of(96, 4)[0]
     groups = [[Candidate('a', [])]] * 9
-    for seconds, words in ((0.01, ''), (2.0, '9 readings of about 3.0 s: our side takes about 27 s, and up to 75 s'),
+    for seconds, words in ((0.01, ''), (2.0, '9 readings of about 3.0 s: ./run takes about 27 s, and up to 75 s'),
                            (20.0, 'about 4 minutes, and up to 12 minutes')):
         err = io.StringIO()
         with contextlib.redirect_stderr(err):

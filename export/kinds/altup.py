@@ -169,8 +169,8 @@ def to_gguf(job: Job, rule: Gguf, model: Model) -> Dict[str, Tuple[int, Any]]:
             job.note('llama.cpp does not load architecture %s with a %s of %d, only with one of %d' % (
                 rule.architecture, field, getattr(model, field), number))
     if sum(shape.kv_layer == layer for layer, shape in enumerate(model.layer_shapes)) != min(KEPT, model.n_layers):
-        job.note('llama.cpp takes it that in architecture %s the first %d layers, and only they, have keys of their '
-                 'own' % (rule.architecture, KEPT))
+        job.note('llama.cpp assumes that in architecture %s only the first %d layers have their own keys'
+                 % (rule.architecture, KEPT))
     return {'altup.num_inputs': (U32, model.altup_streams), 'altup.active_idx': (U32, 0)}
 
 

@@ -96,7 +96,7 @@ def read_groups(config: Keys, family: Family, n_experts: int, used: int) -> Dict
     n_groups = config.integer(key, n_experts, family.default(key, REFUSED))
     of_group = n_experts // n_groups
     if n_experts % n_groups or of_group < rule.group_best and n_groups > 1:
-        config.refuse(key, 'what makes groups of %d or more of the %d experts' % (rule.group_best, n_experts))
+        config.refuse(key, 'a number that makes groups of %d or more of the %d experts' % (rule.group_best, n_experts))
     best = config.integer(used_key, n_groups, family.default(used_key, REFUSED))
     if best > n_groups or best * of_group < used:
         config.refuse(used_key, 'at most %d groups, with %d experts or more' % (n_groups, used))

@@ -184,7 +184,7 @@ def check_linear(keys: Keys, rule: Gguf, factor: float) -> None:
     multiplier = read_multiplier(keys, rule)
     if not is_same(grown(factor) * grown(factor, multiplier), 1):
         if multiplier:
-            keys.refuse(MULTIPLIER, 'none, or what keeps scores as they are')
+            keys.refuse(MULTIPLIER, 'none, or a value that leaves scores unchanged')
         keys.job.note('llama.cpp multiplies the scores of latent attention by %.6g with linear interpolation; run does '
                       'not' % grown(factor) ** 2)
 

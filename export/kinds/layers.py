@@ -186,7 +186,7 @@ def alike_out(path, family, model):
     words, rope_key = family.layers.full_words, family.rope.only_key
     still = {bool(flags & WITHOUT_ROPE) for flags in model.layer_flags}
     if rope_key and len(still) > 1:
-        raise Problem(path, 'has layers that turn and layers that do not, which %s has not (expected all alike)'
+        raise Problem(path, 'has layers with RoPE and layers without, which %s cannot have (expected all the same)'
                       % family.title)
     return {**({'layer_types': [words[0]] * model.n_layers} if words else {}),
             **({rope_key: 'nope' if True in still else 'rope'} if rope_key else {})}
@@ -287,7 +287,8 @@ def from_gguf(keys: Keys, families: List[Family], model: Model, rope: Dict[str, 
     if not any(slides):
         return {'sliding_window': 0 if rule.window == 'by_layer' else window, 'layers': []}
     if rule.unscaled and rope['rope_method']:
-        keys.job.note('warning: %s: rope.scaling is read; llama.cpp itself turns the sliding layers of architecture %s '
+        keys.job.note('warning: %s: rope.scaling is read; llama.cpp itself rotates the sliding layers of '
+                      'architecture %s '
                       'without it' % (keys.path, rule.architecture))
     theta = rope['theta']
     if rule.own_theta:

@@ -93,7 +93,8 @@ def head_dim(config: Keys, family: Family, model: Model, n_heads: int) -> int:
     found = None if config.values.get(key, 'auto') == 'auto' else config.integer(key, MAX_HEAD_DIM)
     config.asked.add(key)
     if width % n_heads or found and found * n_heads != width or width // n_heads > MAX_HEAD_DIM:
-        config.refuse(key if found else keys['state_value_heads'], 'what makes a width of %d, %s times hidden_size' % (
+        config.refuse(key if found else keys['state_value_heads'], 'a number that makes a width of %d, %s times '
+                                                                   'hidden_size' % (
             width, expand))
     return width // n_heads
 

@@ -45,7 +45,7 @@ def from_config(config: Keys, family: Family, model: Model, widths: List[int]) -
                         for layer, source in enumerate(sources)]
     for layer in range(n):
         if n_heads[layer] % n_kv_heads[layer]:
-            config.refuse(KV, 'what divides the %d heads of layer %d (found %d there)' % (
+            config.refuse(KV, 'a divisor of the %d heads of layer %d (found %d there)' % (
                 n_heads[layer], layer, n_kv_heads[layer]))
         source = sources[layer]
         if (n_kv_heads[layer], head_dims[layer]) != (n_kv_heads[source], head_dims[source]):
@@ -107,7 +107,7 @@ def read_by_layer(config: Keys, key: str, by_layer: Dict[str, Any], n_kv_heads: 
         if head_dims[layer] % 2:
             own.refuse('head_dim', 'an even number up to %d' % MAX_HEAD_DIM)
         for other in sorted(set(values) - {KV, 'head_dim'}):
-            own.refuse(other, 'no such key, since it is not read by layer')
+            own.refuse(other, 'no such key, since it has no values by layer')
 
 
 def read_sources(config: Keys, key: str, family: Family, slides: List[bool]) -> List[int]:
@@ -307,7 +307,7 @@ def check_heads(keys: Keys, model: Model) -> None:
     for layer, shape in enumerate(model.layer_shapes):
         source = model.layer_shapes[shape.kv_layer]
         if shape.n_heads % shape.n_kv_heads or shape.n_kv_heads != source.n_kv_heads:
-            keys.refuse(KV_HEADS, 'what divides the %d heads of layer %d, and as in the layer whose keys it reads'
+            keys.refuse(KV_HEADS, 'a divisor of the %d heads of layer %d, and as in the layer whose keys it reads'
                         % (shape.n_heads, layer))
 
 
@@ -369,11 +369,11 @@ def to_gguf(path: str, rule: Gguf, model: Model) -> Settings:
             raise Problem(path, 'has heads whose widths differ as no key of %s says' % rule.architecture)
     turning = [model.turning_in(slides.index(slide))[0] if slide in slides else 0 for slide in (False, True)]
     if turning[1] and turning[0] not in (0, turning[1]) and not rule.own_turning and model.rope_method != PROPORTIONAL:
-        raise Problem(path, 'has sliding layers of which another part of a head turns, which no key of %s says'
+        raise Problem(path, 'has sliding layers in which another part of a head rotates, which %s has no key for'
                       % rule.architecture)
     if rule.full_first and slides[0] and turning[0] not in (0, turning[1]):
-        raise Problem(path, 'has a first layer that slides, from which llama.cpp takes how much of a head turns in '
-                      'full layers (found %d and %d there)' % (turning[1], turning[0]))
+        raise Problem(path, 'has a first layer that slides, from which llama.cpp takes the rotated part of a head in '
+                            'full layers (found %d and %d there)' % (turning[1], turning[0]))
     full = lengths[0] if False in slides else lengths[1]
     settings.update({'attention.key_length': (U32, full), 'attention.value_length': (U32, model.value_dim or full),
                      'rope.dimension_count': (U32, full if model.rope_method == PROPORTIONAL else turning[0] or

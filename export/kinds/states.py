@@ -91,7 +91,7 @@ def read_hidden_dim(config: Keys, family: Family) -> int:
     multiple = config.integer('block_multiple_of', MAX_WIDTH, 256)
     width = -(-int(factor * int(2 * width / 3)) // multiple) * multiple
     if not 0 < width <= MAX_WIDTH:
-        config.refuse(key, 'what makes a width from 1 to %d' % MAX_WIDTH)
+        config.refuse(key, 'numbers that make a width from 1 to %d' % MAX_WIDTH)
     return width
 
 
@@ -156,7 +156,7 @@ def check_sections(keys: Keys, turning: int) -> None:
     sections = keys.get(SECTIONS, lambda v: isinstance(v, list) and 3 <= len(v) <= 4 and all(
         type(x) is int and 0 <= x <= MAX_HEAD_DIM for x in v), 'the sections of three axes', None)
     if sections and any(pair >= 3 * sections[pair % 3] for pair in range(turning // 2)):
-        keys.job.note('the sections %s of %s%s leave pairs out, which llama.cpp does not turn; run turns them, as '
+        keys.job.note('the sections %s of %s%s leave pairs out, which llama.cpp does not rotate; run rotates them, as '
                       'Hugging Face does' % (sections, keys.inside, SECTIONS))
 
 

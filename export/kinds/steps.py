@@ -66,7 +66,7 @@ def turns_setting(path: str, rule: Gguf, model: Model) -> Settings:
         return {}
     still = [bool(flags & WITHOUT_ROPE) for flags in model.layer_flags if not flags & STATE]
     if any(still) and not all(still):
-        raise Problem(path, 'has layers that turn and layers that do not, which no key of %s says' % rule.architecture)
+        raise Problem(path, 'has layers with RoPE and layers without, which %s has no key for' % rule.architecture)
     return {rule.turns: (BOOL, not any(still))}
 
 

@@ -196,7 +196,7 @@ class Interview:
         words = 'the server gives no log-probabilities of other tokens than the one that it chose'
         if self.failed:
             return '%s: asked for them, it answers with %s' % (words, self.failed)
-        return words + ' (--greedy judges by that one alone)'
+        return words + ' (--greedy needs only that one)'
 
     def ways(self) -> Iterator[Way]:
         """All possible ways with text: first with all wanted tokens, then with fewer."""

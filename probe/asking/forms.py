@@ -46,7 +46,7 @@ class Reply:
 def kind(value, types, what):
     """The value, which must have one of the types; a bool is not a number."""
     if not isinstance(value, types) or (isinstance(value, bool) and types is not bool):
-        raise Problem('%s in the answer is not what this form has (found %s)' % (what, on_one_line(value, 60)))
+        raise Problem('%s in the answer is not as in this form (found %s)' % (what, on_one_line(value, 60)))
     return value
 
 

@@ -56,4 +56,4 @@ def beside(model: str) -> str:
     for path in tokenizer_bin.beside(model):
         if os.path.exists(path):
             return path
-    raise Problem('%s: no tokenizer beside it (expected NAME.tokenizer.bin or tokenizer.bin)' % model, 'file')
+    raise Problem('%s: no tokenizer next to it (expected NAME.tokenizer.bin or tokenizer.bin)' % model, 'file')

@@ -44,7 +44,7 @@ class Failure(Answer):
 
 class NoRedirect(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, request, file, code, words, headers, to):
-        raise Problem('the server redirects to %s (nothing is sent anywhere but to the URL given)'
+        raise Problem('the server redirects to %s (data is sent only to the given URL)'
                       % on_one_line(to, 100))
 
 
@@ -173,7 +173,7 @@ class Server:
             raise Problem('%s%s: the answer is nested too deep' % (self.root, path))
         except ValueError as error:
             if data.startswith((b'data:', b'event:')):
-                raise Problem('%s%s: the answer is a stream of events, which nobody asked for (found %s)' % (
+                raise Problem('%s%s: the answer is an unrequested stream of events (found %s)' % (
                     self.root, path, on_one_line(data[:80].decode('utf-8', 'replace'))))
             raise Problem('%s%s: the answer is not JSON that can be used: %s (found %s)' % (
                 self.root, path, on_one_line(error, 80), on_one_line(data[:80].decode('utf-8', 'replace'))))

@@ -370,7 +370,7 @@ def does_not_turn(config: Optional[str]) -> str:
     layers = family.layers if family else None
     if not (layers and layers.without_rope):
         return ''
-    return '; config.json (%s) has layers that do not turn: for these no setting of RoPE does anything' % kind
+    return '; config.json (%s) has layers without RoPE: settings have no effect on these' % kind
 
 
 def as_expected(finding: Finding, expected: str) -> bool:

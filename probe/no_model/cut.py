@@ -210,7 +210,7 @@ def ask_cut(server: Server, options: Namespace, out: Report) -> int:
     cutting.measure()
     most = max(FIRST[-1] + 1, int(((options.n or USUAL) - cutting.begin) / cutting.each))
     if set(FIRST) <= cutting.empty:
-        out.last('cannot tell: the answers to the shortest texts are empty, too')
+        out.last('cannot tell: the answers to the shortest texts are also empty')
         return out.end(UNDECIDED, 'unknown')
     try:
         whole, short = cutting.borders(most)

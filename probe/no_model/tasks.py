@@ -227,7 +227,7 @@ def lacking(trials, asker, least):
         elif begin[1] < ENOUGH:
             other = 'other --tasks' if asker.chat else '-m chat, other --tasks'
             found.append(('unknown', '%s, and these are the shortest texts: it may not know the task (%s, or '
-                          '--min-accuracy 0 to judge the prompts alone)' % (words, other)))
+                          '--min-accuracy 0 to judge only the prompts)' % (words, other)))
         else:
             found.append(('accuracy', '%s, and %.3f at %s' % (words, begin[1], with_commas(begin[0]))))
     return found
@@ -243,7 +243,7 @@ def empty_answers(trials):
     if not empty:
         return []
     if empty[0] == min(by_length):
-        return [('unknown', 'answers are empty in the shortest texts, too, of %s tokens' % with_commas(empty[0]))]
+        return [('unknown', 'answers are also empty in the shortest texts, of %s tokens' % with_commas(empty[0]))]
     return [('empty', 'answers are empty from %s tokens on' % with_commas(empty[0]))]
 
 

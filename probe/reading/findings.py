@@ -36,7 +36,7 @@ def settings_in_words(notes: Dict[str, str]) -> str:
     words = '%s, theta %s, attention factor %s' % (method_in_words(notes, ''), plainly(number(notes.get('theta'))),
                                                    plainly(number(notes.get('attention_factor'), 1)))
     if 'turning' in notes:
-        words += ', the first %s pairs of a head turn' % notes['turning']
+        words += ', the first %s pairs of a head rotate' % notes['turning']
     if number(notes.get('window')):
         words += ', window %s' % with_commas(int(number(notes['window'])))
     if 'theta_sliding' in notes or 'scale_sliding' in notes:

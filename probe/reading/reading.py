@@ -318,7 +318,7 @@ def say_beforehand(groups, later, refused, options, seconds):
     about = SLOWER * seconds
     readings, whole = about * (len(groups) + slow), about * (len(groups) + slow + 2 * len(values.VALUES))
     if whole > PATIENCE:
-        tell('%d readings of about %.1f s: our side takes about %s, and up to %s where values are tried' % (
+        tell('%d readings of about %.1f s: ./run takes about %s, and up to %s where values are tried' % (
             len(groups), about, report.duration(readings), report.duration(whole)))
 
 
@@ -460,7 +460,7 @@ def ask_and_decide(interview, ours, options, out):
         verdict, readings, remarks, bounds, how = decided(model, readings, ids, heard.answers, ours.further(),
                                                             options.budget, heard.noise)
     if not heard.is_counted:
-        remarks.append('the server counts no tokens, or each prompt as many: a cut prompt shows in the numbers alone')
+        remarks.append('the server counts no tokens, or each prompt as many: a cut prompt shows only in the numbers')
     if interview.counts_new:
         remarks.append('the server counts only the tokens that its cache did not have: each prompt was counted again '
                        'behind another beginning')

@@ -280,7 +280,7 @@ static void remark_base(Config *c) {
     bool is_beside = json_number(config_beside(c, KEY_ROPE_THETA), &beside);
     if (!has_inside && is_beside && beside != c->theta)
         config_remark(c,
-                      "rope_theta is %.12g for full_attention alone: sliding_attention has %.12g",
+                      "rope_theta is %.12g only for full_attention: sliding_attention has %.12g",
                       beside, c->theta);
 }
 

@@ -66,7 +66,7 @@ static bool check_layers(Model *m, Error *err) {
         return fail(err, "sliding_method is %d (expected 0 to %d)", l->sliding.method,
                     ROPE_PROPORTIONAL);
     if (rope_methods[l->sliding.method].flags & ROPE_USES_LISTS)
-        return fail(err, "sliding_method is longrope, whose lists are for rope_method alone");
+        return fail(err, "sliding_method is longrope, whose lists are only for rope_method");
     if (l->sliding.train_ctx < 1)
         return fail(err, "sliding_train_ctx is 0 (expected 1 to %d)", MOST);
     if (l->sliding_rotary_dim) rotary_dim = l->sliding_rotary_dim;

@@ -127,7 +127,7 @@ bool header_read(Model *m, uint64_t *bytes, Error *err) {
     const int version = start[1];
     *bytes = version == 6 ? HEADER_BYTES : version == 5 ? V5_BYTES : V4_BYTES;
     if (size < *bytes)
-        return fail(err, "truncated (%zu bytes, the header alone has %llu)", size,
+        return fail(err, "truncated (%zu bytes, its header has %llu)", size,
                     (unsigned long long)*bytes);
     memcpy(header, file, *bytes);
     return header_take(m, header, version, err);

@@ -55,7 +55,7 @@ static bool read_old_header(Model *m, uint64_t *bytes, Error *err) {
     const int version = has_magic ? start[1] : 0;
     *bytes = has_magic ? V2_BYTES : V0_BYTES;
     if (m->file.size < *bytes)
-        return fail(err, "truncated (%zu bytes, the header alone has %llu)", m->file.size,
+        return fail(err, "truncated (%zu bytes, its header has %llu)", m->file.size,
                     (unsigned long long)*bytes);
     take_header(m, has_magic ? file + 8 : file, version);
     fields_write(tables, n, header);

@@ -203,7 +203,7 @@ static bool parts_keep(const RopeConfig *c, int length, Error *err) {
         if (p > 0 && p - own.near < p - 1 - before.near)
             return fail(err,
                         "p - near(p) falls from %d to %d at position %d (expected that it never "
-                        "falls: what was far stays far)",
+                        "falls)",
                         p - 1 - before.near, p - own.near, p);
         before = own;
     }

@@ -144,7 +144,7 @@ static bool check_sliding_method(const RopeSettings *s, Error *err) {
         return fail(err, "'%s': sliding layers have one scale and no lists", s->name);
     for (int i = 0; i < N_ROPE_SETTINGS; i++)
         if (s->given >> i & 1 && !rope_settings[i].key && !rope_settings[i].methods)
-            return fail(err, "'%s': %s is not a setting of sliding layers alone", s->name,
+            return fail(err, "'%s': %s cannot be set only for sliding layers", s->name,
                         rope_settings[i].option + 2);
     return true;
 }

@@ -41,8 +41,8 @@ bool measure_rounding(Job *job, Error *err) {
     const RopeConfig *sliding = &extra.layers.sliding;
     if (extra.layers.sliding_rope && (sliding->dynamic || sliding->short_factors))
         return fail(err,
-                    "--quantize: sliding layers turn by %s, which a model file has for all layers "
-                    "alone (expected a --rope-config with another rope_type in their block)",
+                    "--quantize: sliding layers turn by %s, which a model file can only have for "
+                    "all layers (expected a --rope-config with another rope_type in their block)",
                     settings_method_name(sliding).text);
     if (!may_write_over(to, err)) return false;
     catch_termination();
