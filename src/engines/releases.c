@@ -117,8 +117,8 @@ static const struct {
     double first, last;
     const char *how;
 } looked_at[] = {
-    {"hf5", 5.15, 5.18, "run 2026-11-28"},
-    {"hf5", 5.24, NEWEST, "run 2026-11-28"},
+    {"hf5", 5.15, 5.18, "run 2026-11-29"},
+    {"hf5", 5.24, NEWEST, "run 2026-11-29"},
     {"hf5", 5.19, NEWEST, "read 2026-11-28"},
     {"hf5", FIRST, NEWEST, "run 2026-11-23"},
     {"hf4", 4.57, NEWEST, "run 2026-11-28"},
@@ -128,12 +128,12 @@ static const struct {
     {"vllm", 0.25, NEWEST, "read 2026-11-28"},
     {"vllm", 0.15, 0.23, "read 2026-08-22"},
     {"vllm", FIRST, NEWEST, "run 2026-08-22"},
-    {"sglang", 0.0523, NEWEST, "run 2026-11-28"},
+    {"sglang", 0.0523, NEWEST, "run 2026-11-29"},
     {"sglang", FIRST, NEWEST, "read 2026-11-28"},
     {"llama.cpp", 2026.09, NEWEST, "run 2026-11-29"},
     {"llama.cpp", FIRST, NEWEST, "read 2026-08-22"},
     {"ik_llama.cpp", FIRST, NEWEST, "read 2026-08-15"},
-    {"mlx-lm", 0.32, NEWEST, "run 2026-11-28"},
+    {"mlx-lm", 0.32, NEWEST, "run 2026-11-29"},
     {"mlx-lm", FIRST, NEWEST, "read 2026-08-22"},
     {"exllamav3", 1.05, 1.05, "read 2026-11-28"},
     {"exllamav3", FIRST, NEWEST, "run 2026-11-28"},
