@@ -1,7 +1,7 @@
 """The meanings of configs, as rows: tests/readings/*.json. A row is a config, and the expected answers of each door.
 
     of, with, without     a config: a base of bases.json, keys over it, keys that it lacks; or config, a whole one;
-                          or file, a published one; or text, as it stands in a file
+                          or file, a published one; or text, as it is in a file
     given, n              options that are said beside it, and the lengths that it is asked for
     full, sliding         what full and sliding layers turn by, null: they do not turn
     layers, window, beta  which layers slide (F, S), the window, the slope of the temperature

@@ -17,7 +17,7 @@ VALUES = [('theta', '--theta', 'theta'), ('factor', '--factor', 's'), ('train_ct
           ('attention_factor', '--attention-factor', 'attention factor'), ('beta_fast', '--beta-fast', 'beta_fast'),
           ('beta_slow', '--beta-slow', 'beta_slow'), ('low_freq_factor', '--low-freq-factor', 'low_freq_factor'),
           ('high_freq_factor', '--high-freq-factor', 'high_freq_factor')]
-# The same for sliding layers with their own RoPE: a key of --rope-sliding's settings in place of an option.
+# Values of sliding layers with their own RoPE: a key of --rope-sliding's settings in place of an option.
 SLIDING = [('theta_sliding', 'theta', 'theta of the sliding layers'),
            ('factor_sliding', 'factor', 's of the sliding layers')]
 # Integers, whose effect is a jump: they are solved for one by one (whole.py).

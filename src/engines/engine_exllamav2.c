@@ -1,4 +1,4 @@
-// What ExLlamaV2 does otherwise than Hugging Face 5. tests/engines/README.md has the sources.
+// Differences of ExLlamaV2 from Hugging Face 5. tests/engines/README.md has the sources.
 #include <math.h>
 
 #include "../configs/json.h"
@@ -16,15 +16,15 @@ static bool is_gemma3_wrapper(const Config *c) {
     return c->config != c->whole && reading_is_class(c, exllamav2_of_two_bases);
 }
 
-// It knows a theta of its own for sliding layers in Gemma 3's wrapper alone: any other class has one
+// It has a separate theta for sliding layers only in Gemma 3's wrapper: any other class has one
 // RoPE for all layers. A class that it does not know is loaded as a Llama.
 void engine_prepare_exllamav2(Config *c) {
     c->theta = is_gemma3_wrapper(c) ? 1e6 : 1e4;
     if (c->layout == BY_TYPE) c->layout = ONE_BLOCK;
 }
 
-// A wrapper must be of the classes that it has; and what is beside text_config goes before what is in
-// it, which was not looked at.
+// A wrapper must be one of its classes; keys beside text_config take precedence over keys in it,
+// which is unverified.
 static void refuse_wrappers(Config *c) {
     static const char *const keys[] = {"rope_scaling", "rope_theta", "max_position_embeddings",
                                        "max_sequence_length", "partial_rotary_factor"};
@@ -37,8 +37,8 @@ static void refuse_wrappers(Config *c) {
         reading_unseen(c, !c->stopped && config_is_something(json_member(c->whole, keys[i])));
 }
 
-// A Gemma 4 by itself has all of a Llama's layers, unless keys stand for values, too. What becomes of the
-// wider heads of its full layers was not looked at.
+// A Gemma 4 by itself has all of a Llama's layers, unless its keys are also its values. The result
+// for the wider heads of its full layers is unverified.
 static void refuse_gemma4(Config *c) {
     const Json *shares = json_member(c->config, "attention_k_eq_v");
     const bool is_gemma4 = c->family->global_head_dim, is_shared = shares && shares->kind == 't';
@@ -46,8 +46,8 @@ static void refuse_gemma4(Config *c) {
     reading_unseen(c, is_gemma4 && !is_shared && !c->stopped);
 }
 
-// Where texts end, and the length by which yarn and longrope go: that it was started with, at first one
-// of these keys.
+// The end of texts, and the length that yarn and longrope follow: the one of its start, by default
+// one of these keys.
 static void find_length(Config *c) {
     static const char *const keys[] = {"max_sequence_length", "model_max_length",
                                        "max_position_embeddings", "max_seq_len", "n_positions",
@@ -59,7 +59,7 @@ static void find_length(Config *c) {
     c->as->served = c->as->out->max_len;
 }
 
-// What of a block must be there, and of which form.
+// The keys that a block must have, and their forms.
 static void refuse_blocks(Config *c) {
     const Json *factor = config_member(c, KEY_FACTOR);
     const Json *original = config_member(c, KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS);
@@ -96,7 +96,7 @@ void engine_exllamav2(Config *c) {
     } else {
         c->rope->theta = config_number(c, AT_BESIDE, KEY_ROPE_THETA, c->theta);
     }
-    // The factor of linear is of the full layers there; other types are of both kinds.
+    // The factor of linear is only for the full layers there; other types are for both kinds.
     reading_switch_off(c, is_gemma3_wrapper(c) && c->kind == KIND_SLIDING && c->type == TYPE_LINEAR,
                        "a factor is of full layers");
     reading_switch_off(c, c->type == TYPE_UNKNOWN || c->type == TYPE_DYNAMIC,

@@ -91,8 +91,8 @@ static void refuse_strange_type(Config *c) {
                   "AttributeError: rope_type has no 'lower'");
 }
 
-// The graph of latent attention multiplies scores by mscale_all_dim, as transformers does, and rotates
-// without an attention factor. What llama.cpp multiplies by without that key was not run.
+// The graph of latent attention multiplies scores by mscale_all_dim, as transformers does, and
+// rotates without an attention factor. llama.cpp's factor without that key was not run.
 static void load_latent_yarn(Config *c) {
     const bool is_told = config_block_number(c, KEY_MSCALE_ALL_DIM, 0) != 0;
     if (c->type != TYPE_YARN || !(c->family->flags & FAMILY_LATENT)) return;

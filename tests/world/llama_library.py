@@ -1,5 +1,5 @@
-"""llama.cpp's published library behind llama.c: compiled with the headers of its own source, which the package has as
-a git bundle."""
+"""llama.cpp's published library, called by llama.c: compiled with the headers of its own source, which the package has
+as a git bundle."""
 
 import glob
 import json

@@ -33,7 +33,7 @@ AVOID = [
     (r'(?:utili[sz]e\w*|leverag\w+|in order to|prior to|due to the fact)', 'use, to, before, because'),
     (r'(?:obviously|basically|trivially|needless to say)', 'nothing'),
 ]
-# What comments.py avoids, but "behind" and "stand" where they are places: leave behind, stand still.
+# Phrases of place that contain words of comments.py, and are allowed.
 PLACES = re.compile(r'stands? (?:still|between|in for)|falls? behind|'
                     r'(?:leave\w*|nothing|evidence|hidden|put|is) (?:\S+ ){0,4}behind', re.I)
 FOUND = [(re.compile(r'\b(?:%s)\b' % pattern, re.I), instead) for pattern, instead in AVOID] + comments.FOUND
