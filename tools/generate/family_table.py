@@ -32,27 +32,27 @@ FIRST = ('// Made by tools/generate/family_table.py from export/families.json, n
 FAMILY_WORDS = (
     ('runs', lambda f: f.runs, 'this program runs its models; the others are explained'),
     ('new', lambda f: f.came_with > 4, 'it came with transformers 5, so Hugging Face 4 does not know it'),
-    ('seen_first', lambda f: f.seen_first, 'engines were looked at with it before those whose layers differ'),
-    ('any', lambda f: False, 'it is in place of families that have no row'),
+    ('seen_first', lambda f: f.seen_first, 'engines were verified with it before those whose layers differ'),
+    ('any', lambda f: False, 'it takes the place of families without a row'),
     # Layers.
     ('full_first', lambda f: f.layers.full == 'first', 'the first layer of a period is the full one, not the last'),
     ('from_end', lambda f: f.layers.full == 'from_end', 'periods of layers are counted from the last layer'),
     ('full_too', lambda f: f.layers.also_full == 'first', 'the first layer of all is full, too'),
-    ('full_last', lambda f: f.layers.also_full == 'last', 'so is the last one, whatever a config says'),
+    ('full_last', lambda f: f.layers.also_full == 'last', 'so is the last one, for any config'),
     ('linear', lambda f: f.layers.others == 'linear', 'layers that are not full have linear attention'),
-    ('cuts_lists', lambda f: f.layers.cuts_lists, 'what lists have after the last layer is not used'),
+    ('cuts_lists', lambda f: f.layers.cuts_lists, 'elements of lists after the last layer are not used'),
     ('bare_full', lambda f: f.layers.without_rope.startswith('full'), 'full layers have no RoPE'),
     ('needs_window', lambda f: f.layers.without_rope == 'full' and not f.layers.thetas,
-     'a window of null is refused, also where all layers are full'),
+     'a window of null is refused, even if all layers are full'),
     ('both_ways', lambda f: f.layers.both_ways in ('read', 'halved'),
      'queries see later positions, too, if use_bidirectional_attention says so'),
     ('halves_window', lambda f: f.layers.both_ways == 'halved', 'a window then has half its width on either side'),
     ('encoder', lambda f: f.layers.both_ways == 'always', 'queries always see later positions, too'),
     # Heads.
-    ('latent', lambda f: bool(f.latent), 'latent attention: a part of each head is at rest, and another turns'),
+    ('latent', lambda f: bool(f.latent), 'latent attention: only a part of each head rotates'),
     ('null_head', lambda f: f.keys.null_head, "a head_dim of null is the model's width by its heads"),
     ('width_by_heads', lambda f: 'head_dim' in f.keys.unread,
-     "a head is always the model's width by its heads, whatever head_dim says"),
+     "a head is always the model's width by its heads, for any head_dim"),
     ('partial', lambda f: f.rope.partial, 'partial_rotary_factor may be below 1'),
     ('share_beside', lambda f: f.rope.share_beside,
      "of a scaled block's share and one beside it (or the class's) that beside counts"),
@@ -62,15 +62,15 @@ FAMILY_WORDS = (
      'rope_parameters has a block for each kind of layers; rope_scaling is of the full ones'),
     ('no_scaling', lambda f: f.rope.one_block == 'refused',
      'rope_scaling is not turned into rope_parameters: Hugging Face 5 fails'),
-    ('flat_is_full', lambda f: f.rope.one_block == 'full', 'one block for all is that of the full layers'),
+    ('flat_is_full', lambda f: f.rope.one_block == 'full', 'one block for all is the full layers\''),
     ('one_for_both', lambda f: f.rope.one_for_both, 'one RoPE of full layers and sliding ones, never two'),
     ('lists', lambda f: f.rope.lists, 'thetas and shares may be lists, of a number a layer'),
     ('axes', lambda f: f.rope.axes, 'blocks have sections of three axes, which are one in a text'),
     # Methods.
     ('counts_factor', lambda f: f.rope.counts_factor,
-     "max_position_embeddings is how far linear's factor reaches, not what it multiplies"),
+     "max_position_embeddings is the reach of linear's factor, which does not multiply it"),
     ('longrope_alone', lambda f: f.rope.types == 'longrope_alone',
-     'of the types that scale its class knows longrope alone, and su and yarn as older names of it'),
+     'its class knows only longrope of the types that scale, and su and yarn as older names of it'),
     ('alpha', lambda f: f.rope.goes_out == 'with_alpha',
      'ntk at every length is written as dynamic with an alpha'),
     ('gguf_longrope', lambda f: bool(f.gguf) and 'LONGROPE' in {each.name for each in f.gguf.ropes},
@@ -78,15 +78,15 @@ FAMILY_WORDS = (
     ('gguf_divisors', lambda f: bool(f.gguf) and 'DIVISORS' in {each.name for each in gguf_of(f).ropes},
      'so have divisors of frequencies, as which llama3 is converted'),
     ('gguf_tells_yarn', lambda f: bool(f.gguf) and f.gguf.yarn == 'told',
-     "it tells yarn's betas, and a multiplier that divides its attention factor"),
+     "it has yarn's betas, and a multiplier that divides its attention factor"),
     ('gguf_bare_sliding', lambda f: bool(f.gguf) and gguf_of(f).sliding.startswith('plain')
      and not gguf_of(f).shares_attention,
-     'its sliding layers turn plainly, without attn_factor too'),
+     'its sliding layers rotate plainly, also without attn_factor'),
     ('mscales', lambda f: f.rope.attention_factor == 'long_mscale', "longrope's attention factor is long_mscale"),
     ('unmultiplied', lambda f: f.rope.attention_factor == 'one',
-     "yarn's attention factor is 1 unless the block says one"),
+     "yarn's attention factor is 1 unless the block has one"),
     ('grows', lambda f: f.rope.grows, 'queries grow with their position: llama_4_scaling_beta'),
-    ('may_grow', lambda f: f.own, 'they do where the block says so'))
+    ('may_grow', lambda f: f.own, 'they do if the block has this key'))
 # Features that distinguish a family from a Llama, and that src/configs/write.c finds in a model and its plan. If no
 # family has all features of a model, later rows matter more.
 FEATURE_WORDS = (
@@ -94,55 +94,55 @@ FEATURE_WORDS = (
     'norms_both', 'head_norms', 'whole_norms', 'experts', 'sinks', 'temperature', 'partial')
 # Differences of an engine's reading of a family from its usual reading.
 DOES_WORDS = {
-    # Which layers slide, and what of a config they are read from.
-    'layers_by_default': "which layers slide is by the family's period, whatever is written",
-    'layers_by_period': "likewise by the config's period",
+    # The layers that slide, and the keys that they are read from.
+    'layers_by_default': "the family's period decides the sliding layers, for any config",
+    'layers_by_period': "the config's period decides them",
     'takes_text_config': 'a text_config does not stop it',
     'takes_chunks': 'dual_chunk_attention_config',
-    'turns_all': 'layers without RoPE turn, too',
+    'turns_all': 'layers without RoPE rotate, too',
     # Blocks.
     'full_plain': 'full layers get no block',
     'scaling_alone': 'rope_parameters is not read, and rope_scaling is of the full layers',
     'null_block_unseen': 'a rope_scaling of null is unverified',
     'tells_block': "a config without a block gets the class's, and a note says so",
-    'two_keys': 'a block has `type`, linear or dynamic, and a factor, and no more',
-    'three_keys': "a block has `type` and longrope's lists, and no more",
+    'two_keys': 'a block has only `type`, linear or dynamic, and a factor',
+    'three_keys': "a block has only `type` and longrope's lists",
     'needs_long_list': "longrope's long list and `type` beside it, else it stops",
     'four_keys': "of yarn's block the factor, L and both betas are read, which must be there, and truncate",
     'needs_scaling': 'without a rope_scaling it stops',
-    'needs_rope_type': 'a block with `type` alone is an error',
-    'takes_parameters': 'a theta and a block of rope_parameters count where there are none beside it',
-    'renames_mrope': 'the rope_type mrope counts as one that scales nothing',
+    'needs_rope_type': 'a block with only `type` is an error',
+    'takes_parameters': 'a theta and a block of rope_parameters count if there are none beside it',
+    'renames_mrope': 'the rope_type mrope counts as one without scaling',
     # Methods.
-    'linear_alone': 'types but linear are unverified',
-    'yarn_alone': 'types but yarn are unverified',
-    'llama3_alone': 'types but llama3 are unverified',
-    'type_unseen': 'a block with `type` alone is unverified',
+    'linear_alone': 'types except linear are unverified',
+    'yarn_alone': 'types except yarn are unverified',
+    'llama3_alone': 'types except llama3 are unverified',
+    'type_unseen': 'a block with only `type` is unverified',
     'llama3_refused': 'the file has no place for the divisors that llama3 becomes',
     'reads_alpha': "dynamic's alpha counts, at any length",
     'reads_pair': 'the quotient of mscale and mscale_all_dim counts',
     'llama3_unseen': 'llama3 is unverified',
     'proportional': 'it knows the rope_type proportional',
-    'yarn_by_type': "yarn was converted before others', where the key is `type`",
-    'yarn_told': "the file tells yarn's betas, and mscale_all_dim, which it must have",
+    'yarn_by_type': "yarn was converted before others', if the key is `type`",
+    'yarn_told': "the file has yarn's betas, and mscale_all_dim, which it must have",
     'multiplies_again': "by yarn's attention factor, and queries grow one position early",
     # Theta, and the share of a head.
     'theta_fixed': 'theta is a constant',
     'sliding_base_fixed': 'the theta of sliding layers is a constant',
-    'flat_by_kind': 'rope_scaling is of full layers, of which all turns, and the sliding ones are plain',
-    'pasted_turns_all': 'with a rope_scaling, all pairs of full layers turn, and plainly',
-    'theta_beside': 'theta is read beside the block alone',
-    'theta_inside': 'that of rope_parameters goes before one beside it, though the block there is not read',
+    'flat_by_kind': 'rope_scaling is only for full layers, whose whole heads rotate; sliding ones are plain',
+    'pasted_turns_all': 'with a rope_scaling, all pairs of full layers rotate, and plainly',
+    'theta_beside': 'theta is read only beside the block',
+    'theta_inside': 'theta of rope_parameters takes precedence over one beside it, though the block is not read',
     'share_inside': 'of two shares of a head it takes that of the block',
     'share_outside': 'or the one beside it, which is 1 if neither is there',
-    'share_beside': 'a share of a head is read beside the block alone',
+    'share_beside': 'a share of a head is read only beside the block',
     # Lengths and positions.
-    'keeps_length': 'max_position_embeddings is the longest text whatever the factor',
-    'million': 'texts may be 1,048,576 positions long, whatever is written',
-    'tells_positions': 'its class says how far positions reach',
-    'own_config': 'a config class of its own stops yarn in rope_parameters',
+    'keeps_length': 'max_position_embeddings is the longest text for any factor',
+    'million': 'texts may be 1,048,576 positions long, for any config',
+    'tells_positions': 'its class gives the reach of positions',
+    'own_config': 'its own config class stops yarn in rope_parameters',
     # Releases.
-    'own_class': 'some releases have a class of their own for OLMo 3, and some transformers\'',
+    'own_class': 'some releases have their own class for OLMo 3, and some transformers\'',
     'class_below': "transformers' own class is used",
     'reads_factor': "yarn's attention_factor counts",
     'no_head': 'without a head_dim yarn, dynamic and longrope are an error',
@@ -308,16 +308,16 @@ def enumerated(prefix, words):
 
 
 def words():
-    return ('// Made by tools/generate/family_table.py, which has the words and what they mean, not by hand.\n'
+    return ('// Made by tools/generate/family_table.py, which has the words and their meanings, not by hand.\n'
             '#pragma once\n\n#include <stdint.h>\n\n'
-            '// Some of the words below: what is peculiar to a family, what it has, what engines do.\n'
+            '// Some of the words below: peculiarities of a family, its features, behavior of engines.\n'
             'typedef uint%d_t FamilyWords;\n\n'
-            '// What is peculiar to a family.\n' % WORD_BITS
+            '// Peculiarities of a family.\n' % WORD_BITS
             + enumerated('FAMILY', [(word, meaning) for word, _, meaning in FAMILY_WORDS])
-            + '\n// What sets a family apart from a Llama and can be seen in a model. Where no family has all that a\n'
-            '// model has, what comes further down matters more.\n'
+            + '\n// Features that distinguish a family from a Llama and can be seen in a model. If no family has all\n'
+            '// features of a model, later ones matter more.\n'
             + enumerated('FEATURE', [(word, '') for word in FEATURE_WORDS])
-            + '\n// What an engine does otherwise with a family than with others.\n'
+            + '\n// Differences of a family in an engine from other families.\n'
             + enumerated('DOES', list(DOES_WORDS.items())))
 
 

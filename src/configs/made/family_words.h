@@ -1,40 +1,39 @@
-// Made by tools/generate/family_table.py, which has the words and what they mean, not by hand.
+// Made by tools/generate/family_table.py, which has the words and their meanings, not by hand.
 #pragma once
 
 #include <stdint.h>
 
-// Some of the words below: what is peculiar to a family, what it has, what engines do.
+// Some of the words below: peculiarities of a family, its features, behavior of engines.
 typedef uint64_t FamilyWords;
 
-// What is peculiar to a family.
+// Peculiarities of a family.
 // this program runs its models; the others are explained
 #define FAMILY_RUNS ((FamilyWords)1 << 26)
 // it came with transformers 5, so Hugging Face 4 does not know it
 #define FAMILY_NEW ((FamilyWords)1 << 27)
-// engines were looked at with it before those whose layers differ
+// engines were verified with it before those whose layers differ
 #define FAMILY_SEEN_FIRST ((FamilyWords)1 << 28)
-#define FAMILY_ANY ((FamilyWords)1 << 29)  // it is in place of families that have no row
+#define FAMILY_ANY ((FamilyWords)1 << 29)  // it takes the place of families without a row
 // the first layer of a period is the full one, not the last
 #define FAMILY_FULL_FIRST ((FamilyWords)1 << 30)
 #define FAMILY_FROM_END ((FamilyWords)1 << 31)  // periods of layers are counted from the last layer
 #define FAMILY_FULL_TOO ((FamilyWords)1 << 32)  // the first layer of all is full, too
-#define FAMILY_FULL_LAST ((FamilyWords)1 << 33)  // so is the last one, whatever a config says
+#define FAMILY_FULL_LAST ((FamilyWords)1 << 33)  // so is the last one, for any config
 #define FAMILY_LINEAR ((FamilyWords)1 << 34)  // layers that are not full have linear attention
-// what lists have after the last layer is not used
+// elements of lists after the last layer are not used
 #define FAMILY_CUTS_LISTS ((FamilyWords)1 << 35)
 #define FAMILY_BARE_FULL ((FamilyWords)1 << 36)  // full layers have no RoPE
-// a window of null is refused, also where all layers are full
+// a window of null is refused, even if all layers are full
 #define FAMILY_NEEDS_WINDOW ((FamilyWords)1 << 37)
 // queries see later positions, too, if use_bidirectional_attention says so
 #define FAMILY_BOTH_WAYS ((FamilyWords)1 << 38)
 // a window then has half its width on either side
 #define FAMILY_HALVES_WINDOW ((FamilyWords)1 << 39)
 #define FAMILY_ENCODER ((FamilyWords)1 << 40)  // queries always see later positions, too
-// latent attention: a part of each head is at rest, and another turns
-#define FAMILY_LATENT ((FamilyWords)1 << 41)
+#define FAMILY_LATENT ((FamilyWords)1 << 41)  // latent attention: only a part of each head rotates
 // a head_dim of null is the model's width by its heads
 #define FAMILY_NULL_HEAD ((FamilyWords)1 << 42)
-// a head is always the model's width by its heads, whatever head_dim says
+// a head is always the model's width by its heads, for any head_dim
 #define FAMILY_WIDTH_BY_HEADS ((FamilyWords)1 << 43)
 #define FAMILY_PARTIAL ((FamilyWords)1 << 44)  // partial_rotary_factor may be below 1
 // of a scaled block's share and one beside it (or the class's) that beside counts
@@ -44,15 +43,15 @@ typedef uint64_t FamilyWords;
 #define FAMILY_BY_TYPE ((FamilyWords)1 << 47)
 // rope_scaling is not turned into rope_parameters: Hugging Face 5 fails
 #define FAMILY_NO_SCALING ((FamilyWords)1 << 48)
-#define FAMILY_FLAT_IS_FULL ((FamilyWords)1 << 49)  // one block for all is that of the full layers
+#define FAMILY_FLAT_IS_FULL ((FamilyWords)1 << 49)  // one block for all is the full layers'
 // one RoPE of full layers and sliding ones, never two
 #define FAMILY_ONE_FOR_BOTH ((FamilyWords)1 << 50)
 #define FAMILY_LISTS ((FamilyWords)1 << 51)  // thetas and shares may be lists, of a number a layer
 // blocks have sections of three axes, which are one in a text
 #define FAMILY_AXES ((FamilyWords)1 << 52)
-// max_position_embeddings is how far linear's factor reaches, not what it multiplies
+// max_position_embeddings is the reach of linear's factor, which does not multiply it
 #define FAMILY_COUNTS_FACTOR ((FamilyWords)1 << 53)
-// of the types that scale its class knows longrope alone, and su and yarn as older names of it
+// its class knows only longrope of the types that scale, and su and yarn as older names of it
 #define FAMILY_LONGROPE_ALONE ((FamilyWords)1 << 54)
 // ntk at every length is written as dynamic with an alpha
 #define FAMILY_ALPHA ((FamilyWords)1 << 55)
@@ -60,19 +59,19 @@ typedef uint64_t FamilyWords;
 #define FAMILY_GGUF_LONGROPE ((FamilyWords)1 << 56)
 // so have divisors of frequencies, as which llama3 is converted
 #define FAMILY_GGUF_DIVISORS ((FamilyWords)1 << 57)
-// it tells yarn's betas, and a multiplier that divides its attention factor
+// it has yarn's betas, and a multiplier that divides its attention factor
 #define FAMILY_GGUF_TELLS_YARN ((FamilyWords)1 << 58)
-// its sliding layers turn plainly, without attn_factor too
+// its sliding layers rotate plainly, also without attn_factor
 #define FAMILY_GGUF_BARE_SLIDING ((FamilyWords)1 << 59)
 #define FAMILY_MSCALES ((FamilyWords)1 << 60)  // longrope's attention factor is long_mscale
-// yarn's attention factor is 1 unless the block says one
+// yarn's attention factor is 1 unless the block has one
 #define FAMILY_UNMULTIPLIED ((FamilyWords)1 << 61)
 // queries grow with their position: llama_4_scaling_beta
 #define FAMILY_GROWS ((FamilyWords)1 << 62)
-#define FAMILY_MAY_GROW ((FamilyWords)1 << 63)  // they do where the block says so
+#define FAMILY_MAY_GROW ((FamilyWords)1 << 63)  // they do if the block has this key
 
-// What sets a family apart from a Llama and can be seen in a model. Where no family has all that a
-// model has, what comes further down matters more.
+// Features that distinguish a family from a Llama and can be seen in a model. If no family has all
+// features of a model, later ones matter more.
 #define FEATURE_WINDOW ((FamilyWords)1 << 49)
 #define FEATURE_QKV_BIAS ((FamilyWords)1 << 50)
 #define FEATURE_ROUTER_BIAS ((FamilyWords)1 << 51)
@@ -89,72 +88,70 @@ typedef uint64_t FamilyWords;
 #define FEATURE_TEMPERATURE ((FamilyWords)1 << 62)
 #define FEATURE_PARTIAL ((FamilyWords)1 << 63)
 
-// What an engine does otherwise with a family than with others.
-// which layers slide is by the family's period, whatever is written
+// Differences of a family in an engine from other families.
+// the family's period decides the sliding layers, for any config
 #define DOES_LAYERS_BY_DEFAULT ((FamilyWords)1 << 15)
-#define DOES_LAYERS_BY_PERIOD ((FamilyWords)1 << 16)  // likewise by the config's period
+#define DOES_LAYERS_BY_PERIOD ((FamilyWords)1 << 16)  // the config's period decides them
 #define DOES_TAKES_TEXT_CONFIG ((FamilyWords)1 << 17)  // a text_config does not stop it
 #define DOES_TAKES_CHUNKS ((FamilyWords)1 << 18)  // dual_chunk_attention_config
-#define DOES_TURNS_ALL ((FamilyWords)1 << 19)  // layers without RoPE turn, too
+#define DOES_TURNS_ALL ((FamilyWords)1 << 19)  // layers without RoPE rotate, too
 #define DOES_FULL_PLAIN ((FamilyWords)1 << 20)  // full layers get no block
 // rope_parameters is not read, and rope_scaling is of the full layers
 #define DOES_SCALING_ALONE ((FamilyWords)1 << 21)
 #define DOES_NULL_BLOCK_UNSEEN ((FamilyWords)1 << 22)  // a rope_scaling of null is unverified
 // a config without a block gets the class's, and a note says so
 #define DOES_TELLS_BLOCK ((FamilyWords)1 << 23)
-// a block has `type`, linear or dynamic, and a factor, and no more
+// a block has only `type`, linear or dynamic, and a factor
 #define DOES_TWO_KEYS ((FamilyWords)1 << 24)
-// a block has `type` and longrope's lists, and no more
-#define DOES_THREE_KEYS ((FamilyWords)1 << 25)
+#define DOES_THREE_KEYS ((FamilyWords)1 << 25)  // a block has only `type` and longrope's lists
 // longrope's long list and `type` beside it, else it stops
 #define DOES_NEEDS_LONG_LIST ((FamilyWords)1 << 26)
 // of yarn's block the factor, L and both betas are read, which must be there, and truncate
 #define DOES_FOUR_KEYS ((FamilyWords)1 << 27)
 #define DOES_NEEDS_SCALING ((FamilyWords)1 << 28)  // without a rope_scaling it stops
-#define DOES_NEEDS_ROPE_TYPE ((FamilyWords)1 << 29)  // a block with `type` alone is an error
-// a theta and a block of rope_parameters count where there are none beside it
+#define DOES_NEEDS_ROPE_TYPE ((FamilyWords)1 << 29)  // a block with only `type` is an error
+// a theta and a block of rope_parameters count if there are none beside it
 #define DOES_TAKES_PARAMETERS ((FamilyWords)1 << 30)
-// the rope_type mrope counts as one that scales nothing
+// the rope_type mrope counts as one without scaling
 #define DOES_RENAMES_MROPE ((FamilyWords)1 << 31)
-#define DOES_LINEAR_ALONE ((FamilyWords)1 << 32)  // types but linear are unverified
-#define DOES_YARN_ALONE ((FamilyWords)1 << 33)  // types but yarn are unverified
-#define DOES_LLAMA3_ALONE ((FamilyWords)1 << 34)  // types but llama3 are unverified
-#define DOES_TYPE_UNSEEN ((FamilyWords)1 << 35)  // a block with `type` alone is unverified
+#define DOES_LINEAR_ALONE ((FamilyWords)1 << 32)  // types except linear are unverified
+#define DOES_YARN_ALONE ((FamilyWords)1 << 33)  // types except yarn are unverified
+#define DOES_LLAMA3_ALONE ((FamilyWords)1 << 34)  // types except llama3 are unverified
+#define DOES_TYPE_UNSEEN ((FamilyWords)1 << 35)  // a block with only `type` is unverified
 // the file has no place for the divisors that llama3 becomes
 #define DOES_LLAMA3_REFUSED ((FamilyWords)1 << 36)
 #define DOES_READS_ALPHA ((FamilyWords)1 << 37)  // dynamic's alpha counts, at any length
 #define DOES_READS_PAIR ((FamilyWords)1 << 38)  // the quotient of mscale and mscale_all_dim counts
 #define DOES_LLAMA3_UNSEEN ((FamilyWords)1 << 39)  // llama3 is unverified
 #define DOES_PROPORTIONAL ((FamilyWords)1 << 40)  // it knows the rope_type proportional
-// yarn was converted before others', where the key is `type`
+// yarn was converted before others', if the key is `type`
 #define DOES_YARN_BY_TYPE ((FamilyWords)1 << 41)
-// the file tells yarn's betas, and mscale_all_dim, which it must have
+// the file has yarn's betas, and mscale_all_dim, which it must have
 #define DOES_YARN_TOLD ((FamilyWords)1 << 42)
 // by yarn's attention factor, and queries grow one position early
 #define DOES_MULTIPLIES_AGAIN ((FamilyWords)1 << 43)
 #define DOES_THETA_FIXED ((FamilyWords)1 << 44)  // theta is a constant
 #define DOES_SLIDING_BASE_FIXED ((FamilyWords)1 << 45)  // the theta of sliding layers is a constant
-// rope_scaling is of full layers, of which all turns, and the sliding ones are plain
+// rope_scaling is only for full layers, whose whole heads rotate; sliding ones are plain
 #define DOES_FLAT_BY_KIND ((FamilyWords)1 << 46)
-// with a rope_scaling, all pairs of full layers turn, and plainly
+// with a rope_scaling, all pairs of full layers rotate, and plainly
 #define DOES_PASTED_TURNS_ALL ((FamilyWords)1 << 47)
-#define DOES_THETA_BESIDE ((FamilyWords)1 << 48)  // theta is read beside the block alone
-// that of rope_parameters goes before one beside it, though the block there is not read
+#define DOES_THETA_BESIDE ((FamilyWords)1 << 48)  // theta is read only beside the block
+// theta of rope_parameters takes precedence over one beside it, though the block is not read
 #define DOES_THETA_INSIDE ((FamilyWords)1 << 49)
 // of two shares of a head it takes that of the block
 #define DOES_SHARE_INSIDE ((FamilyWords)1 << 50)
 // or the one beside it, which is 1 if neither is there
 #define DOES_SHARE_OUTSIDE ((FamilyWords)1 << 51)
-// a share of a head is read beside the block alone
-#define DOES_SHARE_BESIDE ((FamilyWords)1 << 52)
-// max_position_embeddings is the longest text whatever the factor
+#define DOES_SHARE_BESIDE ((FamilyWords)1 << 52)  // a share of a head is read only beside the block
+// max_position_embeddings is the longest text for any factor
 #define DOES_KEEPS_LENGTH ((FamilyWords)1 << 53)
-// texts may be 1,048,576 positions long, whatever is written
+// texts may be 1,048,576 positions long, for any config
 #define DOES_MILLION ((FamilyWords)1 << 54)
-#define DOES_TELLS_POSITIONS ((FamilyWords)1 << 55)  // its class says how far positions reach
-// a config class of its own stops yarn in rope_parameters
+#define DOES_TELLS_POSITIONS ((FamilyWords)1 << 55)  // its class gives the reach of positions
+// its own config class stops yarn in rope_parameters
 #define DOES_OWN_CONFIG ((FamilyWords)1 << 56)
-// some releases have a class of their own for OLMo 3, and some transformers'
+// some releases have their own class for OLMo 3, and some transformers'
 #define DOES_OWN_CLASS ((FamilyWords)1 << 57)
 #define DOES_CLASS_BELOW ((FamilyWords)1 << 58)  // transformers' own class is used
 #define DOES_READS_FACTOR ((FamilyWords)1 << 59)  // yarn's attention_factor counts
