@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""make test-planted: what the tests are worth. Errors are planted, one at a time, in a copy of the program; a row is
+"""make test-planted: the worth of the tests. Errors are planted, one at a time, in a copy of the program; a row is
 printed for each, with the test that caught it, or `missed`.
 
     python3 tests/planted.py [WORD ...]    only the errors that have one of the words in their row
@@ -11,8 +11,8 @@ printed for each, with the test that caught it, or `missed`.
     python3 tests/planted.py --cover       a small set of tests that catches all that the last runs found caught
                                            (greedy), and which dear tests of make test caught nothing
 
-planted.json has the errors: what is wrong, a text and what becomes of it, and the tests of make test that may catch it,
-the cheapest first. The text is there once in the sources, in whichever file: code moves. A test counts that passes
+planted.json has the errors: a name, a text and its replacement, and the tests of make test that may catch it, the
+cheapest first. The text is there once in the sources, in whichever file: code moves. A test counts that passes
 without the error. The matrix asks the cheapest files first, and stops when three have caught an error: hours of a
 processor, where the first catch of each error takes a quarter of one.
 """
@@ -31,7 +31,7 @@ from run_tests import measured
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(FOLDER)
 COPY = os.path.join(ROOT, 'build', 'planted', 'rope')
-FOUND = os.path.join(ROOT, 'build', 'planted.json')  # what is caught, by key_of: a run may be stopped and go on
+FOUND = os.path.join(ROOT, 'build', 'planted.json')  # caught errors, by key_of: a run may be stopped and go on
 ROOMS = 'src', 'export', 'probe'
 ALONE = 'rope.c', 'rope.h', 'run.c', 'model_export.py', 'server_probe.py'
 AS_THEY_ARE = 'Makefile', 'model.bin', 'model-8k.bin', 'tokenizer.bin', 'book.txt', 'tests', 'docs', 'models', 'tools', 'page'

@@ -6,11 +6,11 @@ counts cases: a test function, or a row of a table.
     python3 tests/run_tests.py --long         make test-long: those that chosen.takes_long marks, and no others
     python3 tests/run_tests.py --times ...    and writes what each test took into tests/times.json
 
-As many files run side by side as there are processors, up to four, the longest first by tests/times.json. A test file
-prints a line for each failure, with the line of the check, writes the calls that led there into build/failed, and ends
-with a line of counts itself. What needs ../shared is skipped, with a word, where that is absent. What took longest is
-printed, in seconds of a processor, and what all took beside BUDGET; tests/README.md says what to do past it. What failed
-is printed again before the last line, since a log is read from its end.
+As many files run side by side as there are processors, up to four, the longest first by tests/times.json. A test
+file prints a line for each failure, with the line of the check, writes the calls that led there into build/failed,
+and ends with a line of counts itself. Tests that need ../shared are skipped, with a word, if it is absent. The
+longest tests are printed, in seconds of a processor, and the sum of all beside BUDGET; tests/README.md has the steps
+for a sum above it. Failures are printed again before the last line, since a log is read from its end.
 """
 
 import concurrent.futures

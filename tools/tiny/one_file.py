@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Writes the tiny program as one file that reads from top to bottom: src/llama, and what it needs of src/base and
-src/tokens (make dist-tiny).
+"""Writes the tiny program as one file that reads from top to bottom: src/llama, and the parts of src/base and
+src/tokens that it needs (make dist-tiny).
 
     python3 tools/tiny/one_file.py > run.c
 
-What main does not reach is left out: functions, types, constants, and members of structs. Where a Llama of llama2.c's
-kind needs less than a room of src has, a file of this folder stands in its place: values of settings, three types of
-weights, one header and its tensors, one tokenizer, a sampler. What other kinds of models add (the EACH_KIND loops of
-hooks.h) goes, since a Llama has none. A prototype goes, too; what its header says of a function comes before the
+Items that main does not reach are left out: functions, types, constants, and members of structs. If a Llama of
+llama2.c's kind needs less than a room of src has, a file of this folder replaces it: values of settings, three types
+of weights, one header and its tensors, one tokenizer, a sampler. Steps of other kinds of models (the EACH_KIND loops
+of hooks.h) go, since a Llama has none. Prototypes go, too; the header's comment on a function comes before the
 function."""
 
 import os
@@ -16,9 +16,9 @@ import sys
 import textwrap
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-HERE = 'tools/tiny/'  # of the files that stand in place of others
+HERE = 'tools/tiny/'  # of the replacing files
 
-# The sections of the file, and what each is made of, in an order in which nothing needs what comes later.
+# The sections of the file, and the sources of each, in an order in which no item needs a later one.
 SECTIONS = [
     ('errors, memory, files, random numbers', ['src/base/util.h', 'src/base/util.c']),
     ('settings of RoPE', ['src/base/setting.h', HERE + 'setting.inc', 'src/rope_settings.h', 'src/rope_settings.c']),
@@ -67,7 +67,7 @@ class Item:
 
 
 def kind_of(code, whole):
-    """What an item is, and the names that it makes."""
+    """The kind of an item, and the names that it makes."""
     flat = ' '.join(code.split())
     if flat.startswith('#define'):
         return 'macro', [re.match(r'#define (\w+)', flat)[1]]
@@ -136,7 +136,7 @@ def end_of(lines, at):
 
 
 def without_kinds(text):
-    """C without what other kinds of models add: loops over them, and pointers to their parts."""
+    """C without the steps of other kinds of models: loops over them, and pointers to their parts."""
     text = re.sub(r'^ *EACH_KIND(?:_THAT)? \([^;{]*?;\n', '', text, flags=re.M)
     text = re.sub(r'^( *)EACH_KIND \([^{]*?\{\n.*?^\1\}\n', '', text, flags=re.M | re.S)
     text = re.sub(r'(?:^ +//[^\n]*\n)*^ *(?:const )?struct (?:\w+Extra|\w+Parts|Kinds) \*[^\n,]*;[^\n]*\n', '', text,
@@ -147,7 +147,7 @@ def without_kinds(text):
     return text.replace('model_open(t.path, by->known, &t.model, &err)', 'model_open(t.path, &t.model, &err)')
 
 
-# What only the whole program has: a sentence of a comment that speaks of it says nothing here.
+# Parts of only the whole program: a sentence of a comment about one of them is left out.
 OF_THE_WHOLE = re.compile(r'\b(?:src|docs|tests)/|JSON|[Ss]ession|change both|fast engine|kinds that are|util\.h')
 
 
@@ -187,7 +187,7 @@ def system_includes(paths):
 
 
 def reached(items):
-    """Those that main needs, and what these need."""
+    """The items that main needs, and those that these need."""
     makers = {}
     for item in items:
         for name in item.names:
@@ -205,7 +205,7 @@ def reached(items):
 
 
 def whole_file():
-    """The sections with the items of each, those of them that main needs, and what headers say of functions."""
+    """The sections with the items of each, only those that main needs, and the headers' comments on functions."""
     sections, contracts = [], {}
     for title, paths in SECTIONS:
         of_section = []
@@ -226,7 +226,7 @@ def whole_file():
 
 
 def written(item, contracts):
-    """An item as the file has it. Functions and tables are its own; a header's comment comes first."""
+    """An item in the form of the file. Functions and tables are its own; a header's comment comes first."""
     code, comment = wrapped(item.code), list(item.comment)
     if item.kind == 'function' and not code.startswith('static') and item.names[0] != 'main':
         head, body = code[:code.index('{')], code[code.index('{'):]
@@ -241,17 +241,17 @@ def written(item, contracts):
 
 
 def filled(line, columns=100):
-    """A line, broken after commas where it is too long: the rest is below what follows its first bracket."""
+    """A line, broken after commas if it is too long: the rest is aligned after its first bracket."""
     opened = min(line.find(bracket) for bracket in '({' if bracket in line)
     whole = re.sub(r'(?<!,) ', '\0', line)  # which textwrap takes for a letter
     return textwrap.fill(whole, columns, subsequent_indent=' ' * (opened + 1),
                          break_on_hyphens=False).replace('\0', ' ')
 
 
-# ---- tables without what nothing reads ----
+# ---- tables without unread parts ----
 
 def parts_of(text):
-    """What lies between the commas at the top level of a list."""
+    """The texts between the commas at the top level of a list."""
     parts, depth, last = [], 0, 0
     for at, code in enumerate(re.sub(r'"(?:\\.|[^"\\])*"', lambda m: '"' * len(m[0]), text)):
         depth += (code in '({[') - (code in ')}]')
@@ -318,7 +318,7 @@ def wrapped(code):
 
 
 def in_order(items):
-    """The items of a section, each after what it uses, else as in their files."""
+    """The items of a section, each after the items that it uses, else as in their files."""
     makers = {name: item for item in items for name in item.names}
     out, under_way = [], set()
 
