@@ -50,7 +50,7 @@ typedef struct {
     unsigned given;   // bits (1 << row of rope_settings)
 } RopeSettings;
 
-// Settings with which sessions run; a session points to its plan.
+// The settings of a text, complete. A session points to its plan.
 typedef struct {
     RopeConfig rope;     // complete, and checked
     RopeConfig sliding;  // the same of layers with LAYER_SLIDING; not used if the model has none

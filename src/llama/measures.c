@@ -104,15 +104,15 @@ static const char passkey_opening[] =
     "will quiz you about the important information there.";
 static const char passkey_question[] = " What is the pass key? The pass key is";
 static const char *const passkey_filler[] = {" The grass is green.", " The sky is blue.",
-                                     " The sun is yellow.", " Here we go.",
-                                     " There and back again."};
+                                             " The sun is yellow.", " Here we go.",
+                                             " There and back again."};
 enum {
     N_PASSKEY_FILLER = 5,
     KEY_DEPTHS = 5,
     PASSKEY_DIGITS = 5,
-    ANSWER_TOKENS = 12,  // at most
-    PASSKEY_SLACK = 8,       // tokens by which prompts may differ
-    LEAST_AFTER_KEY = 8,    // sentences between the key and the question
+    ANSWER_TOKENS = 12,   // at most
+    PASSKEY_SLACK = 8,    // tokens by which prompts may differ
+    LEAST_AFTER_KEY = 8,  // sentences between the key and the question
 };
 
 // The five digits that a trial hides. splitmix64's mixing (Steele et al., 2014).
@@ -127,7 +127,7 @@ static int key_of(uint64_t seed, int length, int depth, int trial) {
 // The ids (n) of a prompt of so many sentences of filler, with a key hidden at a depth, from 0.
 // The caller frees them; NULL with the reason.
 static int32_t *passkey_ids(const TinyText *t, int sentences, int key, int depth, int *n,
-                           Error *err) {
+                            Error *err) {
     enum { SENTENCE = 24, REST = 400 };  // bytes at most
     size_t n_ids;
     char *text = alloc_array((int64_t)sentences * SENTENCE + REST, 1, "a prompt", err);
@@ -165,7 +165,7 @@ static int sentences_that_fit(const TinyText *t, int length, Error *err) {
 // Reads a prompt (n ids), of which the first `kept` are in the cache. *found becomes true if the
 // model's answer begins with the key.
 static bool hear_passkey(TinyText *t, const int32_t *ids, int n, int kept, int key, bool *found,
-                Error *err) {
+                         Error *err) {
     char wanted[PASSKEY_DIGITS + 1], answer[PASSKEY_DIGITS + 1] = "";
     int used = 0;
     int32_t token = ids[n - 1];

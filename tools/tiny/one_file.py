@@ -164,6 +164,8 @@ def without_guesses(text):
     """C whose errors name all settings that there are, without the one that was meant, and that has no former names."""
     text = re.sub(r'^ *nearest = nearer_name\(.*\n', '', text, flags=re.M)
     text = text.replace('const char *nearest = "", *between = "";', 'const char *between = "";')
+    text = text.replace('{ NOTHING, FLAG,', '{ FLAG,').replace(', SEED, PAIR }', ', SEED }')  # of other options
+    text = text.replace('is: none, bool', 'is: bool').replace(',\n// uint64_t, int[2] (3.5).', ', uint64_t.')
     text = text.replace(', *older = rope_settings[i].older', '')
     text = text.replace(' && !(older && strcmp(key, older + 2) == 0)', '')
     return text.replace('fail_unknown(err, "there is no setting", key, nearest, names)',
@@ -175,6 +177,7 @@ def with_one_definition(text):
     text = re.sub(r'(?:t->)?by->(plan|lay_out|forward|logits)\(', r'plain_\1(', text)
     text = re.sub(r'^    const Definition \*by;\n', '', text, flags=re.M)
     text = text.replace('int tiny_program(int argc, char **argv, const Definition *by)', 'int main(int argc, char **argv)')
+    text = text.replace('return YES;', 'return 0;').replace('ok ? YES : TROUBLE', 'ok ? 0 : 2')  # the exit status
     return text.replace('.by = by, ', '').replace('by->name', '"run"')
 
 
@@ -276,6 +279,17 @@ def without_members(items):
             if not any(re.search(r'(?:->|\.)%s\b' % member, code) for member in members):
                 whole = re.search(r'(?:^ +//[^\n]*\n)*' + re.escape(line), struct.code, re.M)
                 struct.code = struct.code.replace(whole[0], '')
+        struct.code = aligned(struct.code)
+
+
+def aligned(code):
+    """A struct with the comments of lines that follow one another in one column."""
+    def in_one_column(run):
+        lines = [re.split(r'  +(?=// )', line, 1) for line in run[0].splitlines()]
+        width = max(len(line[0]) for line in lines)
+        made = ['%s  %s\n' % (line[0].ljust(width), line[1]) for line in lines]
+        return ''.join(made) if max(map(len, made)) <= 101 else run[0]
+    return re.sub(r'(?:^    \w[^\n/]*;  +// .*\n)+', in_one_column, code, flags=re.M)
 
 
 def without_unread(items):
@@ -308,6 +322,7 @@ def without_unread(items):
         struct.code = re.sub(r'(?<![\w*])\*?%s(?:, |(?=;))' % member, '', struct.code)
     struct.code = re.sub(r', ;', ';', struct.code)
     struct.code = re.sub(r'^ +(?:const char |unsigned |double )[\s*]*;[^\n]*\n', '', struct.code, flags=re.M)
+    struct.code = aligned(struct.code)
 
 
 def wrapped(code):
