@@ -83,7 +83,7 @@ void engine_ort_genai(Config *c) {
     const bool is_odd = (theta && !json_number(theta, &x)) || (inside && !json_number(inside, &x));
     if (is_llama && c->type != TYPE_LLAMA3 && !is_odd) reading_excuse_number(c);
     hf_refuse_by_classes(c);
-    config_refuse(c, (theta && theta->kind == 'n') || (inside && inside->kind == 'n'),
+    config_refuse(c, (theta && theta->kind == 'n' && !inside) || (inside && inside->kind == 'n'),
                   "TypeError: rope_theta is null");
     refuse_odd_forms(c);
     config_refuse(c, c->layout == BY_TYPE,

@@ -108,6 +108,14 @@ bool hf_loses_share(const Config *c) {
     return c->partial != 1 && !(c->family->flags & FAMILY_PARTIAL) && c->type != TYPE_PROPORTIONAL;
 }
 
+// Hunyuan's base, which some releases compute anew, without alpha, in a text that is longer than the
+// model was trained for.
+static void take_alpha(Config *c) {
+    const bool is_read = reading_does(c, DOES_READS_ALPHA);
+    const bool is_short = c->as->length <= c->trained;
+    if (is_read && (is_short || reading_has_rule(c, RULE_ALPHA_FAR))) config_take_alpha(c);
+}
+
 void engine_hf5(Config *c) {
     bool grows = c->family->flags & FAMILY_GROWS, no_scaling = c->family->flags & FAMILY_NO_SCALING;
     bool is_flat = reading_is_on(json_member(c->config, "rope_parameters")) && !reading_is_typed(c);
@@ -120,8 +128,8 @@ void engine_hf5(Config *c) {
                   "KeyError: sliding_attention, since rope_scaling replaces rope_parameters");
     config_refuse(c, grows && no_beta, "TypeError: no llama_4_scaling_beta");
     note_silence(c);
-    if (reading_does(c, DOES_READS_ALPHA)) config_take_alpha(c);
     config_find_growth(c);
+    take_alpha(c);
     const bool is_latent = c->family->flags & FAMILY_LATENT;  // whose width is that of its own key
     if (reading_has_rule(c, RULE_ROTARY_UNREAD) && !is_latent) c->own_rotary_dim = 0;
     if (!hf_loses_share(c)) return;
@@ -136,6 +144,7 @@ void engine_prepare_hf4(Config *c) {
     const Json *scaling = json_member(c->config, "rope_scaling");
     if (reading_does(c, DOES_READS_ALPHA)) c->flags |= READS_ALPHA;
     if (c->layout == BY_TYPE) c->layout = FULL_ONLY;
+    if (reading_does(c, DOES_RENAMES_MROPE)) c->flags |= READS_MROPE;
     reading_unseen(c, reading_does(c, DOES_NULL_BLOCK_UNSEEN) && scaling && scaling->kind == 'n');
 }
 

@@ -19,7 +19,7 @@ static void refuse_nulls(Config *c) {
     static const KeyId keys[] = {KEY_BETA_FAST, KEY_BETA_SLOW};
     const Json *theta = json_member(c->config, "rope_theta");
     const Json *inside = config_member(c, KEY_ROPE_THETA);
-    config_refuse(c, (theta && theta->kind == 'n') || (inside && inside->kind == 'n'),
+    config_refuse(c, (theta && theta->kind == 'n' && !inside) || (inside && inside->kind == 'n'),
                   "TypeError: rope_theta is null");
     for (int i = 0; i < 2; i++) {
         const Json *beta = config_member(c, keys[i]);
@@ -74,7 +74,19 @@ static void limit_lmdeploy(Config *c) {
             json_number(json_member(inside, "max_position_embeddings"), &most) ? (int)most : 2048;
 }
 
+// LLaVA's classes make the text model by the class of its architecture.
+static void refuse_inside(Config *c) {
+    static const char of_text[] = " LlavaForConditionalGeneration LlavaNextForConditionalGeneration ";
+    char word[80];
+    if (c->config == c->whole || !reading_is_class(c, of_text)) return;
+    snprintf(word, sizeof word, " %s ", c->family->architecture);
+    reading_unseen(c, strstr(lmdeploy_unverified, word));
+    config_refuse(c, !strstr(lmdeploy_classes, word),
+                  "RuntimeError: Can not found rewrite for architectures");
+}
+
 void engine_lmdeploy_pytorch(Config *c) {
+    refuse_inside(c);
     limit_lmdeploy(c);
     hf_refuse_by_classes(c);
     refuse_nulls(c);

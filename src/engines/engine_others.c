@@ -48,6 +48,8 @@ static void refuse_without_keys(Config *c) {
     config_refuse(c, grows && !json_is_object(json_member(c->config, "rope_parameters")),
                   "TypeError: 'NoneType' object is not subscriptable");
     const Json *type = family_model_type(c->config);
+    config_refuse(c, reading_does(c, DOES_READS_INSIDE) && c->config == c->whole,
+                  "KeyError: 'text_config'");
     for (size_t i = 0; i < sizeof mlx_needs / sizeof *mlx_needs; i++) {
         char words[80];
         snprintf(words, sizeof words, "TypeError: no %s", mlx_needs[i].key);
@@ -189,6 +191,14 @@ static void exllamav3_beside(Config *c) {
 
 // ExLlamaV3. Theta at the top level wins.
 void engine_exllamav3(Config *c) {
+    static const char *const blocks[] = {"rope_scaling", "rope_parameters"};
+    config_refuse(c, reading_does(c, DOES_READS_OUTSIDE) && c->config != c->whole,
+                  "ValueError: num_attention_heads is missing");
+    for (int i = 0; i < 2; i++) {
+        const Json *block = json_member(c->config, blocks[i]);
+        config_refuse(c, config_is_something(block) && !json_is_object(block),
+                      "TypeError: the block is no object");
+    }
     // Releases before 1.6 stop at a null there; the first release that takes it is unknown.
     const Json *original = config_member(c, KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS);
     reading_unseen(c, c->type == TYPE_LLAMA3 && original && original->kind == 'n' &&

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../configs/json.h"
-#include "reading.h"
+#include "engine_rules.h"
 
 enum { MAX_KEY_NAME = 40 };
 enum {
@@ -219,11 +219,18 @@ static void refuse_both_betas(Config *c) {
         refuse_form(c, "TypeError", "beta_fast", fast);
 }
 
+// The engine whose rows count: transformers 5, where that has the class of the model.
+static unsigned forms_of(const Config *c) {
+    const int row = c->as->out->row;
+    const bool is_server = row == ENGINE_VLLM || row == ENGINE_SGLANG;
+    return is_server && server_is_of_transformers(c) ? (unsigned)HF5 : 1u << row;
+}
+
 // Applies the rows about keys of the block, or beside it. The first row with a key and its form
 // counts.
 static void take_rows(Config *c, const FormRow *rows, size_t n, bool is_block, bool told[N_KEYS]) {
     const bool is_through = c->flags & THROUGH_HF5;
-    const unsigned own = 1u << c->as->out->row | (is_through ? (unsigned)THROUGH : 0);
+    const unsigned own = forms_of(c) | (is_through ? (unsigned)THROUGH : 0);
     for (const FormRow *row = rows; row < rows + n; row++) {
         if (!(row->engines & own) || !(row->types & 1 << c->type)) continue;
         for (const char *at = row->keys; *at; at += strcspn(at, " "), at += *at == ' ') {
@@ -265,7 +272,7 @@ static void refuse_theta(Config *c) {
     const KeyPlace at = theta_place(c);
     const Json *theta = config_slot(c, at, KEY_ROPE_THETA)->member;
     const char form = value_form(theta);
-    const unsigned own = 1u << c->as->out->row;
+    const unsigned own = forms_of(c);
     const Json *beside = json_member(c->config, "rope_theta");
     const bool is_beside = at == AT_BESIDE;
     if (!theta || !strchr("nsl", form)) return;

@@ -87,6 +87,10 @@ static const struct {
     const char *model_type, *readers, *by_transformers;
 } any_wrappers[] = {
     {"llava", " hf5 hf4 vllm sglang mlx-lm llama.cpp exllamav2 ", ""},
+    {"aya_vision", " hf5 hf4 sglang ", " sglang "},
+    {"cohere2_vision", " hf5 hf4 ", ""},
+    {"paligemma", " hf5 hf4 ", ""},
+    {"llava_next", " hf5 hf4 vllm sglang ", " sglang "},
     {"llava_onevision", " hf5 hf4 vllm sglang exllamav2 ", " sglang "},
     {"idefics3", " hf5 hf4 vllm sglang exllamav2 ", " sglang "},
     {"smolvlm", " hf5 hf4 vllm sglang exllamav2 ", " sglang "},
@@ -112,6 +116,7 @@ static void refuse_later_types(Config *c, const char *engine) {
         {hf5_types_of_5_8, "hf5", 5.08, "ValueError: the model_type is not known"},
         {hf5_types_of_5_10, "hf5", 5.10, "ValueError: the model_type is not known"},
         {hf4_types_unknown, "hf4", 2e9, "ValueError: the model_type is not known"},
+        {mlx_types_unknown, "mlx-lm", 2e9, "ValueError: the model_type is not supported"},
         {exllamav3_types_unknown, "exllamav3", 2e9, "AssertionError: Unknown architecture"},
     };
     const Json *type = family_model_type(c->whole);

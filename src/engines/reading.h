@@ -100,7 +100,7 @@ bool reading_has_bounds(const Config *c);
 // ---- classes.c: model types by engine, from classes.json, with spaces around each ----
 
 extern const char hf5_types_of_5_8[], hf5_types_of_5_10[], hf4_types_unknown[],
-    exllamav3_types_unknown[];
+    mlx_types_unknown[], exllamav3_types_unknown[];
 
 // ---- forms.c ----
 

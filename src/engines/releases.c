@@ -49,6 +49,7 @@ static const struct {
     {"hf5", FIRST, 5.09, RULE_YARN_BY_KIND},
     {"hf5", FIRST, 5.18, RULE_ROTARY_UNREAD},
     {"hf5", 5.17, NEWEST, RULE_SHARE_INSIDE},
+    {"hf5", 5.20, NEWEST, RULE_ALPHA_FAR},
     {"hf5", 5.17, 5.18, RULE_SHARED_KEYS},
 
     {"hf4", FIRST, 4.48, RULE_LONG_LIST},

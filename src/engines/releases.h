@@ -56,6 +56,7 @@ typedef enum {
     RULE_PHI3_BY_SCALING,  // Phi-3's lists are read only from rope_scaling
     RULE_YARN_BY_CLASS,    // yarn is converted only for some classes
     RULE_YARN_BY_EITHER,   // for these by rope_type, too
+    RULE_ALPHA_FAR,        // Hunyuan's alpha also counts past max_position_embeddings
     // blocks, and the share of a head
     RULE_PARAMETERS,        // some classes read rope_parameters
     RULE_SCALING_ONLY,      // rope_parameters is not read, and L is the block's

@@ -141,6 +141,9 @@ DOES_WORDS = {
     'million': 'texts may be 1,048,576 positions long, for any config',
     'tells_positions': 'its class gives the reach of positions',
     'own_config': 'its own config class stops yarn in rope_parameters',
+    # Wrappers.
+    'reads_outside': 'its class reads the whole config, and stops if the keys are in text_config',
+    'reads_inside': 'its class reads text_config, and stops without it',
     # Releases.
     'own_class': 'some releases have their own class for OLMo 3, and some transformers\'',
     'class_below': "transformers' own class is used",

@@ -666,7 +666,11 @@ static const FamilyEngine engines_of_qwen2_moe[] = {
 
 static const FamilyEngine engines_of_qwen2_vl_text[] = {
     {.name = "hf5", .does = DOES_RENAMES_MROPE},
+    {.name = "hf4", .since = 4.57, .does = DOES_RENAMES_MROPE},
     {.name = "vllm", .since = 0.24},
+    {.name = "mlx-lm", .since = 0.32, .does = DOES_READS_INSIDE},
+    {.name = "exllamav3", .since = 1.06, .does = DOES_READS_OUTSIDE},
+    {.name = "llama.cpp", .since = 2026.09},
     {0},
 };
 
@@ -676,6 +680,39 @@ static const FamilyEngine engines_of_qwen3_vl_text[] = {
     {.name = "vllm", .since = 0.33, .does = DOES_TELLS_POSITIONS},
     {.name = "sglang", .since = 0.0523},
     {.name = "mlx-lm", .since = 0.32, .does = DOES_TAKES_PARAMETERS},
+    {.name = "exllamav3", .since = 1.06},
+    {.name = "llama.cpp", .since = 2026.09},
+    {0},
+};
+
+static const FamilyEngine engines_of_qwen3_vl_moe_text[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57, .does = DOES_NEEDS_SCALING},
+    {.name = "vllm", .since = 0.33, .does = DOES_TELLS_POSITIONS},
+    {.name = "sglang", .since = 0.0523},
+    {.name = "mlx-lm", .since = 0.32, .block = "rope_scaling is not read"},
+    {.name = "exllamav3", .since = 1.06},
+    {.name = "llama.cpp", .since = 2026.09},
+    {0},
+};
+
+static const FamilyEngine engines_of_glm4v_text[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57},
+    {.name = "vllm", .since = 0.33},
+    {.name = "sglang", .since = 0.0523},
+    {.name = "mlx-lm", .since = 0.32, .refuses = "ValueError: Model type glm4v not supported."},
+    {.name = "exllamav3", .since = 1.06},
+    {.name = "llama.cpp", .since = 2026.09},
+    {0},
+};
+
+static const FamilyEngine engines_of_glm4v_moe_text[] = {
+    {.name = "hf5", .since = 5.24},
+    {.name = "hf4", .since = 4.57},
+    {.name = "vllm", .since = 0.33},
+    {.name = "sglang", .since = 0.0523},
+    {.name = "mlx-lm", .since = 0.32, .refuses = "ValueError: Model type glm4v_moe not supported."},
     {.name = "exllamav3", .since = 1.06},
     {.name = "llama.cpp", .since = 2026.09},
     {0},
@@ -1202,7 +1239,8 @@ static const RopeFamily families[] = {
         .layer_keys = "layer_types", .aliases = "qwen2_5_vl_text",
         .also_architectures = "Qwen2_5_VLForConditionalGeneration",
         .flags = FAMILY_RUNS | FAMILY_AXES, .always = FEATURE_QKV_BIAS, .may = FEATURE_WINDOW,
-        .seen = "hf5 vllm sglang", .engines = engines_of_qwen2_vl_text},
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp",
+        .engines = engines_of_qwen2_vl_text},
     {"qwen3_vl_text", "Qwen3VLForConditionalGeneration", .max_positions = 128000, .head_dim = 128,
         .theta = 500000, .slides = SLIDES_SOME_BY_FLAG, .alike_window = 4096,
         .max_window_layers = 28, .layer_keys = "layer_types", .flags = FAMILY_RUNS | FAMILY_AXES,
@@ -1212,11 +1250,16 @@ static const RopeFamily families[] = {
     {"qwen3_vl_moe_text", "Qwen3VLMoeForConditionalGeneration", .max_positions = 128000,
         .theta = 500000, .slides = SLIDES_ALL_BY_FLAG, .alike_window = 4096,
         .layer_keys = "layer_types", .flags = FAMILY_RUNS | FAMILY_AXES,
-        .always = FEATURE_HEAD_NORMS | FEATURE_EXPERTS, .may = FEATURE_WINDOW},
+        .always = FEATURE_HEAD_NORMS | FEATURE_EXPERTS, .may = FEATURE_WINDOW,
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp",
+        .engines = engines_of_qwen3_vl_moe_text},
     {"glm4v_text", "Glm4vForConditionalGeneration", .max_positions = 32768, .theta = 10000,
-        .flags = FAMILY_PARTIAL | FAMILY_SHARE_BESIDE | FAMILY_AXES},
+        .flags = FAMILY_PARTIAL | FAMILY_SHARE_BESIDE | FAMILY_AXES,
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp", .engines = engines_of_glm4v_text},
     {"glm4v_moe_text", "Glm4vMoeForConditionalGeneration", .max_positions = 65536, .theta = 10000,
-        .partial = 0.5, .flags = FAMILY_PARTIAL | FAMILY_SHARE_BESIDE | FAMILY_AXES},
+        .partial = 0.5, .flags = FAMILY_PARTIAL | FAMILY_SHARE_BESIDE | FAMILY_AXES,
+        .seen = "hf5 hf4 vllm sglang mlx-lm exllamav3 llama.cpp",
+        .engines = engines_of_glm4v_moe_text},
     {"lfm2_moe", "Lfm2MoeForCausalLM", .max_positions = 128000, .theta = 1000000, .period = 1,
         .indexes_key = "full_attn_idxs", .other_words = "conv", .layer_keys = "layer_types",
         .gguf = "lfm2moe", .flags = FAMILY_RUNS | FAMILY_LINEAR,

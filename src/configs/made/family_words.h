@@ -90,67 +90,71 @@ typedef uint64_t FamilyWords;
 
 // Differences of a family in an engine from other families.
 // the family's period decides the sliding layers, for any config
-#define DOES_LAYERS_BY_DEFAULT ((FamilyWords)1 << 15)
-#define DOES_LAYERS_BY_PERIOD ((FamilyWords)1 << 16)  // the config's period decides them
-#define DOES_TAKES_TEXT_CONFIG ((FamilyWords)1 << 17)  // a text_config does not stop it
-#define DOES_TAKES_CHUNKS ((FamilyWords)1 << 18)  // dual_chunk_attention_config
-#define DOES_TURNS_ALL ((FamilyWords)1 << 19)  // layers without RoPE rotate, too
-#define DOES_FULL_PLAIN ((FamilyWords)1 << 20)  // full layers get no block
+#define DOES_LAYERS_BY_DEFAULT ((FamilyWords)1 << 13)
+#define DOES_LAYERS_BY_PERIOD ((FamilyWords)1 << 14)  // the config's period decides them
+#define DOES_TAKES_TEXT_CONFIG ((FamilyWords)1 << 15)  // a text_config does not stop it
+#define DOES_TAKES_CHUNKS ((FamilyWords)1 << 16)  // dual_chunk_attention_config
+#define DOES_TURNS_ALL ((FamilyWords)1 << 17)  // layers without RoPE rotate, too
+#define DOES_FULL_PLAIN ((FamilyWords)1 << 18)  // full layers get no block
 // rope_parameters is not read, and rope_scaling is of the full layers
-#define DOES_SCALING_ALONE ((FamilyWords)1 << 21)
-#define DOES_NULL_BLOCK_UNSEEN ((FamilyWords)1 << 22)  // a rope_scaling of null is unverified
+#define DOES_SCALING_ALONE ((FamilyWords)1 << 19)
+#define DOES_NULL_BLOCK_UNSEEN ((FamilyWords)1 << 20)  // a rope_scaling of null is unverified
 // a config without a block gets the class's, and a note says so
-#define DOES_TELLS_BLOCK ((FamilyWords)1 << 23)
+#define DOES_TELLS_BLOCK ((FamilyWords)1 << 21)
 // a block has only `type`, linear or dynamic, and a factor
-#define DOES_TWO_KEYS ((FamilyWords)1 << 24)
-#define DOES_THREE_KEYS ((FamilyWords)1 << 25)  // a block has only `type` and longrope's lists
+#define DOES_TWO_KEYS ((FamilyWords)1 << 22)
+#define DOES_THREE_KEYS ((FamilyWords)1 << 23)  // a block has only `type` and longrope's lists
 // longrope's long list and `type` beside it, else it stops
-#define DOES_NEEDS_LONG_LIST ((FamilyWords)1 << 26)
+#define DOES_NEEDS_LONG_LIST ((FamilyWords)1 << 24)
 // of yarn's block the factor, L and both betas are read, which must be there, and truncate
-#define DOES_FOUR_KEYS ((FamilyWords)1 << 27)
-#define DOES_NEEDS_SCALING ((FamilyWords)1 << 28)  // without a rope_scaling it stops
-#define DOES_NEEDS_ROPE_TYPE ((FamilyWords)1 << 29)  // a block with only `type` is an error
+#define DOES_FOUR_KEYS ((FamilyWords)1 << 25)
+#define DOES_NEEDS_SCALING ((FamilyWords)1 << 26)  // without a rope_scaling it stops
+#define DOES_NEEDS_ROPE_TYPE ((FamilyWords)1 << 27)  // a block with only `type` is an error
 // a theta and a block of rope_parameters count if there are none beside it
-#define DOES_TAKES_PARAMETERS ((FamilyWords)1 << 30)
+#define DOES_TAKES_PARAMETERS ((FamilyWords)1 << 28)
 // the rope_type mrope counts as one without scaling
-#define DOES_RENAMES_MROPE ((FamilyWords)1 << 31)
-#define DOES_LINEAR_ALONE ((FamilyWords)1 << 32)  // types except linear are unverified
-#define DOES_YARN_ALONE ((FamilyWords)1 << 33)  // types except yarn are unverified
-#define DOES_LLAMA3_ALONE ((FamilyWords)1 << 34)  // types except llama3 are unverified
-#define DOES_TYPE_UNSEEN ((FamilyWords)1 << 35)  // a block with only `type` is unverified
+#define DOES_RENAMES_MROPE ((FamilyWords)1 << 29)
+#define DOES_LINEAR_ALONE ((FamilyWords)1 << 30)  // types except linear are unverified
+#define DOES_YARN_ALONE ((FamilyWords)1 << 31)  // types except yarn are unverified
+#define DOES_LLAMA3_ALONE ((FamilyWords)1 << 32)  // types except llama3 are unverified
+#define DOES_TYPE_UNSEEN ((FamilyWords)1 << 33)  // a block with only `type` is unverified
 // the file has no place for the divisors that llama3 becomes
-#define DOES_LLAMA3_REFUSED ((FamilyWords)1 << 36)
-#define DOES_READS_ALPHA ((FamilyWords)1 << 37)  // dynamic's alpha counts, at any length
-#define DOES_READS_PAIR ((FamilyWords)1 << 38)  // the quotient of mscale and mscale_all_dim counts
-#define DOES_LLAMA3_UNSEEN ((FamilyWords)1 << 39)  // llama3 is unverified
-#define DOES_PROPORTIONAL ((FamilyWords)1 << 40)  // it knows the rope_type proportional
+#define DOES_LLAMA3_REFUSED ((FamilyWords)1 << 34)
+#define DOES_READS_ALPHA ((FamilyWords)1 << 35)  // dynamic's alpha counts, at any length
+#define DOES_READS_PAIR ((FamilyWords)1 << 36)  // the quotient of mscale and mscale_all_dim counts
+#define DOES_LLAMA3_UNSEEN ((FamilyWords)1 << 37)  // llama3 is unverified
+#define DOES_PROPORTIONAL ((FamilyWords)1 << 38)  // it knows the rope_type proportional
 // yarn was converted before others', if the key is `type`
-#define DOES_YARN_BY_TYPE ((FamilyWords)1 << 41)
+#define DOES_YARN_BY_TYPE ((FamilyWords)1 << 39)
 // the file has yarn's betas, and mscale_all_dim, which it must have
-#define DOES_YARN_TOLD ((FamilyWords)1 << 42)
+#define DOES_YARN_TOLD ((FamilyWords)1 << 40)
 // by yarn's attention factor, and queries grow one position early
-#define DOES_MULTIPLIES_AGAIN ((FamilyWords)1 << 43)
-#define DOES_THETA_FIXED ((FamilyWords)1 << 44)  // theta is a constant
-#define DOES_SLIDING_BASE_FIXED ((FamilyWords)1 << 45)  // the theta of sliding layers is a constant
+#define DOES_MULTIPLIES_AGAIN ((FamilyWords)1 << 41)
+#define DOES_THETA_FIXED ((FamilyWords)1 << 42)  // theta is a constant
+#define DOES_SLIDING_BASE_FIXED ((FamilyWords)1 << 43)  // the theta of sliding layers is a constant
 // rope_scaling is only for full layers, whose whole heads rotate; sliding ones are plain
-#define DOES_FLAT_BY_KIND ((FamilyWords)1 << 46)
+#define DOES_FLAT_BY_KIND ((FamilyWords)1 << 44)
 // with a rope_scaling, all pairs of full layers rotate, and plainly
-#define DOES_PASTED_TURNS_ALL ((FamilyWords)1 << 47)
-#define DOES_THETA_BESIDE ((FamilyWords)1 << 48)  // theta is read only beside the block
+#define DOES_PASTED_TURNS_ALL ((FamilyWords)1 << 45)
+#define DOES_THETA_BESIDE ((FamilyWords)1 << 46)  // theta is read only beside the block
 // theta of rope_parameters takes precedence over one beside it, though the block is not read
-#define DOES_THETA_INSIDE ((FamilyWords)1 << 49)
+#define DOES_THETA_INSIDE ((FamilyWords)1 << 47)
 // of two shares of a head it takes that of the block
-#define DOES_SHARE_INSIDE ((FamilyWords)1 << 50)
+#define DOES_SHARE_INSIDE ((FamilyWords)1 << 48)
 // or the one beside it, which is 1 if neither is there
-#define DOES_SHARE_OUTSIDE ((FamilyWords)1 << 51)
-#define DOES_SHARE_BESIDE ((FamilyWords)1 << 52)  // a share of a head is read only beside the block
+#define DOES_SHARE_OUTSIDE ((FamilyWords)1 << 49)
+#define DOES_SHARE_BESIDE ((FamilyWords)1 << 50)  // a share of a head is read only beside the block
 // max_position_embeddings is the longest text for any factor
-#define DOES_KEEPS_LENGTH ((FamilyWords)1 << 53)
+#define DOES_KEEPS_LENGTH ((FamilyWords)1 << 51)
 // texts may be 1,048,576 positions long, for any config
-#define DOES_MILLION ((FamilyWords)1 << 54)
-#define DOES_TELLS_POSITIONS ((FamilyWords)1 << 55)  // its class gives the reach of positions
+#define DOES_MILLION ((FamilyWords)1 << 52)
+#define DOES_TELLS_POSITIONS ((FamilyWords)1 << 53)  // its class gives the reach of positions
 // its own config class stops yarn in rope_parameters
-#define DOES_OWN_CONFIG ((FamilyWords)1 << 56)
+#define DOES_OWN_CONFIG ((FamilyWords)1 << 54)
+// its class reads the whole config, and stops if the keys are in text_config
+#define DOES_READS_OUTSIDE ((FamilyWords)1 << 55)
+// its class reads text_config, and stops without it
+#define DOES_READS_INSIDE ((FamilyWords)1 << 56)
 // some releases have their own class for OLMo 3, and some transformers'
 #define DOES_OWN_CLASS ((FamilyWords)1 << 57)
 #define DOES_CLASS_BELOW ((FamilyWords)1 << 58)  // transformers' own class is used

@@ -13,24 +13,23 @@ const char turbomind_classes[] =
 const char lmdeploy_classes[] =
     " LlamaForCausalLM MistralForCausalLM MixtralForCausalLM GemmaForCausalLM Gemma2ForCausalLM "
     "Gemma3ForCausalLM Gemma3ForConditionalGeneration DeepseekV2ForCausalLM "
-    "DeepseekV3ForCausalLM KimiK25ForConditionalGeneration Glm4ForCausalLM Glm4MoeForCausalLM "
-    "Glm4MoeLiteForCausalLM LlavaForConditionalGeneration LlavaNextForConditionalGeneration "
-    "Qwen2ForCausalLM Qwen2MoeForCausalLM Qwen2VLForConditionalGeneration "
-    "Qwen2_5_VLForConditionalGeneration Qwen3ForCausalLM Qwen3MoeForCausalLM "
-    "Qwen3NextForCausalLM Qwen3VLForConditionalGeneration Qwen3VLMoeForConditionalGeneration "
-    "Qwen3_5ForConditionalGeneration Qwen3_5MoeForConditionalGeneration Phi3ForCausalLM "
-    "InternLM3ForCausalLM InternVLForConditionalGeneration InternS1ForConditionalGeneration "
-    "GptOssForCausalLM ";
+    "DeepseekV3ForCausalLM KimiK25ForConditionalGeneration Glm4vForConditionalGeneration "
+    "Glm4ForCausalLM Glm4MoeForCausalLM Glm4MoeLiteForCausalLM LlavaForConditionalGeneration "
+    "LlavaNextForConditionalGeneration Qwen2ForCausalLM Qwen2MoeForCausalLM "
+    "Qwen2VLForConditionalGeneration Qwen2_5_VLForConditionalGeneration Qwen3ForCausalLM "
+    "Qwen3MoeForCausalLM Qwen3NextForCausalLM Qwen3VLForConditionalGeneration "
+    "Qwen3VLMoeForConditionalGeneration Qwen3_5ForConditionalGeneration "
+    "Qwen3_5MoeForConditionalGeneration Phi3ForCausalLM InternLM3ForCausalLM "
+    "InternVLForConditionalGeneration InternS1ForConditionalGeneration GptOssForCausalLM ";
 
 // its others
 const char lmdeploy_unverified[] =
-    " Llama4ForConditionalGeneration ChatGLMForConditionalGeneration "
-    "Glm4vForConditionalGeneration GlmMoeDsaForCausalLM InternLM2ForCausalLM "
-    "DeepseekForCausalLM DeepseekV32ForCausalLM DeepseekV4ForCausalLM DeepseekVLV2ForCausalLM "
-    "HYV3ForCausalLM MetaMoeForConditionalGeneration InternS2PreviewForConditionalGeneration "
-    "InternS2MobiusForConditionalGeneration Qwen3OmniMoeForConditionalGeneration "
-    "CogVLMForCausalLM InternVLChatModel Phi3VForCausalLM PhiMoEForCausalLM MiniCPM3ForCausalLM "
-    "MiniCPMV SDARForCausalLM SDARMoeForCausalLM ";
+    " Llama4ForConditionalGeneration ChatGLMForConditionalGeneration GlmMoeDsaForCausalLM "
+    "InternLM2ForCausalLM DeepseekForCausalLM DeepseekV32ForCausalLM DeepseekV4ForCausalLM "
+    "DeepseekVLV2ForCausalLM HYV3ForCausalLM MetaMoeForConditionalGeneration "
+    "InternS2PreviewForConditionalGeneration InternS2MobiusForConditionalGeneration "
+    "Qwen3OmniMoeForConditionalGeneration CogVLMForCausalLM InternVLChatModel Phi3VForCausalLM "
+    "PhiMoEForCausalLM MiniCPM3ForCausalLM MiniCPMV SDARForCausalLM SDARMoeForCausalLM ";
 
 // those of ONNX Runtime GenAI's builder that were looked at, by
 // onnxruntime_genai/models/builder.py of 0.18
@@ -89,9 +88,13 @@ const char hf5_types_of_5_10[] =
 const char hf4_types_unknown[] =
     " kimi_k25 ";
 
+// wrappers that MLX-LM has no class for under this name, though it has one for the text model
+const char mlx_types_unknown[] =
+    " lfm2_vl ";
+
 // wrappers that ExLlamaV3 has no class for, though it has one for the text model
 const char exllamav3_types_unknown[] =
-    " kimi_k25 ";
+    " kimi_k25 qwen2_vl ";
 
 // model types whose class in MLX-LM 0.32 stops without a rope_theta
 const char mlx_needs_theta[] =
