@@ -102,6 +102,8 @@ def test_cases():
     for names, one in asked[::10]:
         for name, said in says([told(name, one) for name in names], one).items():
             true = next(recorded[one['name']][own] for own in names if told(own, one) == name)
+            if said['notes'] == ['no value that was tried: it is refused here']:
+                continue  # of a value that no block is read for there
             check(not differences(said, true), '%s, %s, by ./run' % (one['name'], name), differences(said, true))
 
 

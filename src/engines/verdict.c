@@ -51,7 +51,10 @@ static void compare_settings(Config *c, const Reading *reference, const RopeFreq
     if (was_plain && !is_plain) config_note(c, "%s", why_scaled(c));
 
     const char *why_theta = as->why_theta || is_lost ? as->why_theta : c->why_plain;
-    const char *why_scale = c->alpha > 0                   ? "Hunyuan's class alone reads alpha"
+    const char *why_alpha = reading_does(c, DOES_READS_ALPHA)
+                                ? "alpha counts up to max_position_embeddings"
+                                : "Hunyuan's class alone reads alpha";
+    const char *why_scale = c->alpha > 0                   ? why_alpha
                             : c->type == TYPE_DYNAMIC      ? "one base for all lengths"
                             : config_member(c, KEY_FACTOR) ? "factor is not read"
                                                            : "max_position_embeddings / L";

@@ -77,6 +77,8 @@ def read(case):
     if content.get('architectures', [''])[0] not in registry.ModelRegistry.get_supported_archs():
         content = recipe.published(content)
     content.get('text_config', content)['torch_dtype'] = 'float32'
+    if content.get('model_type') == 'lfm2':  # as it is published
+        content.setdefault('conv_dim', content['hidden_size'])
     model = error = None
     with recipe.Folder(content) as folder:
         config = ModelConfig(model=folder, tokenizer=folder, skip_tokenizer_init=True, dtype='float32',
