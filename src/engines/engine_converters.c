@@ -70,7 +70,8 @@ void engine_ort_genai(Config *c) {
     const Json *theta = json_member(c->config, "rope_theta");
     const bool is_inside = c->config != c->whole;
     double most;
-    reading_unseen(c, is_inside && config_is_something(json_member(c->whole, "rope_scaling")));
+    reading_unseen(c, is_inside && !c->stopped &&
+                          config_is_something(json_member(c->whole, "rope_scaling")));
     if (is_inside && json_number(json_member(c->whole, "max_position_embeddings"), &most))
         c->as->out->max_len = (int)most;
     static const char *const own[] = {"seq_length", NULL};
