@@ -30,20 +30,44 @@ SCRIPTS = {'hf5': 'run_transformers.py', 'hf4': 'run_transformers.py', 'vllm': '
            'lmdeploy:pytorch': 'run_lmdeploy.py', 'onnxruntime-genai': 'run_ortgenai.py'}
 FIELDS = 'hf5@5.24'  # whose declared types are in src/engines/made/field_types.h
 LIMIT = 1200  # seconds for one recipe, on a busy machine
-# Cases that a recipe cannot make, so that its error is not the engine's. In vLLM 0.24 the class of Gemma 3 fails after
-# its first layer, which is of one kind.
-# The result of a division by zero in LMDeploy's C++ is not known.
-UNMADE = {'lmdeploy': ('llama3, equal factors',),
-          # The recipe's model lacks parts that Qwen 3.5's, Qwen3-VL's and Kimi's wrappers need, and no length is given.
-          'sglang': ('qwen35', 'Qwen 3.5, YaRN', 'Qwen 3.5, YaRN two shares', 'Qwen3.5 wrapper, card YaRN 4, max raised',
-                     'Qwen3.5 wrapper, linear pasted beside', 'Qwen3.5 wrapper, max pasted beside',
-                     'Qwen3.5 wrapper, rope_scaling beside parameters inside', 'Qwen3-VL wrapper, card YaRN 3',
-                     'wrapper: kimi_k25 wrapper', 'qwen2.5 coder card, served by max_len'),
-          'vllm@0.33': ('Qwen3-VL wrapper, card YaRN 3', 'wrapper: kimi_k25 wrapper'),
-          'hf5@5.15': ('Qwen2.5-VL, card YaRN',),  # whose class asks for positions on three axes there
-          'vllm@0.24': ('text_config', 'gemma3_flat', 'gemma3_nofactor', 'gemma3_r4', 'gemma3_r5', 'gemma3_yarn',
-                        'Gemma 3, null block', 'Gemma 3, local base', 'Gemma 3 wrapper, published',
-                        'Gemma 3 wrapper, saved by transformers 5', 'Ministral 3 wrapper, published', 'Command A, cohere2')}
+# Cases that a recipe cannot make, so that its error is not the engine's.
+UNMADE = {
+    # The result of a division by zero in LMDeploy's C++ is not known, nor what it makes of a text as a number.
+    'lmdeploy': ('llama3, equal factors', 'llama yarn, attention_factor text'),
+    # The recipe's model lacks parts that wrappers need, and no length is given.
+    'sglang': ('qwen35', 'Qwen 3.5, YaRN', 'Qwen 3.5, YaRN two shares', 'Qwen3.5 wrapper, card YaRN 4, max raised',
+               'Qwen3.5 wrapper, linear pasted beside', 'Qwen3.5 wrapper, max pasted beside',
+               'Qwen3.5 wrapper, rope_scaling beside parameters inside', 'Qwen3-VL wrapper, card YaRN 3',
+               'wrapper: kimi_k25 wrapper', 'qwen2.5 coder card, served by max_len',
+               'wrapper: internvl, Qwen 2.5 with dynamic', 'Qwen3.5 text alone, published',
+               'Qwen3.5 MoE wrapper, plain', 'Gemma 2 9B, published', 'Qwen3.5 wrapper, YaRN 2 whole',
+               'Qwen3.5 wrapper, max a float inside', 'GLM-4.1V wrapper', 'GLM-4.1V wrapper, YaRN',
+               'GLM-4.1V wrapper, saved by 5'),
+    'vllm@0.33': ('Qwen3-VL wrapper, card YaRN 3', 'wrapper: kimi_k25 wrapper', 'Qwen2-VL, published flat',
+                  'Qwen2-VL, card YaRN', 'wrapper: lfm2_vl'),
+    'hf5@5.15': ('Qwen2.5-VL, card YaRN', 'Ministral 3 wrapper, rope_scaling inside',
+                 'Mistral Small 4 inside, rope_scaling'),
+    # The class of Gemma 3 fails after its first layer, which is of one kind; and a vision tower is taken for the
+    # text.
+    'vllm@0.24': ('text_config', 'gemma3_flat', 'gemma3_nofactor', 'gemma3_r4', 'gemma3_r5', 'gemma3_yarn',
+                  'Gemma 3, null block', 'Gemma 3, local base', 'Gemma 3 wrapper, published',
+                  'Gemma 3 wrapper, saved by transformers 5', 'Ministral 3 wrapper, published',
+                  'Command A, cohere2', 'Mistral Small 3.2 wrapper', 'Mistral Small 3.2 wrapper, YaRN inside',
+                  'Ministral 3 wrapper, rope_scaling inside', 'Ministral 3 wrapper, whole numbers',
+                  'Gemma 3 wrapper, both layouts', 'Gemma 3 wrapper, published short keys', 'Command R7B, yarn',
+                  'Gemma 3, parameters by kind without sliding', 'Gemma 3 1B, yarn in both kinds by 5',
+                  'Qwen2-VL, published flat', 'Qwen2-VL, card YaRN', 'qwen3, parameters, factor text',
+                  'Qwen3.5 wrapper, max a float inside'),
+    # Without llama_4_scaling_beta the first token is a TypeError, and no token is run here.
+    'hf5@5.24': ('Ministral 3 wrapper, rope_scaling inside', 'Mistral Small 4 inside, rope_scaling'),
+    'hf4': ('StableLM 2 12B, share in parameters',),
+    # A size that the config lacks is filled in beside text_config, too.
+    'exllamav3': ('Gemma 2 9B, published', 'wrapper: lfm2_vl'),
+    # Whether there are positions at all is a key of the file, which the recipe does not read.
+    'llama.cpp': ('Granite 4, no positions', 'wrapper: lfm2_vl'),
+    'onnxruntime-genai': ('Granite 4, no positions', 'Qwen2.5-VL saved by 5',
+                          'Qwen2.5-VL, text_config, rope_scaling default'),
+    'mlx-lm': ('Llama 4 wrapper, Maverick',)}
 
 
 BOUND = {'hf4': '<5'}  # of the newest package of an engine
