@@ -31,8 +31,8 @@ def jumps(model, spread, *rope):
 
 
 def check(model, length, *rope):
-    """A verdict, with all the time that it takes."""
-    return [model + '.gguf', '--check', NOVEL[0], '-n', length, '--budget', '9000', '--rope', *rope]
+    """A verdict."""
+    return [model + '.gguf', '--check', NOVEL[0], '-n', length, '--rope', *rope]
 
 
 # name: (positions that the model was trained on, the text's title, commands)
