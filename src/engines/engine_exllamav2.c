@@ -7,7 +7,7 @@
 static const char missing[] =
     "ValueError: Could not find a Llama's layers in model, loading it as one";
 
-static bool is_number(const Json *v) {
+static bool is_a_number(const Json *v) {
     double x;
     return json_number(v, &x);
 }
@@ -60,7 +60,7 @@ static void find_length(Config *c) {
 }
 
 // The keys that a block must have, and their forms.
-static void refuse_blocks(Config *c) {
+static void refuse_exllamav2_blocks(Config *c) {
     const Json *factor = config_member(c, KEY_FACTOR);
     const Json *original = config_member(c, KEY_ORIGINAL_MAX_POSITION_EMBEDDINGS);
     const bool is_yarn = c->type == TYPE_YARN, is_llama3 = c->type == TYPE_LLAMA3;
@@ -77,15 +77,15 @@ static void refuse_blocks(Config *c) {
     config_refuse(c, c->type == TYPE_LONGROPE && !c->top,
                   "AssertionError: original_max_position_embeddings at the top level");
     const bool is_on = !is_yarn || c->as->served > c->inside;
-    config_refuse(c, is_yarn && is_on && !is_number(factor), "TypeError: factor is no number");
+    config_refuse(c, is_yarn && is_on && !is_a_number(factor), "TypeError: factor is no number");
 }
 
 void engine_exllamav2(Config *c) {
     const Json *pattern = json_member(c->whole, "sliding_window_pattern");
-    config_refuse(c, config_is_something(pattern) && !is_number(pattern),
+    config_refuse(c, config_is_something(pattern) && !is_a_number(pattern),
                   "TypeError: sliding_window_pattern is not of expected type int");
     find_length(c);
-    refuse_blocks(c);
+    refuse_exllamav2_blocks(c);
     refuse_wrappers(c);
     refuse_gemma4(c);
     c->partial = config_number(c, AT_BESIDE, KEY_PARTIAL_ROTARY_FACTOR, 1);
@@ -102,7 +102,7 @@ void engine_exllamav2(Config *c) {
     reading_switch_off(c, c->type == TYPE_UNKNOWN || c->type == TYPE_DYNAMIC,
                        "the rope_type is not known");
     reading_switch_off(c,
-                       c->type == TYPE_LINEAR && !is_number(config_member(c, KEY_FACTOR)),
+                       c->type == TYPE_LINEAR && !is_a_number(config_member(c, KEY_FACTOR)),
                        "there is no factor");
     reading_switch_off(c, c->type == TYPE_YARN && c->as->served <= c->inside,
                        "max_seq_len does not exceed the original length");

@@ -125,7 +125,7 @@ static void lose_block(Config *c) {
     if (c->type == TYPE_LLAMA3 && !factor) c->rope->factor = 8;
     const bool is_llama3 = c->type == TYPE_LLAMA3 && !(c->family->flags & FAMILY_GGUF_DIVISORS);
     reading_unseen(c, is_llama3 && reading_does(c, DOES_LLAMA3_UNSEEN));
-    // llama3's divisors are tensors of their own, which a class that writes no block may write all the same.
+    // llama3's divisors are tensors, which a class that writes no block may write all the same.
     if (c->type != TYPE_LLAMA3 || is_llama3) reading_lose_block(c);
     reading_switch_off(c,
                        c->longrope_alone && reading_has_rule(c, RULE_PHI3_BY_SCALING) &&
