@@ -53,9 +53,9 @@ static bool are_equal(const RopeFreqs *a, const RopeFreqs *b) {
 static void lay_out_zone(Angles *a, Arena *arena, Zone zone, int period, int64_t n_blocks) {
     int64_t most = period ? KV_BLOCK + 1 : n_blocks;
     int64_t variants = period && period < most ? period : most;
-    a->lacking[zone].period = period;
-    a->lacking[zone].blocks = take_turns(arena, n_blocks, a->n_pairs);
-    a->lacking[zone].steps = take_turns(arena, variants, (int64_t)a->n_pairs * KV_BLOCK);
+    a->missing[zone].period = period;
+    a->missing[zone].blocks = take_turns(arena, n_blocks, a->n_pairs);
+    a->missing[zone].steps = take_turns(arena, variants, (int64_t)a->n_pairs * KV_BLOCK);
 }
 
 void angles_lay_out(Angles *a, Arena *arena, const SessionConfig *c, const RopeConfig *rope,
@@ -111,7 +111,7 @@ static void fill_rows(const Angles *a, int first, int n, int from, int to) {
 }
 
 // The number of positions by which the cached key of token i must still rotate.
-static double lacking(const Angles *a, Zone zone, int64_t i) {
+static double missing_positions(const Angles *a, Zone zone, int64_t i) {
     int p = spread_position(a->spread, (int)i);
     double far = rope_parts(a->rope, p).key;
     double wanted = zone == NEAR ? p : far;
@@ -121,9 +121,9 @@ static double lacking(const Angles *a, Zone zone, int64_t i) {
 // Computes the missing angles of the keys of blocks [a->n_blocks, n_blocks), for the pairs [from,
 // to), and the new variants of steps.
 static void fill_blocks(const Angles *a, Zone zone, int n_blocks, int from, int to) {
-    int period = a->lacking[zone].period;
-    float *blocks = a->lacking[zone].blocks;
-    float *all_steps = a->lacking[zone].steps;
+    int period = a->missing[zone].period;
+    float *blocks = a->missing[zone].blocks;
+    float *all_steps = a->missing[zone].steps;
     double factor = a->turns_later && !a->is_cancelled ? a->freqs.attention_factor : 1;
     int64_t n_pairs = a->n_pairs;
     int64_t n_angles = n_pairs * KV_BLOCK;
@@ -135,8 +135,9 @@ static void fill_blocks(const Angles *a, Zone zone, int n_blocks, int from, int 
         double steps[KV_BLOCK];
         if (period) seen[variant] = true;
         if (b < a->n_blocks) continue;
-        double start = lacking(a, zone, b * KV_BLOCK);
-        for (int j = 0; j < n_steps; j++) steps[j] = lacking(a, zone, b * KV_BLOCK + j) - start;
+        double start = missing_positions(a, zone, b * KV_BLOCK);
+        for (int j = 0; j < n_steps; j++)
+            steps[j] = missing_positions(a, zone, b * KV_BLOCK + j) - start;
         for (int pair = from; pair < to; pair++) {
             float *of_block = blocks + b * 2 * n_pairs + pair;
             float *of_step = all_steps + variant * 2 * n_angles + pair * KV_BLOCK;
@@ -169,10 +170,10 @@ void angles_prepare_by_team(const Team *team, Angles *a, int first, int n, int l
     if (team->number == 0 && a->n_blocks < n_blocks) a->n_blocks = n_blocks;
 }
 
-Lack angles_lack(const Angles *a, Zone zone, int64_t block) {
-    if (!a || !a->lacking[zone].blocks) return (Lack){0};
+MissingAngles angles_missing(const Angles *a, Zone zone, int64_t block) {
+    if (!a || !a->missing[zone].blocks) return (MissingAngles){0};
     int64_t n = 2 * a->n_pairs;
-    int64_t variant = variant_of(a->lacking[zone].period, block);
-    return (Lack){a->n_pairs, a->lacking[zone].blocks + block * n,
-                  a->lacking[zone].steps + variant * n * KV_BLOCK};
+    int64_t variant = variant_of(a->missing[zone].period, block);
+    return (MissingAngles){a->n_pairs, a->missing[zone].blocks + block * n,
+                  a->missing[zone].steps + variant * n * KV_BLOCK};
 }

@@ -17,7 +17,7 @@ typedef struct {
     int64_t pairs;       // 0: no angle is missing
     const float *block;  // (2, pairs)
     const float *steps;  // (2, pairs, KV_BLOCK), with the attention factor if the keys lack it
-} Lack;
+} MissingAngles;
 
 // The tables of one RoPE.
 //
@@ -27,7 +27,7 @@ typedef struct {
 //    read them after it.
 // 3. Until the next read, queries, keys and far hold the n tokens from number `first` on. The rows
 //    after these are left over from other reads.
-// 4. lacking agrees with freqs for the blocks [0, n_blocks) and all their variants. n_blocks grows
+// 4. `missing` agrees with freqs for the blocks [0, n_blocks) and all their variants. n_blocks grows
 //    with each read that goes further. It falls to 0 when freqs change, or when session_begin puts
 //    tokens elsewhere. A rewound session keeps it: the tables depend on positions, not on the
 //    tokens there.
@@ -59,7 +59,7 @@ typedef struct {
     struct {
         int period;
         float *blocks, *steps;
-    } lacking[N_ZONES];
+    } missing[N_ZONES];
 } Angles;
 
 // Returns the number of positions after which the steps from one key to the next, key(p) - key(p -
@@ -91,4 +91,4 @@ static inline void angles_turn_query(const Angles *a, int64_t row, float *query)
 }
 
 // The missing angles of the keys of a block in a zone; none without angles (NULL).
-Lack angles_lack(const Angles *angles, Zone zone, int64_t block);
+MissingAngles angles_missing(const Angles *angles, Zone zone, int64_t block);

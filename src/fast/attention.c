@@ -77,14 +77,14 @@ static bool are_rounded(const AttentionTask *k) { return k->rows <= FEW_ROWS && 
 
 // Rotates a block of widened keys by the sum of their two missing angles, the block's and the
 // step's.
-static void rotate_keys(float *keys, const Lack *lack) {
-    int64_t pairs = lack->pairs;
+static void rotate_keys(float *keys, const MissingAngles *missing) {
+    int64_t pairs = missing->pairs;
     for (int64_t i = 0; i < pairs; i++) {
         float *x = keys + 2 * i * KV_BLOCK;
         float *y = x + KV_BLOCK;
-        float block_cosine = lack->block[i];
-        float block_sine = lack->block[pairs + i];
-        const float *step_cosines = lack->steps + i * KV_BLOCK;
+        float block_cosine = missing->block[i];
+        float block_sine = missing->block[pairs + i];
+        const float *step_cosines = missing->steps + i * KV_BLOCK;
         const float *step_sines = step_cosines + pairs * KV_BLOCK;
         for (int j = 0; j < KV_BLOCK; j++) {
             float cosine = block_cosine * step_cosines[j] - block_sine * step_sines[j];
@@ -99,11 +99,11 @@ static void rotate_keys(float *keys, const Lack *lack) {
 
 // scores += q . keys, of the elements that rotate, for few rows that read a block in place: queries
 // are rotated back by the block's angle, keys by their steps in registers.
-static void multiply_turning(Gemm p, const Lack *lack, float *turned) {
-    turn_rows_back(turned, p.a, p.m, p.a_stride, lack);
+static void multiply_rotated(Gemm p, const MissingAngles *missing, float *turned) {
+    turn_rows_back(turned, p.a, p.m, p.a_stride, missing);
     p.a = turned;
-    p.k = 2 * lack->pairs;
-    p.turns = lack->steps;
+    p.k = 2 * missing->pairs;
+    p.turns = missing->steps;
     gemm_accumulate(&p);
 }
 
@@ -113,7 +113,7 @@ static void multiply_keys(const AttentionTask *k, const KvBlock *block, int64_t 
                           float *scores) {
     const KvCache *c = k->call->cache;
     float *widened = k->scratch->widened;
-    Lack lack = angles_lack(k->call->angles, zone, index);
+    MissingAngles missing = angles_missing(k->call->angles, zone, index);
     Gemm product = {
         .m = k->rows,
         .n = KV_BLOCK,
@@ -125,21 +125,21 @@ static void multiply_keys(const AttentionTask *k, const KvBlock *block, int64_t 
         .b_stride = KV_BLOCK,
         .c = scores,
     };
-    if (are_rounded(k) && few_rows_take_keys(c, block, &lack)) {
-        few_rows_score(&k->scratch->few, k->rows, product.a, c, block, &lack, scores);
+    if (are_rounded(k) && few_rows_take_keys(c, block, &missing)) {
+        few_rows_score(&k->scratch->few, k->rows, product.a, c, block, &missing, scores);
         return;
     }
     memset(scores, 0, k->rows * KV_BLOCK * sizeof *scores);
     if (!is_read_in_place(k, block)) {
         kv_block_keys(c, block, 0, c->head_dim, widened);
-        rotate_keys(widened, &lack);
+        rotate_keys(widened, &missing);
         product.b = widened;
         product.b_type = NUMBER_F32;
-    } else if (lack.pairs > 0) {
-        multiply_turning(product, &lack, k->scratch->few.turned);
-        product.a += 2 * lack.pairs;
-        product.b = block->keys + 2 * lack.pairs * KV_BLOCK * number_bytes(block->type);
-        product.k -= 2 * lack.pairs;
+    } else if (missing.pairs > 0) {
+        multiply_rotated(product, &missing, k->scratch->few.turned);
+        product.a += 2 * missing.pairs;
+        product.b = block->keys + 2 * missing.pairs * KV_BLOCK * number_bytes(block->type);
+        product.k -= 2 * missing.pairs;
     }
     if (product.k > 0) gemm_accumulate(&product);
 }
@@ -379,11 +379,11 @@ static void round_past_by_team(const Team *team, const Attention *c, int first_b
         int index = first + i % blocks;
         KvBlock block = kv_cache_block(cache, kv_head, index);
         Int8Block rounded = int8_past_block(&past, kv_head, index);
-        Lack lack = angles_lack(c->angles, zone_of_past(c), index);
+        MissingAngles missing = angles_missing(c->angles, zone_of_past(c), index);
         if (cache->values_in_keys) take_values(&k, &block);
         else kv_block_values(cache, &block, KV_BLOCK, memory->values);
         kv_block_keys(cache, &block, 0, cache->head_dim, memory->widened);
-        rotate_keys(memory->widened, &lack);
+        rotate_keys(memory->widened, &missing);
         for (int64_t e = 0; e < cache->head_dim; e++)
             multiply_each(memory->widened + e * KV_BLOCK, block.key_scales);
         for (int j = 0; block.value_scales && j < KV_BLOCK; j++)

@@ -55,10 +55,10 @@ FewRows few_rows_lay_out(Arena *arena, int64_t head_dim, int64_t value_width) {
     return few;
 }
 
-bool few_rows_take_keys(const KvCache *cache, const KvBlock *block, const Lack *lack) {
+bool few_rows_take_keys(const KvCache *cache, const KvBlock *block, const MissingAngles *missing) {
     if (cache->values_in_keys) return false;
     if (block->is_packed) return IN_REGISTERS;
-    return IN_BYTES && block->type == NUMBER_I8 && lack->pairs == 0;
+    return IN_BYTES && block->type == NUMBER_I8 && missing->pairs == 0;
 }
 
 bool few_rows_take_values(const KvCache *cache, const KvBlock *block) {
@@ -261,15 +261,15 @@ typedef struct {
     int64_t pairs;        // of elements that rotate
     const float *steps;   // (2, pairs, KV_BLOCK)
     float *scores;        // (rows, KV_BLOCK)
-} Turning;
+} RotatedKeys;
 
 enum {
     HALF_KEYS = KV_BLOCK / 2,
-    TURNING_ROWS = 8,  // whose sums are in 32 registers with the keys
+    ROTATED_ROWS = 8,  // whose sums are in 32 registers with the keys
 };
 
 // Element e of the keys of LANES positions from `column` on, and of those 32 further.
-ALWAYS_INLINE void take_keys(vf key[2], const Turning *t, int64_t e, int column) {
+ALWAYS_INLINE void take_keys(vf key[2], const RotatedKeys *t, int64_t e, int column) {
     const uint8_t *bytes = t->keys + e * HALF_KEYS + column;
     const float *scales = t->scales + e / KV_PACK * KV_BLOCK + column;
     vf mean = splat(t->mean ? t->mean[e] : 0);
@@ -280,7 +280,7 @@ ALWAYS_INLINE void take_keys(vf key[2], const Turning *t, int64_t e, int column)
 }
 
 // The pair of elements e and e + 1, rotated.
-ALWAYS_INLINE void take_pair(vf x[2], vf y[2], const Turning *t, int64_t e, int column) {
+ALWAYS_INLINE void take_pair(vf x[2], vf y[2], const RotatedKeys *t, int64_t e, int column) {
     const float *cosines = t->steps + e / 2 * KV_BLOCK + column;
     const float *sines = cosines + t->pairs * KV_BLOCK;
     take_keys(x, t, e, column);
@@ -294,10 +294,10 @@ ALWAYS_INLINE void take_pair(vf x[2], vf y[2], const Turning *t, int64_t e, int 
 }
 
 // The scores of m rows from `row` on, whose keys stay in registers.
-ALWAYS_INLINE void turning_tile(int m, const Turning *t, int64_t row) {
+ALWAYS_INLINE void rotated_tile(int m, const RotatedKeys *t, int64_t row) {
     const float *q = t->q + row * t->d;
     for (int column = 0; column < HALF_KEYS; column += LANES) {
-        vf sum[TURNING_ROWS][2], x[2], y[2];
+        vf sum[ROTATED_ROWS][2], x[2], y[2];
         UNROLLED (i, m)
             UNROLLED (j, 2) sum[i][j] = (vf){0};
         for (int64_t e = 0; e < 2 * t->pairs; e += 2) {
@@ -318,46 +318,48 @@ ALWAYS_INLINE void turning_tile(int m, const Turning *t, int64_t row) {
 }
 
 static void score_4_bits(const FewRows *few, int64_t n, const float *q, const KvCache *c,
-                         const KvBlock *block, const Lack *lack, float *scores) {
+                         const KvBlock *block, const MissingAngles *missing, float *scores) {
     float scales[KV_BLOCK * 2 * ROPE_MAX_HEAD_DIM / KV_PACK];
     const int64_t d = c->head_dim;
-    Turning t = {q, d, block->keys, scales, block->mean, lack->pairs, lack->steps, scores};
-    if (lack->pairs > 0) {
-        turn_rows_back(few->turned, q, n, d, lack);
+    const int64_t pairs = missing->pairs;
+    RotatedKeys t = {q, d, block->keys, scales, block->mean, pairs, missing->steps, scores};
+    if (pairs > 0) {
+        turn_rows_back(few->turned, q, n, d, missing);
         t.q = few->turned;
     }
     for (int64_t pack = 0; pack * KV_PACK < d; pack++)
         kv_block_pack_scales(c, block, pack, scales + pack * KV_BLOCK, NULL);
     for (int64_t row = 0, m; row < n; row += m) {
-        m = n - row < TURNING_ROWS ? n - row : TURNING_ROWS;
+        m = n - row < ROTATED_ROWS ? n - row : ROTATED_ROWS;
         switch (m) {
-        case 1: turning_tile(1, &t, row); break;
-        case 2: turning_tile(2, &t, row); break;
-        case 3: turning_tile(3, &t, row); break;
-        case 4: turning_tile(4, &t, row); break;
-        case 5: turning_tile(5, &t, row); break;
-        case 6: turning_tile(6, &t, row); break;
-        case 7: turning_tile(7, &t, row); break;
-        default: turning_tile(TURNING_ROWS, &t, row);
+        case 1: rotated_tile(1, &t, row); break;
+        case 2: rotated_tile(2, &t, row); break;
+        case 3: rotated_tile(3, &t, row); break;
+        case 4: rotated_tile(4, &t, row); break;
+        case 5: rotated_tile(5, &t, row); break;
+        case 6: rotated_tile(6, &t, row); break;
+        case 7: rotated_tile(7, &t, row); break;
+        default: rotated_tile(ROTATED_ROWS, &t, row);
         }
     }
 }
 
-void turn_rows_back(float *turned, const float *q, int64_t n, int64_t d, const Lack *lack) {
-    const float *cosines = lack->block, *sines = cosines + lack->pairs;
+void turn_rows_back(float *turned, const float *q, int64_t n, int64_t d,
+                    const MissingAngles *missing) {
+    const float *cosines = missing->block, *sines = cosines + missing->pairs;
     for (int64_t r = 0; r < n; r++, turned += d, q += d) {
-        for (int64_t i = 0; i < lack->pairs; i++) {
+        for (int64_t i = 0; i < missing->pairs; i++) {
             const float x = q[2 * i], y = q[2 * i + 1];
             turned[2 * i] = x * cosines[i] + y * sines[i];
             turned[2 * i + 1] = y * cosines[i] - x * sines[i];
         }
-        for (int64_t e = 2 * lack->pairs; e < d; e++) turned[e] = q[e];
+        for (int64_t e = 2 * missing->pairs; e < d; e++) turned[e] = q[e];
     }
 }
 
 void few_rows_score(const FewRows *few, int64_t n, const float *q, const KvCache *c,
-                    const KvBlock *block, const Lack *lack, float *scores) {
-    if (block->is_packed) score_4_bits(few, n, q, c, block, lack, scores);
+                    const KvBlock *block, const MissingAngles *missing, float *scores) {
+    if (block->is_packed) score_4_bits(few, n, q, c, block, missing, scores);
     else score_8_bits(few, n, c, block, scores);
 }
 

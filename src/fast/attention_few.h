@@ -19,11 +19,12 @@ typedef struct {
 FewRows few_rows_lay_out(Arena *arena, int64_t head_dim, int64_t value_width);
 
 // turned (n, d) = rows of queries (n, d), rotated back by a block's missing angle.
-void turn_rows_back(float *turned, const float *q, int64_t n, int64_t d, const Lack *lack);
+void turn_rows_back(float *turned, const float *q, int64_t n, int64_t d,
+                    const MissingAngles *missing);
 
 // Whether rows can meet the keys or the values of a block in that way. Keys of 8 bits must lack no
 // angle.
-bool few_rows_take_keys(const KvCache *cache, const KvBlock *block, const Lack *lack);
+bool few_rows_take_keys(const KvCache *cache, const KvBlock *block, const MissingAngles *missing);
 bool few_rows_take_values(const KvCache *cache, const KvBlock *block);
 
 // Rounds n rows of queries (n, head_dim) for keys of 8 bits.
@@ -32,7 +33,7 @@ void few_rows_round(const FewRows *few, int64_t n, const float *q, int64_t head_
 // scores (n, KV_BLOCK) = q (n, head_dim), rounded before by few_rows_round, . the keys of a block;
 // for a cache of 8 bits not yet times their scales.
 void few_rows_score(const FewRows *few, int64_t n, const float *q, const KvCache *cache,
-                    const KvBlock *block, const Lack *lack, float *scores);
+                    const KvBlock *block, const MissingAngles *missing, float *scores);
 
 // sums (n, value_width) += weights (n, KV_BLOCK), none below 0, times the values of a block.
 void few_rows_mix(const FewRows *few, int64_t n, const KvCache *cache, const KvBlock *block,
