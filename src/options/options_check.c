@@ -82,7 +82,7 @@ static void drop_idle(Options *o) {
 // ---- combinations ----
 
 // Whether a name in a row is given: an option, an option with a value, or the model file.
-static bool is_given(const Options *o, const char *name) {
+static bool option_given(const Options *o, const char *name) {
     const char *nearest;
     char option[32];
     if (strcmp(name, "MODEL") == 0) return o->model_path;
@@ -103,10 +103,10 @@ static bool check_pairs(const Options *o, Error *err) {
         const Option *row = &option_table[i];
         const char *name = row->value.option, *first = row->with[0], *second = row->with[1];
         if (!o->given[i]) continue;
-        if (row->not_with && is_given(o, row->not_with))
+        if (row->not_with && option_given(o, row->not_with))
             return fail(err, "%s and %s cannot be combined", name, in_words(row->not_with));
-        if (!first || (row->unless && is_given(o, row->unless))) continue;
-        if (is_given(o, first) && (!second || is_given(o, second))) continue;
+        if (!first || (row->unless && option_given(o, row->unless))) continue;
+        if (option_given(o, first) && (!second || option_given(o, second))) continue;
         if (!row->unless) return fail(err, "%s needs %s with it", name, first);
         return fail(err, "%s without %s needs %s%s%s with it", name, in_words(row->unless), first,
                     second ? " and " : "", second ? second : "");
@@ -233,7 +233,7 @@ static bool read_key_rule(KeyOptions *keys, Error *err) {
 }
 
 static bool check_keys(Options *o, Error *err) {
-    o->keys.asked = is_given(o, "--keys");
+    o->keys.asked = option_given(o, "--keys");
     return read_key_rule(&o->keys, err) &&
            (!o->keys.judge_name ||
             one_method_parse("--judge", o->keys.judge_name, &o->keys.judge, err));
@@ -245,7 +245,7 @@ static bool check_key(Options *o, Error *err) {
     static const Setting position = {
         .type = WHOLE, .place = offsetof(AttentionOptions, position), .low = 0, .high = MOST};
     AttentionOptions *a = &o->attn;
-    a->by_pairs = is_given(o, "--key");
+    a->by_pairs = option_given(o, "--key");
     a->position = -1;
     if (a->key && !setting_read(&position, a, "--key", a->key, err)) return false;
     return !a->instead_name || one_method_parse("--instead", a->instead_name, &a->instead, err);

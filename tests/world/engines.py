@@ -32,7 +32,7 @@ FIELDS = 'hf5@5.24'  # whose declared types are in src/engines/made/field_types.
 LIMIT = 1200  # seconds for one recipe, on a busy machine
 # Cases that a recipe cannot make, so that its error is not the engine's.
 UNMADE = {
-    # The result of a division by zero in LMDeploy's C++ is not known, nor what it makes of a text as a number.
+    # The result of a division by zero in LMDeploy's C++ is not known, nor how it converts a text to a number.
     'lmdeploy': ('llama3, equal factors', 'llama yarn, attention_factor text'),
     # The recipe's model lacks parts that wrappers need, and no length is given.
     'sglang': ('qwen35', 'Qwen 3.5, YaRN', 'Qwen 3.5, YaRN two shares', 'Qwen3.5 wrapper, card YaRN 4, max raised',

@@ -176,7 +176,8 @@ def with_one_definition(text):
     """C that calls the forward pass of a Llama where ./llama and ./core each bring their own Definition."""
     text = re.sub(r'(?:t->)?by->(plan|lay_out|forward|logits)\(', r'plain_\1(', text)
     text = re.sub(r'^    const Definition \*by;\n', '', text, flags=re.M)
-    text = text.replace('int tiny_program(int argc, char **argv, const Definition *by)', 'int main(int argc, char **argv)')
+    text = text.replace('int tiny_program(int argc, char **argv, const Definition *by)',
+                        'int main(int argc, char **argv)')
     text = text.replace('return YES;', 'return 0;').replace('ok ? YES : TROUBLE', 'ok ? 0 : 2')  # the exit status
     return text.replace('.by = by, ', '').replace('by->name', '"run"')
 
