@@ -29,12 +29,12 @@ LENGTH, CONTEXT, TOLERANCE, BY_TABLE = 100, 256, 1e-3, 3e-3
 # The exporter's words if llama.cpp computes another result, and that result in a model file's fields.
 WARNED = {
     'it sees all positions': lambda c: dict(c, sliding_window=0, layers=[flags & 2 for flags in c.get('layers', ())]),
-    'all layers will be full and turn': lambda c: dict(c, sliding_window=0, sliding_rope=0, layers=[]),
+    'all layers will be full and have RoPE': lambda c: dict(c, sliding_window=0, sliding_rope=0, layers=[]),
     'each fourth one will be without RoPE': lambda c: dict(c, sliding_window=4096, layers=[0, 0, 0, 3] * 16),
     "will cut the ends of YaRN's ramp": lambda c: dict(c, truncate=1, sliding_truncate=1),
-    'llama.cpp needs --yarn-': lambda c: dict(c, beta_fast=32.0, beta_slow=1.0)}
+    'llama.cpp also needs --yarn-': lambda c: dict(c, beta_fast=32.0, beta_slow=1.0)}
 # Of these, --reading llama.cpp's words for the file itself.
-OF_ROPE = "will cut the ends of YaRN's ramp", 'llama.cpp needs --yarn-'
+OF_ROPE = "will cut the ends of YaRN's ramp", 'llama.cpp also needs --yarn-'
 YARN = dict(method='yarn', factor=4.0, beta_fast=32.0, beta_slow=1.0, train_ctx=16)
 LISTS = dict(method='longrope', factor=4.0, train_ctx=16, short_factors=[1.0, 1.25, 1.5, 2.0],
              long_factors=[1.0, 2.5, 4.0, 9.0])
