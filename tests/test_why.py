@@ -95,9 +95,9 @@ def test_windows():
     check(shares and all(row['plain'] == row['method'] == 0 for row in shares), 'nothing is seen', shares)
     check('from %d of these at 2048' % len(shares) in found['windows'], 'which is said', found)
     check(not {'lost', 'scores', 'pairs', 'hands', 'short', 'elsewhere'} & set(found), 'and nothing of pairs', found)
-    check('No layer that turns sees farther than the trained length, 512' in found['so'], 'nor of prose', found['so'])
+    check('No layer with RoPE sees farther than the trained length, 512' in found['so'], 'nor of prose', found['so'])
     found = why(MODEL, 513)
-    check(found['short'].startswith('In short: nothing that is measured here fails at 513.') and 'elsewhere' not in found,
+    check(found['short'].startswith('In short: nothing measured here fails at 513.') and 'elsewhere' not in found,
           'where nothing fails', found)
     found = why(MODEL, 2048, '--rope', 'window')
     check(found['again'] == 'The window of window hides the number from all of them.', 'the window of a method', found)
@@ -222,7 +222,7 @@ def test_no_far_heads():
     c, weights = weights_of_model()
     write_model(in_work('windows.bin'), dict(c, sliding_window=48), weights)
     found = why(in_work('windows.bin'), 2048)
-    check(found['rows'] == [] and 'no far heads' in found['found'], 'a window in all layers', found['found'])
+    check(found['rows'] == [] and 'no heads for distant text' in found['found'], 'a window in all layers', found['found'])
 
 
 def test_heads():
