@@ -86,6 +86,6 @@ def place(path, model, version, at, total):
             if at > total:
                 break
     if at != total:
-        raise Problem(path, 'is too short or too long for its header (found %d bytes, expected %s%d)'
-                      % (total, 'at least ' if at > total else '', at))
+        wrong, bound = ('cut short', 'at least ') if at > total else ('too long for its header', '')
+        raise Problem(path, 'is %s (found %d bytes, expected %s%d)' % (wrong, total, bound, at))
     return tensors

@@ -253,8 +253,8 @@ def place(path, model, types, at, total):
         if at > total:
             break
     if at + -at % 64 != total - note_bytes(path, total):
-        raise Problem(path, 'is too short or too long for its header (found %d bytes, expected %s%d)'
-                      % (total, 'at least ' if at > total else '', at + -at % 64))
+        wrong, bound = ('cut short', 'at least ') if at > total else ('too long for its header', '')
+        raise Problem(path, 'is %s (found %d bytes, expected %s%d)' % (wrong, total, bound, at + -at % 64))
     return tensors
 
 

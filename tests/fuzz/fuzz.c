@@ -58,12 +58,12 @@ static bool try_model(const char *path, Error *err) {
     Error why;
     if (!open_model(path, &model, err)) return false;
     int last = model.file.data[model.file.size - 1];
-    RopeSettings said = {.said = 0};
+    RopeSettings settings = {.given = 0};
     if (last % (rope_n_maps + 1))
-        settings_read_method(&said, rope_maps[last % (rope_n_maps + 1) - 1].name);
-    bool ok = settings_resolve(&said, &model.rope, model_window(&model), 40, &plan, &why);
+        settings_read_method(&settings, rope_maps[last % (rope_n_maps + 1) - 1].name);
+    bool ok = settings_resolve(&settings, &model.rope, model_window(&model), 40, &plan, &why);
     if (ok && model.config.extra->layers.sliding_rope)
-        ok = settings_resolve_sliding(&said, &(RopeSettings){.said = 0},
+        ok = settings_resolve_sliding(&settings, &(RopeSettings){.given = 0},
                                       &model.config.extra->layers.sliding,
                                       model.config.extra->attention.window, 40, &plan, &why);
     if (!plan.rope.map) plan.rope.window = last / 4 % 8, plan.rope.sinks = last / 32;
@@ -267,12 +267,15 @@ static void fuzz_options(const uint8_t *data, size_t size) {
         if ((at = strchr(at, '\n'))) *at++ = '\0';
     }
     Error err;
-    Program p = {.job = {.answer = YES, .options = &p.options, .model = &p.model, .said = &p.said}};
+    Program p = {.job = {.answer = YES,
+                         .options = &p.options,
+                         .model = &p.model,
+                         .rope_file = &p.rope_file}};
     if (!model_unknown(&p.model, &err)) abort();
-    said_by_numbers(8, 1e4, 512, &p.said);
-    p.said.rope.short_factors = divisors;
-    p.said.rope.long_factors = divisors;
-    p.said.max_positions = 1024;
+    rope_file_of_numbers(8, 1e4, 512, &p.rope_file);
+    p.rope_file.rope.short_factors = divisors;
+    p.rope_file.rope.long_factors = divisors;
+    p.rope_file.max_positions = 1024;
     bool ok = options_parse(argc, argv, &p.options, &err) && options_check(&p.options, &err);
     p.options.reading = NULL;  // by methods, and not by engines
     p.job.length = ok ? length_of_job(&p.job) : 0;
@@ -346,10 +349,11 @@ static void fuzz_json(const uint8_t *data, size_t size) {
 // The keys of RoPE that other programs get of what was read are JSON.
 static void write_back(const RopeFile *file, const RopePlan *plan) {
     static const Model none = {.layers = NULL};
-    RopeFile said = *file;
+    RopeFile changed = *file;
     Error err;
-    said.model_type = "llama";
-    const Publication publication = {.plan = *plan, .model = &none, .said = &said, .context = 4096};
+    changed.model_type = "llama";
+    const Publication publication = {
+        .plan = *plan, .model = &none, .rope_file = &changed, .context = 4096};
     char *keys = publish_keys(&publication, &err);
     Json *root = keys ? json_parse(keys, strlen(keys), &err) : NULL;
     promise(!keys || json_member(root, "max_position_embeddings"), "what is written is JSON");
@@ -376,9 +380,9 @@ static void fuzz_config(const uint8_t *data, size_t size) {
         if (!ok)
             promise(strncmp(err.text, "line ", 5) == 0 && !strchr(err.text, '\n'),
                     "a reason names its line");
-        ok = ok && settings_resolve(&(RopeSettings){.said = 0}, &file->rope, 0, 2048, &plan, &err);
+        ok = ok && settings_resolve(&(RopeSettings){.given = 0}, &file->rope, 0, 2048, &plan, &err);
         ok = ok && (!file->by_layer ||
-                    settings_resolve_sliding(&(RopeSettings){.said = 0}, &(RopeSettings){.said = 0},
+                    settings_resolve_sliding(&(RopeSettings){.given = 0}, &(RopeSettings){.given = 0},
                                              &file->sliding, 0, 2048, &plan, &err));
         promise(file->layers.n >= 0 && file->layers.n <= MOST_LAYERS, "layers are counted");
         if (ok) write_back(file, &plan);

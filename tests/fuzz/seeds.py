@@ -109,7 +109,7 @@ def seeds():
     for path in sorted(glob.glob(os.path.join(ENGINES + '*', '*.json'))):
         for row in json.loads(read(path)):
             text = json.dumps(row['config']).encode()
-            name = row.get('name') or row['key']
+            name = row.get('name') or row.get('key') or row['tracker']
             yield 'engines', name, text
             yield 'config', name, text
     for i, values in enumerate(parts):
