@@ -51,10 +51,14 @@ ON_4 = dict.fromkeys(('vllm@0.19', 'vllm@0.14', 'vllm@0.12', 'vllm:transformers=
 NO_LENGTH = ('refused', 'AttributeError: no max_position_embeddings beside the block beside text_config')
 NO_ORIGINAL = ('refused', 'KeyError: no original_max_position_embeddings in the block beside text_config')
 BY_5 = 'hf5', 'vllm', 'sglang'
-BESIDE_TEXT = {**NOBODY, **dict.fromkeys(BY_5, NO_LENGTH), **dict.fromkeys(('hf4', 'llama.cpp', 'mlx-lm', 'exllamav3'), 'same')}
-NOT_A_LLAMA = ('refused', 'ValueError: Could not find model.layers')
-LATENT = {**NOBODY, **dict.fromkeys(('hf5', 'hf4', 'vllm', 'sglang'), 'same'), 'exllamav2': NOT_A_LLAMA}
+NO_SECTIONS = ('refused', "AttributeError: 'NoneType' object has no attribute 'get'")  # Qwen3-VL's class asks for them
+BESIDE_TEXT = {**NOBODY, **dict.fromkeys(BY_5, NO_LENGTH), 'hf4': NO_SECTIONS,
+               **dict.fromkeys(('llama.cpp', 'mlx-lm', 'exllamav3'), 'same')}
+NOT_A_LLAMA = ('refused', 'ValueError: Could not find ')
+LATENT = {**NOBODY, **dict.fromkeys(('hf5', 'hf4', 'vllm', 'sglang', 'llama.cpp', 'ik_llama.cpp'), 'same'),
+          'exllamav2': NOT_A_LLAMA}
 V2 = {**LATENT, 'exllamav3': ('refused', 'Unknown architecture DeepseekV2ForCausalLM')}
+NO_FACTOR = ('differs', 'its graph rotates without an attention factor')
 NOT_A_DICT = ('refused', "StrictDataclassFieldValidationError: 'rope_parameters' expected dict or None")
 NOT_A_WHOLE_NUMBER = ('refused', "'max_position_embeddings' expected int, got float")
 LINEAR = dict.fromkeys(('hf5', 'hf4', 'vllm', 'sglang', 'llama.cpp', 'mlx-lm', 'exllamav3'), 'same')
@@ -69,12 +73,15 @@ ROWS = {
                                                  engines=BESIDE_TEXT),
     'crash-beside-text-config/small.json': dict(head=128, means=plain(1024, 5e5), says=[BESIDE % 'rope_scaling'],
                                                 engines={**BESIDE_TEXT, **dict.fromkeys(BY_5, NO_ORIGINAL),
-                                                         'mlx-lm': 'not looked at', 'exllamav2': NOT_A_LLAMA, 'exllamav3': (
+                                                         'hf4': 'same', 'mlx-lm': ('refused', 'no rope_theta'),
+                                                         'exllamav2': NOT_A_LLAMA, 'exllamav3': (
                                                              'refused', 'Unknown architecture Llama4ForCausalLM')}),
     'crash-reading-rope.c/config.json': dict(head=32, means=plain(256, 1e4), says=[BESIDE % 'rope_scaling'],
-                                             engines={**dict.fromkeys(NINE, 'same'), **dict.fromkeys(BY_5, NO_LENGTH), 'rope.c': 'same'}),
+                                             engines={
+                                                 **dict.fromkeys(NINE, 'same'), **dict.fromkeys(BY_5, NO_LENGTH),
+                                                 'exllamav2': 'not looked at', 'rope.c': 'same'}),
     'silent-in-engines/config.json': dict(head=256, means=plain(262144, 1e7, turns=64),
-                                          says=[BESIDE % 'rope_scaling'], engines={'hf5': NO_LENGTH, 'mlx-lm': 'differs'}),
+                                          says=[BESIDE % 'rope_scaling'], engines={'hf5': NO_LENGTH, 'mlx-lm': 'same'}),
     'overrides.json': dict(head=128, means=linear(2, 8192, 1e6), given=['--head-dim', 128],
                            engines={'hf5': 'same', 'vllm': 'same', 'llama.cpp': 'same', 'exllamav2': 'same'}),
     'hf-overrides-text-config/block.json': dict(
@@ -149,9 +156,9 @@ ROWS = {
     'a-list.json': dict(means=LIST_AS_BLOCK, engines={'hf5': NOT_A_DICT,
                                                       'mlx-lm': 'not looked at'}),
     'list-as-block/config.json': dict(means=LIST_AS_BLOCK, engines={
-        'hf5': NOT_A_DICT, 'llama.cpp': 'not looked at'}),
+        'hf5': NOT_A_DICT, 'llama.cpp': ('refused', 'the block is no object')}),
     'list-as-block/string.json': dict(means='expected one object of settings for all layers', engines={
-        'hf5': NOT_A_DICT, 'llama.cpp': 'not looked at'}),
+        'hf5': NOT_A_DICT, 'llama.cpp': ('refused', 'the block is no object')}),
     'by-layer-type.json': dict(means=OBJECTS, engines={
         'hf5': 'taken', 'hf4': ('refused', 'KeyError: rope_type'), 'llama.cpp': (
             'differs', 'rope_scaling by layer type is read')}),
@@ -197,7 +204,7 @@ ROWS = {
         **WITH_5, **ON_4, 'vllm@0.11': ('differs', 'rope_theta 10000, not 500000')}),
     # latent attention, whose scores have mscale_all_dim
     'latent.json': dict(head=48, means=yarn(8, 1024, 1e4, turns=16, mscale=1.0, mscale_all_dim=0.8),
-                        engines={**LATENT, 'mlx-lm': 'same', 'exllamav3': 'same'}),
+                        engines={**LATENT, 'llama.cpp': NO_FACTOR, 'ik_llama.cpp': NO_FACTOR, 'mlx-lm': 'same', 'exllamav3': 'same'}),
     'rope-json-latent/v2-lite.json': dict(head=192, engines=V2, means=yarn(
         40, 4096, 1e4, turns=64, mscale=0.707, mscale_all_dim=0.707)),
     'rope-json-latent/mscale-1.json': dict(head=192, engines=V2, means=yarn(

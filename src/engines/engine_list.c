@@ -343,9 +343,9 @@ static bool read_reference_as(const char *name, Reading *out, const AskedText *q
     return read_name(name, (int)strlen(name), out, err) && read_as(out, q, NULL, n, err);
 }
 
-// The reference: the meant settings by kind, or Hugging Face 5's reading, or 4's if 5 refuses.
-// Neither reads some keys by which a model rotates, and both are unverified with some families:
-// then it is this program's reading.
+// The reference: the meant settings by kind, or Hugging Face 5's reading, or 4's if 5 refuses. If
+// both refuse or are unverified, or do not read a key by which a model rotates, it is this
+// program's reading.
 static bool read_reference(Reading *out, const AskedText *q, const RopeConfig *meant, Error *err) {
     int n = 0;
     const char *hf5 = engines[ENGINE_HF5].name, *hf4 = engines[ENGINE_HF4].name;
@@ -354,7 +354,7 @@ static bool read_reference(Reading *out, const AskedText *q, const RopeConfig *m
     bool is_blind = ok && out->is_blind, is_read = ok && out->verdict < VERDICT_REFUSED;
     if (is_blind) ok = read_reference_as(own, out, q, &n, err);
     else if (ok && !is_read) ok = read_reference_as(hf4, out, q, &n, err);
-    if (ok && out->verdict == VERDICT_UNSEEN) ok = read_reference_as(own, out, q, &n, err);
+    if (ok && out->verdict >= VERDICT_REFUSED) ok = read_reference_as(own, out, q, &n, err);
     for (int i = 0; ok && meant && i < n; i++) {
         out[i].rope = meant[out[i].kind];
         out[i].verdict = VERDICT_SAME;
