@@ -395,7 +395,7 @@ def test_linear_untuned():
 def test_stale_keys():
     found = judge(MODEL, '--rope', 'dynamic-yarn', '--stale-keys', '-n', 1024)
     fails('stale keys', found, 'step-by-step')
-    check(found[1].startswith('fails at 1024: read step by step, as in generation, ') and found[2].get(('step-by-step', 1024)) == 'fail',
+    check(found[1].startswith('fails at 1024: step by step, as in generation, ') and found[2].get(('step-by-step', 1024)) == 'fail',
           'shorter texts are read step by step, too', found)
 
 

@@ -198,7 +198,7 @@ SERVERS = [
     ('line ends', empty('\n\n \n'), EMPTY, EMPTY_CUT), ('a special token', empty('<|im_end|>'), EMPTY, EMPTY_CUT),
     ('empty and full', empty(is_full=True), EMPTY, EMPTY_CUT), ('no choices', no_choices, EMPTY, EMPTY_CUT),
     ('empty and uncounted', both(empty(), counting(lambda n: 0)), EMPTY, (1, 'taken to about ')),
-    ('always empty', empty(past=0), (3, 'empty in the shortest texts, too'), (3, 'to the shortest texts are empty, too')),
+    ('always empty', empty(past=0), (3, 'also empty in the shortest texts'), (3, 'to the shortest texts are also empty')),
     ('a count that stops', counting(lambda n: min(n, 700)), NOTHING_REFUSED, (1, 'it cuts')),
     ('no counts of long texts', uncounted, NOTHING_REFUSED, (3, 'the server does not count texts of')),
     # refusals, failures, and servers that are busy
