@@ -90,11 +90,11 @@ def test_a_part_of_the_head():
     """Half of the pairs rotate, as llama.cpp counts; another theta of equal effect is named beside it."""
     with Fake('vllm', (*PART, '1'), noise=0.005) as server:
         told = probe(server.url, MODEL, *MORE, *LONG)
-        check(told.status == 1 and 'the first 16 pairs of a head turn (pairs that turn 16) or plain RoPE, theta ' in
+        check(told.status == 1 and 'the first 16 pairs of a head rotate (pairs that turn 16) or plain RoPE, theta ' in
               told.last and 'add up to 1' not in told.out, 'half of the pairs', told)
     with Fake('vllm', (*PART, '16'), noise=0.005) as server:
         told = probe(server.url, MODEL, *MORE, *LONG)
-        check(told.status == 1 and ': linear, s 16, theta 10,000, attention factor 1, the first 16 pairs of a head turn'
+        check(told.status == 1 and ': linear, s 16, theta 10,000, attention factor 1, the first 16 pairs of a head rotate'
               in told.last, 'half of the pairs, by linear', told)
 
 

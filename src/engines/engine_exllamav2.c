@@ -76,14 +76,25 @@ static void refuse_exllamav2_blocks(Config *c) {
                   "KeyError: low_freq_factor or high_freq_factor");
     config_refuse(c, c->type == TYPE_LONGROPE && !c->top,
                   "AssertionError: original_max_position_embeddings at the top level");
+    config_refuse(c, is_yarn && original && original->kind == 'n',
+                  "TypeError: original_max_position_embeddings is null");
     const bool is_on = !is_yarn || c->as->served > c->inside;
-    config_refuse(c, is_yarn && is_on && !is_a_number(factor), "TypeError: factor is no number");
+    const bool has_no_factor = is_yarn && is_on && !is_a_number(factor);
+    // The layers of gpt-oss are missed before that.
+    config_refuse(c, has_no_factor && json_member(c->config, "num_local_experts"), missing);
+    config_refuse(c, has_no_factor, "TypeError: factor is no number");
 }
 
 void engine_exllamav2(Config *c) {
     const Json *pattern = json_member(c->whole, "sliding_window_pattern");
     config_refuse(c, config_is_something(pattern) && !is_a_number(pattern),
                   "TypeError: sliding_window_pattern is not of expected type int");
+    const Json *block = json_member(c->config, "rope_scaling");
+    config_refuse(c, config_is_something(block) && block->kind != '{',
+                  "TypeError: Value for rope_scaling is not of expected type <class 'dict'>");
+    // Stable LM 2 12B has one norm for a layer.
+    const Json *parallel = json_member(c->config, "use_parallel_residual");
+    config_refuse(c, parallel && parallel->kind == 't', missing);
     find_length(c);
     refuse_exllamav2_blocks(c);
     refuse_wrappers(c);

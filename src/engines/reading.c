@@ -511,9 +511,11 @@ static void take_lists(Config *c) {
     // Phi-3's config class checks lengths first, by its own share of a head; SGLang's class may
     // take another.
     const bool is_torch = row == ENGINE_HF5 || row == ENGINE_HF4 || row == ENGINE_VLLM ||
-                          row == ENGINE_SGLANG || row == ENGINE_EXLLAMAV3;
+                          row == ENGINE_SGLANG || row == ENGINE_EXLLAMAV3 ||
+                          row == ENGINE_EXLLAMAV2;
     const bool is_other = row == ENGINE_SGLANG && config_member(c, KEY_PARTIAL_ROTARY_FACTOR);
-    const bool is_checked = c->longrope_alone && row != ENGINE_EXLLAMAV3 && !is_other;
+    const bool is_checked = c->longrope_alone && row != ENGINE_EXLLAMAV3 &&
+                            row != ENGINE_EXLLAMAV2 && !is_other;
     for (int i = 0; is_torch && i < 2; i++) {
         char words[120];
         int n = 0;
@@ -554,7 +556,8 @@ static void spread_ramp(Config *c) {
 static void step_llama3(Config *c) {
     RopeConfig *r = c->rope;
     static const unsigned at_high = 1u << ENGINE_VLLM | 1u << ENGINE_SGLANG | 1u << ENGINE_LLAMA_CPP |
-                                    1u << ENGINE_IK_LLAMA_CPP | 1u << ENGINE_ORT_GENAI;
+                                    1u << ENGINE_IK_LLAMA_CPP | 1u << ENGINE_ORT_GENAI |
+                                    1u << ENGINE_EXLLAMAV2;
     if (c->type != TYPE_LLAMA3 || r->high_freq_factor >= r->low_freq_factor) return;
     if (c->as->out->row == ENGINE_LMDEPLOY || c->as->out->row == ENGINE_OWN) return;
     if (1u << c->as->out->row & at_high) r->low_freq_factor = r->high_freq_factor;
