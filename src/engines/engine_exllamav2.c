@@ -80,9 +80,9 @@ static void refuse_exllamav2_blocks(Config *c) {
                   "TypeError: original_max_position_embeddings is null");
     const bool is_on = !is_yarn || c->as->served > c->inside;
     const bool has_no_factor = is_yarn && is_on && !is_a_number(factor);
-    // The layers of gpt-oss are missed before that.
-    config_refuse(c, has_no_factor && json_member(c->config, "num_local_experts"), missing);
-    config_refuse(c, has_no_factor, "TypeError: factor is no number");
+    // Layers that it does not know are missed before the factor is read.
+    const bool is_refused = c->as->own && c->as->own->refuses;
+    config_refuse(c, has_no_factor && !is_refused, "TypeError: factor is no number");
 }
 
 void engine_exllamav2(Config *c) {
