@@ -6,9 +6,10 @@
 // This file asks for rows in order and prints them. A row's needs, costs, readings, verdict and
 // words belong to its type: check_settings.c judges settings, check_short.c has the rows about
 // short texts, check_conversion.c and check_like.c those that look for damage, check_ladder.c those
-// about longer and longer texts, check_keys.c those that ask for keys, check_saved.c the row about
-// readings in a file, check_cache.c the row about the cache; their common functions are in
-// check_rows.c. check_start.c has the steps before the rows, and check_verdict.c the answer.
+// about longer and longer texts, check_facts.c and check_keys.c those that ask for hidden facts and
+// passkeys, check_saved.c the row about readings in a file, check_cache.c the row about the cache;
+// their common functions are in check_rows.c. check_start.c has the steps before the rows, and
+// check_verdict.c the answer.
 #include "check.h"
 
 #include <math.h>

@@ -1,51 +1,21 @@
-// The rows of --check about hidden facts and passkeys: does the model find them in every part of a
-// long text? Wald's test judges each quarter of the text by itself. Many facts in one text cost one
-// pass, and a model that finds the facts of a quarter passes there. If it does not (many facts make
-// that harder), single passkeys decide, as --passkey asks for them.
+// The rows of --check about passkeys, for quarters in which too few facts were found: first a text of
+// filler that has facts in those quarters alone, if it is long, then single passkeys, as --passkey
+// asks for them. Each of these costs a pass.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../tasks/asking.h"
-#include "../tasks/facts.h"
-#include "check_rows.h"
+#include "check_keys.h"
 
 enum {
-    QUARTERS = 4,
-    FACTS_A_QUARTER = 6,
-    FIRST_FACTS = 2,         // in the first tokens, which are no part of the first quarter
-    MOST_FIRST_TOKENS = 512,  // of them, and at most an eighth of the text
-    MOST_PASSKEYS = 12,      // of a quarter
-    FIRST_PASSKEYS = 2,      // in the first tokens
-    SHORT_TOKENS = 512,      // of a short text, at most
-    IN_SHORT = QUARTERS,     // the samples of short texts, and of the first tokens
-    IN_FIRST,
-};
-// A quarter where 0.85 of the passkeys are found is called lost once in a hundred times at most,
-// and one where 0.2 are found passes as often. Four found ones decide, or three lost ones.
-static const ShareTest quarter_test = {.healthy = 0.85, .broken = 0.2, .wrong = 0.01};
-
-struct Keys {
-    Session *session;  // for single passkeys in texts of `length`; NULL: not open
-    Asking *asking;
-    int length;
-    RopePlan plan;  // the plan of the sessions
+    FILLER_FACTS = 12,   // of a quarter, where no more than two have them
+    MOST_PASSKEYS = 12,  // of a quarter
+    FIRST_PASSKEYS = 2,  // in the first tokens
+    SHORT_TOKENS = 512,  // of a short text, at most
 };
 
-bool keys_prepare(Check *c, Error *err) {
-    c->keys = alloc_array(1, sizeof *c->keys, "keys", err);
-    return c->keys;
-}
-
-void keys_free(Check *c) {
-    if (!c->keys) return;
-    session_free(c->keys->session);
-    passkeys_close(c->keys->asking);
-    free(c->keys);
-}
-
-// ---- quarters ----
+// ---- passkeys ----
 
 // Tokens of a short text: within the trained length, and half of the length.
 static int short_tokens(const Check *c) {
@@ -55,152 +25,9 @@ static int short_tokens(const Check *c) {
     return within / 2 < SHORT_TOKENS ? within / 2 : SHORT_TOKENS;
 }
 
-// The tokens at the beginning that healthy models may not look at.
-static int first_tokens(int length) {
-    return length / 8 < MOST_FIRST_TOKENS ? length / 8 : MOST_FIRST_TOKENS;
-}
-
-static int quarter_from(int length, int quarter) {
-    return quarter > 0 ? (int)((int64_t)length * quarter / QUARTERS) : first_tokens(length);
-}
-
-static int quarter_of(int length, int place) {
-    if (place < first_tokens(length)) return IN_FIRST;
-    return (int)((int64_t)place * QUARTERS / length);
-}
-
-// The share between those of the test by which it is decided in the long run.
-static double limit_of(const ShareTest *test) {
-    const double right = log(test->healthy / test->broken);
-    const double wrong = log((1 - test->broken) / (1 - test->healthy));
-    return wrong / (right + wrong);
-}
-
-// The row of a quarter alone.
-static Row row_of_quarter(const Row *row, int quarter) {
-    Row one = *row;
-    const Samples *s = &row->others[quarter];
-    one.samples = *s;
-    one.other = quarter;
-    one.value = s->mean;
-    one.error = s->n > 0 ? sqrt(s->mean * (1 - s->mean) / s->n) : INFINITY;
-    one.limit = limit_of(&quarter_test);
-    one.verdict = s->n > 0 ? decide_share(s, &quarter_test) : OPEN;
-    return one;
-}
-
-// Makes the row that of the quarter with the fewest keys found, of those that were asked for.
-static void take_worst(Row *row) {
-    const Row all = *row;
-    const double tokens = row->tokens;
-    bool any = false;
-    for (int q = 0; q < QUARTERS; q++) {
-        const Row one = row_of_quarter(&all, q);
-        if (one.samples.n == 0 || (any && one.value >= row->value)) continue;
-        *row = one;
-        row->tokens = tokens;
-        any = true;
-    }
-    row->verdict = all.verdict;
-}
-
-// A line for each quarter that was asked.
-static void print_quarters(Check *c, const Row *row, PrintRow *line) {
-    bool any = false;
-    for (int q = 0; q < QUARTERS; q++) {
-        char name[40];
-        Row one = row_of_quarter(row, q);
-        if (one.samples.n == 0) continue;
-        if (row->verdict == UNABLE && one.verdict != OK) one.verdict = UNABLE;
-        if (any) one.tokens = 0;  // which are all in the first line
-        snprintf(name, sizeof name, "%s-q%d", row->type->name, q + 1);
-        line(c, &one, name);
-        any = true;
-    }
-    if (!any) line(c, row, row->type->name);
-}
-
-// ---- facts: many in one text, each asked for on a branch of the cache ----
-
-static int facts_tokens(const Check *c, int length) {
-    (void)c;
-    return length;
-}
-
-// A table of learned positions may end with the length: then nothing is asked after it.
-static bool has_room(const Check *c, int length) {
-    Error ignored;
-    return model_reaches(c->job->model, length + FACT_TOKENS, &ignored);
-}
-
-static bool lay_out_facts(const Check *c, int length, FactText *t, Error *err) {
-    const bool is_given = c->n_given >= (size_t)length;
-    t->tokenizer = c->job->tokenizer;
-    t->filler = c->ids;
-    t->n_used = is_given ? c->n_ids - c->n_given : 0;
-    t->ids = alloc_array((uint64_t)length + FACT_TOKENS, sizeof *t->ids, "a text", err);
-    if (!t->ids) return false;
-    if (has_bos(c)) t->ids[0] = tokenizer_bos(c->job->tokenizer);
-    bool ok = hide_facts(t, has_bos(c), first_tokens(length), FIRST_FACTS, err);
-    for (int q = 0; ok && q < QUARTERS; q++)
-        ok = hide_facts(t, quarter_from(length, q),
-                        q + 1 < QUARTERS ? quarter_from(length, q + 1) : length,
-                        FACTS_A_QUARTER, err);
-    return ok;
-}
-
-static bool read_facts(Check *c, Row *row, Error *err) {
-    const int n = row->length;
-    Session *s = NULL;
-    FactText text = {.n_hidden = 0};
-    c->keys->plan = c->job->plans[0];
-    if (!has_room(c, n)) return true;
-    if (!open_long(c, &s, &c->keys->plan, n + FACT_TOKENS, row)) return true;
-    Asker asker = {.job = c->job, .session = s, .shares_all = true};
-    bool ok = lay_out_facts(c, n, &text, err);
-    for (int k = 0; ok && k < text.n_hidden; k++) {
-        const Hidden *fact = &text.hidden[k];
-        bool is_found;
-        ok = ask_fact(&asker, &text, n, fact, &is_found, err);
-        if (ok) add_sample(&row->others[quarter_of(n, fact->from)], is_found);
-    }
-    c->tokens += asker.tokens;
-    asker_free(&asker);
-    session_free(s);
-    free(text.ids);
-    return ok;
-}
-
-// It never fails: if too few facts are found, single passkeys decide.
-static void judge_facts(const Check *c, Row *row) {
-    (void)c;
-    row->verdict = OK;
-    for (int q = 0; q < QUARTERS; q++)
-        if (row_of_quarter(row, q).verdict != OK) row->verdict = UNABLE;
-    take_worst(row);
-}
-
-static void describe_facts(const Check *c, const Row *row, char *out, size_t size) {
-    (void)c;
-    snprintf(out, size, "%.0f of %d facts found in quarter %d", n_right(&row->samples),
-             row->samples.n, row->other + 1);
-}
-
-const RowType facts_row = {
-    .name = "facts",
-    .units = 1,
-    .tokens = facts_tokens,
-    .read = read_facts,
-    .judge = judge_facts,
-    .describe = describe_facts,
-    .print = print_quarters,
-};
-
-// ---- passkeys: single ones, if too few facts of a quarter were found ----
-
 static bool found_facts(const Check *c, int length, int quarter) {
     const Row *row = find_row(c, &facts_row, length);
-    return row && row_of_quarter(row, quarter).verdict == OK;
+    return row && row_of_quarter(c, row, quarter).verdict == OK;
 }
 
 static bool wants_passkeys(const Check *c, int length) {
@@ -247,14 +74,47 @@ static bool ask_passkey(Check *c, Row *row, int length, double from, double to, 
 // asked.
 static int open_quarter(const Check *c, const Row *row) {
     for (int q = 0; q < QUARTERS; q++)
-        if (!found_facts(c, row->length, q) && row_of_quarter(row, q).verdict == OPEN &&
+        if (!found_facts(c, row->length, q) && row_of_quarter(c, row, q).verdict == OPEN &&
             row->others[q].n < MOST_PASSKEYS * c->effort)
             return q;
     return -1;
 }
 
-// Quarters from the oldest on, each until it is decided. Where one is lost, short texts are asked.
+// A text of filler with facts in all quarters that are open.
+static bool read_filler(Check *c, Row *row, Error *err) {
+    const int n = row->length;
+    Session *s = NULL;
+    FactText text = {.ids = NULL};
+    Haystack filler;
+    FactCounts counts = {{0}};
+    double tokens = 0;
+    int n_open = 0;
+    for (int q = 0; q < QUARTERS; q++) n_open += !found_facts(c, n, q);
+    for (int q = 0; q < QUARTERS; q++)
+        if (!found_facts(c, n, q))
+            counts.of[q] = n_open > 2 ? MOST_HIDDEN / n_open : FILLER_FACTS;
+    c->keys->plan = c->job->plans[0];
+    bool ok = haystack_make(&filler, NULL, n, err);
+    int32_t *ids = ok ? tokenizer_encode(c->job->tokenizer, filler.text,
+                                         filler.starts[filler.n_pieces], false, &text.n_filler, err)
+                      : NULL;
+    text.filler = ids;
+    ok = ids && lay_out_facts(c, &text, n, 0, counts, err);
+    if (ok && open_long(c, &s, &c->keys->plan, n + FACT_TOKENS, row))
+        ok = ask_facts_of(c, &text, n, s, row->others + IN_FILLER, &tokens, err);
+    c->tokens += tokens;
+    session_free(s);
+    haystack_free(&filler);
+    free(ids);
+    free(text.ids);
+    return ok;
+}
+
+// Facts in filler where a quarter has room for enough, then single passkeys: quarters from the
+// oldest on, each until it is decided. Where one is lost, short texts are asked.
 static bool read_passkeys(Check *c, Row *row, Error *err) {
+    if (row->units == 0 && row->length >= LEAST_SHARED && has_room(c, row->length))
+        return read_filler(c, row, err);
     const int q = open_quarter(c, row);
     if (q < 0) return ask_passkey(c, row, short_tokens(c), 0, 1, &row->others[IN_SHORT], err);
     const double n = row->length;
@@ -269,23 +129,23 @@ static void judge_passkeys(const Check *c, Row *row) {
     if (row->verdict == UNABLE) return;
     const bool is_asked = open_quarter(c, row) < 0;
     for (int q = 0; q < QUARTERS; q++) {
-        const Verdict verdict = row_of_quarter(row, q).verdict;
+        const Verdict verdict = row_of_quarter(c, row, q).verdict;
         is_lost |= verdict == FAIL;
         is_open |= verdict == OPEN && !found_facts(c, row->length, q);
     }
     const Samples *short_ones = &row->others[IN_SHORT];
-    const Verdict in_short = decide_share(short_ones, &quarter_test);
+    const Verdict in_short = decide_share(short_ones, 0, &quarter_test);
     row->verdict = OPEN;
     if (is_asked && is_lost && in_short != OPEN) row->verdict = in_short == OK ? FAIL : UNABLE;
     else if (is_asked && !is_lost && !is_open) row->verdict = OK;
     else if (is_asked && (!is_lost || short_ones->n >= MOST_PASSKEYS * c->effort))
         row->needs = NEEDS_EFFORT;
-    take_worst(row);
+    take_worst(c, row);
 }
 
 static int most_passkeys(const Check *c, const Row *row) {
     (void)row;
-    return (int)((QUARTERS + 1) * MOST_PASSKEYS * c->effort);
+    return 1 + (int)((QUARTERS + 1) * MOST_PASSKEYS * c->effort);
 }
 
 // The depths between which keys are lost, and the keys that were found.
@@ -299,7 +159,7 @@ static void describe_passkeys(const Check *c, const Row *row, char *out, size_t 
     int right = 0;
     int asked = 0;
     for (int q = 0; q < QUARTERS; q++) {
-        is_lost[q] = row_of_quarter(row, q).verdict == FAIL;
+        is_lost[q] = row_of_quarter(c, row, q).verdict == FAIL;
         n_lost += is_lost[q];
         n_oldest += n_oldest == q && is_lost[q];
         right += is_lost[q] ? (int)round(n_right(&row->others[q])) : 0;
@@ -327,13 +187,13 @@ const RowType passkeys_row = {
     .is_share = true,
 };
 
-// ---- first-passkeys: single ones in the first tokens, where the facts there were missed ----
+// ---- first-passkeys: single ones in the first tokens, where too few facts there were missed ----
 
 static bool wants_first_passkeys(const Check *c, int length) {
     const Row *row = find_row(c, &facts_row, length);
     if (!row || length < 2 * short_tokens(c)) return false;
     const Samples *first = &row->others[IN_FIRST];
-    return first->n > 0 && 2 * n_right(first) < first->n;
+    return first->n > 0 && first->n < FIRST_FACTS && 2 * n_right(first) < first->n;
 }
 
 static bool read_first_passkeys(Check *c, Row *row, Error *err) {
@@ -371,3 +231,9 @@ const RowType first_passkeys_row = {
     .describe = describe_first_passkeys,
     .add_remark = add_first_passkeys,
 };
+
+bool misses_first_tokens(const Check *c, int length) {
+    const Row *facts = find_row(c, &facts_row, length);
+    const Row *passkeys = find_row(c, &first_passkeys_row, length);
+    return (facts && misses_first_facts(facts)) || (passkeys && passkeys->verdict == UNABLE);
+}

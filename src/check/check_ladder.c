@@ -85,10 +85,16 @@ int n_samples(const Check *c) {
     return n < MOST_SAMPLES ? (int)n : MOST_SAMPLES;
 }
 
-size_t sample_end(const Check *c, int u) {
+void ladder_text(const Check *c, int length, int u, int32_t *text) {
+    const int32_t *longest = text_with_facts(c);
     const int n = n_samples(c);
     const size_t apart = n > 1 ? spread_of_ends(c) / (size_t)(n - 1) : 0;
-    return c->n_given - apart * (size_t)spread_order(u, n);
+    take_before(c, c->n_given - apart * (size_t)spread_order(u, n), length, text);
+    if (u > 0 || !longest) return;
+    // The end of the longest one, after BOS in the first one's place, if there is one.
+    const int from = length < c->job->length ? has_bos(c) : 0;
+    memcpy(text + from, longest + c->job->length - length + from,
+           (size_t)(length - from) * sizeof *text);
 }
 
 bool ladder_prepare(Check *c, Error *err) {
@@ -108,7 +114,7 @@ void ladder_free(Check *c) {
 }
 
 double whole_bytes(const Check *c, int length) {
-    SessionConfig config = session_config(c->job, c->job->plans, length);
+    SessionConfig config = session_config(c->job, c->job->plans, facts_context(c, length));
     return (double)session_needs(c->job->model, &config);
 }
 
@@ -137,12 +143,15 @@ static const double *read_sample(Check *c, int reader, int rung, int u, Row *row
     l->own_attention.rope = with_own_attention(&l->plan.rope);
     const RopePlan *const plans[N_READERS] = {&l->plan, &c->references[c->reference_is],
                                               &l->own_attention};
-    if (!open_long(c, &l->session[reader], plans[reader], n, row)) return NULL;
+    Session **s = &l->session[reader];
+    if (!open_long(c, s, plans[reader], facts_context(c, n), row)) return NULL;
     int32_t *text = alloc_array((uint64_t)n, sizeof *text, "a text", err);
     double *nll = text ? alloc_array((uint64_t)scored, sizeof *nll, "scores", err) : NULL;
-    if (text) take_before(c, sample_end(c, u), n, text);
+    if (text) ladder_text(c, n, u, text);
     const Span span = {text, n - scored, n, n};
-    const bool ok = nll && score_anew(c, l->session[reader], span, nll, err);
+    bool ok = nll && score_anew(c, *s, span, nll, err);
+    if (ok && reader == BY_TRIED && u == 0 && n == c->job->length && text_with_facts(c))
+        ok = ask_shared_facts(c, *s, err);
     free(text);
     *kept = keep_if(ok, nll);
     return *kept;

@@ -298,7 +298,7 @@ static bool read_both(Check *c, Row *row, Error *err) {
     Beside *found = alloc_array((uint64_t)scored, sizeof *found, "scores", err);
     double *nll = alloc_array((uint64_t)scored, sizeof *nll, "scores", err);
     bool ok = text && found && nll;
-    if (ok) take_before(c, sample_end(c, row->units), n, text);
+    if (ok) ladder_text(c, n, row->units, text);
     ok = ok && compare_text(c, text, n, scored, found, err);
     for (int at = 0; ok && at < scored; at += BLOCK) {
         const int to = at + BLOCK < scored ? at + BLOCK : scored;

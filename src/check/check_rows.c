@@ -47,15 +47,14 @@ Verdict decide(double value, double error, double limit) {
 
 double n_right(const Samples *s) { return s->n * s->mean; }
 
-// The test's sum: ln of how much likelier a healthy model is to get so many right.
-static double evidence(const Samples *s, const ShareTest *test) {
+double evidence(const Samples *s, const ShareTest *test) {
     const double right = n_right(s);
     return right * log(test->healthy / test->broken) +
            (s->n - right) * log((1 - test->healthy) / (1 - test->broken));
 }
 
-Verdict decide_share(const Samples *s, const ShareTest *test) {
-    const double found = evidence(s, test);
+Verdict decide_share(const Samples *s, double before, const ShareTest *test) {
+    const double found = before + evidence(s, test);
     const double enough = log((1 - test->wrong) / test->wrong);
     return found >= enough ? OK : found <= -enough ? FAIL : OPEN;
 }

@@ -87,7 +87,7 @@ typedef struct {
 
 typedef struct Likeness Likeness;  // see check_like.c
 typedef struct Saved Saved;        // see check_saved.c
-typedef struct Keys Keys;          // see check_keys.c
+typedef struct Keys Keys;          // see check_keys.h
 typedef struct Ladder Ladder;      // see check_ladder.c
 
 enum { PLAIN_ROPE, FILES_OWN, SMALLER_BASE, LARGER_BASE, N_REFERENCES };  // plans for short texts
@@ -196,9 +196,12 @@ double sure_of(int samples);
 typedef struct {
     double healthy, broken, wrong;
 } ShareTest;
-// OK or FAIL once the samples (1: right, 0: wrong) are so much likelier by the one share than by
-// the other.
-Verdict decide_share(const Samples *samples, const ShareTest *test);
+// The test's sum: ln of how much likelier a healthy model is to have such samples (1: right, 0:
+// wrong).
+double evidence(const Samples *samples, const ShareTest *test);
+// OK or FAIL once the samples, with the evidence before them, are so much likelier by the one share
+// than by the other.
+Verdict decide_share(const Samples *samples, double before, const ShareTest *test);
 // How many samples are right.
 double n_right(const Samples *samples);
 // Judges a row by the ratio of two perplexities, whose logarithm its samples have. A ratio that is
@@ -278,9 +281,8 @@ bool ladder_prepare(Check *check, Error *err);
 void ladder_free(Check *check);
 // Bytes of the session that reads a text of `length` tokens.
 double whole_bytes(const Check *check, int length);
-// The end of text number u of the ladder, as take_before takes it, and how many such texts there
-// are.
-size_t sample_end(const Check *check, int u);
+// Copies text number u of the ladder of that length, and how many such texts there are.
+void ladder_text(const Check *check, int length, int u, int32_t *text);
 int n_samples(const Check *check);
 int all_samples(const Check *check, const Row *row);
 // The tokens of a text of that length that are scored: its last ones.
@@ -294,10 +296,22 @@ void ladder_keep(Check *check, int length, int u, double *nll);
 // The longest rung within the reach of settings.
 int longest_within(const Check *check, const RopeConfig *rope);
 
-// check_keys.c
-extern const RowType facts_row, passkeys_row, first_passkeys_row;
+// check_facts.c
+extern const RowType facts_row;
 bool keys_prepare(Check *check, Error *err);
 void keys_free(Check *check);
+// The ladder's first text of -n (its ids, BOS among them), of which the shorter ones are the end,
+// where facts are hidden in it; NULL: they are not.
+const int32_t *text_with_facts(const Check *check);
+// The positions of a session for a text of that length, with those of questions about its facts.
+int facts_context(const Check *check, int length);
+// Asks for the facts of that text, once, after the session has read it. False with the reason.
+bool ask_shared_facts(Check *check, Session *s, Error *err);
+
+// check_keys.c
+extern const RowType passkeys_row, first_passkeys_row;
+// Whether nothing is found in the first tokens of a text of that length.
+bool misses_first_tokens(const Check *check, int length);
 
 // ---- check_start.c: the beginning of a check ----
 

@@ -2,7 +2,7 @@
 // --like FILE.json compares a later run with it, token by token as with a model. That takes the
 // same text, tokenizer, effort and length.
 //
-//     {"rope.c readings": 1, "effort": 1, "text": "...", "tokenizer": "...", "lengths": [
+//     {"rope.c readings": 2, "effort": 1, "text": "...", "tokenizer": "...", "lengths": [
 //     {"length": 4096, "texts": [[2.31, ...], ...]}, ...]}
 //
 // with the mean -ln p of each 64 of the tokens that are scored at the end of a text of the length.
@@ -17,7 +17,12 @@
 #include "../job/text_io.h"
 #include "check_rows.h"
 
-enum { BLOCK_TOKENS = 64, MOST_BYTES = 1 << 26, HASH_BYTES = 20 };
+enum {
+    FORMAT = 2,  // since 2, the first text of a long ladder has facts in it
+    BLOCK_TOKENS = 64,
+    MOST_BYTES = 1 << 26,
+    HASH_BYTES = 20,
+};
 
 struct Saved {
     char *text;
@@ -77,9 +82,9 @@ bool save_readings(const Check *c, FILE *file, bool is_first) {
     hash_tokenizer(c, tokenizer);
     if (is_first)
         fprintf(file,
-                "{\"rope.c readings\": 1, \"effort\": %.17g, \"text\": \"%s\", \"tokenizer\": "
+                "{\"rope.c readings\": %d, \"effort\": %.17g, \"text\": \"%s\", \"tokenizer\": "
                 "\"%s\", \"lengths\": [\n",
-                c->effort, text, tokenizer);
+                FORMAT, c->effort, text, tokenizer);
     fprintf(file, "%s{\"length\": %d, \"texts\": [", is_first ? "" : ",\n", n);
     for (int u = 0; u < n_samples(c) && ladder_scores(c, n, u); u++) {
         const double *nll = ladder_scores(c, n, u);
@@ -104,7 +109,7 @@ static bool is_same(const Json *json, const char *key, const char *wanted, const
 static bool is_of_this(const Check *c, Saved *s, const char *path, Error *err) {
     char text[HASH_BYTES], tokenizer[HASH_BYTES];
     double x;
-    if (!json_number(json_member(s->json, "rope.c readings"), &x) || x != 1)
+    if (!json_number(json_member(s->json, "rope.c readings"), &x) || x != FORMAT)
         return fail(err, "%s: no readings of --check (expected a file of --save)", path);
     hash_text(c, text);
     hash_tokenizer(c, tokenizer);

@@ -203,7 +203,7 @@ Answer say_verdict(Check *c) {
         code = "unjudged";
         add_words(remarks, sizeof remarks,
                   "; passkeys were not judged: it does not find them in a short text");
-    } else if (verdict_of(c, &first_passkeys_row, n) == UNABLE) {
+    } else if (misses_first_tokens(c, n)) {
         code = "whole-but-first";
     }
     if (c->settings.other[0]) add_words(remarks, sizeof remarks, "; %s", c->settings.other);

@@ -28,6 +28,13 @@ static bool is_fixed(const Asker *a) {
            !(s->config.sliding && angles_follow(s->config.sliding));
 }
 
+bool asker_takes(Asker *a, const int32_t *ids, int n, Error *err) {
+    if (!grow(&a->read, &a->capacity, (size_t)n, sizeof *ids, "a prompt", err)) return false;
+    memcpy(a->read, ids, (size_t)n * sizeof *ids);
+    a->n_read = n;
+    return true;
+}
+
 bool asker_turn_to(Asker *a, const int32_t *ids, int n, int most, int length, Error *err) {
     const bool may_share = a->n_read == n || is_fixed(a);
     int shared = 0;
@@ -36,10 +43,7 @@ bool asker_turn_to(Asker *a, const int32_t *ids, int n, int most, int length, Er
     a->n_read = 0;
     if (shared > 0) shared = session_rewind(a->session, shared);
     if (shared == 0) session_begin(a->session, length);
-    if (!grow(&a->read, &a->capacity, (size_t)n, sizeof *ids, "a prompt", err)) return false;
-    memcpy(a->read, ids, (size_t)n * sizeof *ids);
-    a->n_read = n;
-    return true;
+    return asker_takes(a, ids, n, err);
 }
 
 // Reads on to the first n ids of the prompt, from wherever in it the session is.

@@ -31,6 +31,9 @@ typedef struct {
 
 void asker_free(Asker *asker);
 
+// Takes over a session that has read these ids (n). False with the reason.
+bool asker_takes(Asker *asker, const int32_t *ids, int n, Error *err);
+
 // Changes to another prompt of n ids, for a text of `length` tokens with its answer: rewinds the
 // session to the prefix shared with the last one, at most `most` tokens. False with the reason.
 bool asker_turn_to(Asker *asker, const int32_t *ids, int n, int most, int length, Error *err);

@@ -54,41 +54,48 @@ static int fact_value(int fact) {
     return (int)(10000 + (bits ^ bits >> 27) % 90000);
 }
 
-bool hide_facts(FactText *t, int from, int to, int most, Error *err) {
+// The next id of the filler; where it has ended, any.
+static int32_t next_of_filler(FactText *t) {
+    const size_t at = t->n_used++;
+    return t->filler[at < t->n_filler ? at : 0];
+}
+
+bool hide_facts(FactText *t, int from, int to, int wanted, Error *err) {
     const int room = (to - from) / FACTS_APART;
-    const int count = room < most ? room : most;
+    const int count = room < wanted ? room : wanted;
     const int end = to - BEFORE_END;
     int n = from;
     for (int k = 0; k < count; k++) {
-        // Filler up to the fact's place, and on to the end of a sentence.
-        const int place = from + (int)((k + 0.3) * (to - from) / count);
-        while (n < place) t->ids[n++] = t->filler[t->n_used++];
-        const int latest = n + MOST_AFTER < end ? n + MOST_AFTER : end;
-        for (; n < latest; t->ids[n++] = t->filler[t->n_used++]) {
-            size_t length;
-            const char *piece = tokenizer_decode(t->tokenizer, -1, t->ids[n - 1], &length);
-            if (length > 0 && strchr(".!?\n", piece[length - 1])) break;
-        }
-        // The fact, if it fits.
         const int number = t->n_hidden;
         char sentence[256];
         size_t n_fact;
-        Hidden h = {.asked = facts[number % N_FACT_WORDS], .from = n};
+        Hidden h = {.asked = facts[number % N_FACT_WORDS]};
         snprintf(h.answer, sizeof h.answer, "%d", fact_value(number));
         snprintf(sentence, sizeof sentence, "%s %s. Remember that.%s %s.", h.asked, h.answer,
                  h.asked, h.answer);
         int32_t *ids =
             tokenizer_encode(t->tokenizer, sentence, strlen(sentence), false, &n_fact, err);
         if (!ids) return false;
-        h.to = n + (int)n_fact;
-        if (h.to <= end && number < MOST_HIDDEN) {
+        // Filler up to the fact's place, and on to the end of a sentence while the fact fits.
+        const int place = from + (int)((k + 0.3) * (to - from) / count);
+        while (n < place) t->ids[n++] = next_of_filler(t);
+        const int most = end - (int)n_fact;
+        const int latest = n + MOST_AFTER < most ? n + MOST_AFTER : most;
+        for (; n < latest; t->ids[n++] = next_of_filler(t)) {
+            size_t length;
+            const char *piece = tokenizer_decode(t->tokenizer, -1, t->ids[n - 1], &length);
+            if (length > 0 && strchr(".!?\n", piece[length - 1])) break;
+        }
+        if (n <= most && number < MOST_HIDDEN) {
+            h.from = n;
+            h.to = n + (int)n_fact;
             memcpy(t->ids + n, ids, n_fact * sizeof *ids);
             t->hidden[t->n_hidden++] = h;
             n = h.to;
         }
         free(ids);
     }
-    while (n < to) t->ids[n++] = t->filler[t->n_used++];
+    while (n < to) t->ids[n++] = next_of_filler(t);
     return true;
 }
 

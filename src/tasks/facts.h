@@ -18,16 +18,16 @@ typedef struct {
 
 typedef struct {
     const Tokenizer *tokenizer;
-    const int32_t *filler;  // ids of a text, of which n_used are used
-    size_t n_used;
+    const int32_t *filler;  // (n_filler) ids of a text, of which n_used are used
+    size_t n_filler, n_used;
     int32_t *ids;  // the text, with room for FACT_TOKENS after it
     Hidden hidden[MOST_HIDDEN];
     int n_hidden;
 } FactText;
 
-// Fills tokens [from, to) of the text, with `most` facts spread over them, or fewer where there is
+// Fills tokens [from, to) of the text, with `wanted` facts spread over them, or fewer where there is
 // no room for these. False with the reason.
-bool hide_facts(FactText *text, int from, int to, int most, Error *err);
+bool hide_facts(FactText *text, int from, int to, int wanted, Error *err);
 
 // Asks for a fact after the first `length` tokens of the text. False with the reason.
 bool ask_fact(Asker *asker, const FactText *text, int length, const Hidden *fact, bool *is_found,
