@@ -532,26 +532,63 @@ def test_several_lengths_run_out_of_time():
         check(result.status in (YES, UNDECIDED), 'two lengths, %g s' % budget, result)
 
 
+def seen_from(window, name):
+    """A copy of model-8k.bin in which five of six layers see so many positions."""
+    data = read(SIBLING)
+    fields = {field: struct.unpack_from('<' + kind, data, at) for field, at, kind, _ in FIELDS
+              if at < HEADER_BYTES[3] and field not in ('version', 'layer_table')}
+    said = {field: value if len(value) > 1 else value[0] for field, value in fields.items()}
+    head = header(config(**dict(said, layers=[1] + [4] * 5, sliding_window=window, sliding_rope=1, sliding_theta=1e4,
+                                sliding_method='yarn', sliding_factor=16, sliding_train_ctx=512, sliding_truncate=1)))
+    return write(in_work(name), head + bytes(-len(head) % 64) + data[HEADER_BYTES[3]:])
+
+
+def quarters_of(path, n):
+    """The check of a length: the result, its JSON, its rows of -n, and of these the ones that judge a quarter."""
+    result = run(path, '--check', '-z', TOKENIZER, '-n', n, '--json', timeout=900)
+    told = json.loads(result.out)
+    rows = {r['check']: r for r in told['rows'] if r['length'] == n}
+    return result, told, rows, [rows.get('passkeys-q%d' % q, rows.get('facts-q%d' % q)) for q in (1, 2, 3, 4)]
+
+
 def test_keys_of_a_lost_half():
     """Where five of six layers see 520 positions, keys of the older half of 1,024 are lost, and perplexity hardly shows
     it. Each quarter is judged by itself, as --passkey finds it."""
-    data = read(SIBLING)
-    fields = {name: struct.unpack_from('<' + kind, data, at) for name, at, kind, _ in FIELDS
-              if at < HEADER_BYTES[3] and name not in ('version', 'layer_table')}
-    said = {name: value if len(value) > 1 else value[0] for name, value in fields.items()}
-    head = header(config(**dict(said, layers=[1] + [4] * 5, sliding_window=520, sliding_rope=1, sliding_theta=1e4,
-                                sliding_method='yarn', sliding_factor=16, sliding_train_ctx=512, sliding_truncate=1)))
-    path = write(in_work('seen.bin'), head + bytes(-len(head) % 64) + data[HEADER_BYTES[3]:])
-    result = run(path, '--check', '-z', TOKENIZER, '-n', 1024, '--json', timeout=600)
-    told = json.loads(result.out)
-    rows = {r['check']: r for r in told['rows'] if r['length'] == 1024}
-    found = [rows.get('passkeys-q%d' % q, rows.get('facts-q%d' % q)) for q in (1, 2, 3, 4)]
+    result, told, rows, found = quarters_of(seen_from(520, 'seen.bin'), 1024)
     check(result.status == NO and told['reason']['code'] == 'passkeys' and
           'passkeys of the first half of 1024 tokens are not found (0 of 6; in texts of 256, 4 of 4)' in told['reason']['words'],
           'the older half is lost', told['reason'])
     check([r['verdict'] for r in found] == ['fail', 'fail', 'ok', 'ok'] and [r['value'] for r in found[:2]] == [0, 0] and
           [r['n'] for r in found[:2]] == [3, 3], 'by quarters', found)
     check(rows['perplexity']['verdict'] == 'ok', 'perplexity does not show it', rows['perplexity'])
+
+
+@takes_long
+def test_keys_of_a_lost_half_of_a_long_text():
+    """At 8,192 the facts are in the ladder's own text. What is lost is found by them, by facts in filler and by single
+    passkeys alike; and the first half alone is lost."""
+    result, told, rows, found = quarters_of(seen_from(4200, 'far.bin'), 8192)
+    check(result.status == NO and told['reason']['code'] == 'passkeys' and
+          'passkeys of the first half of 8192 tokens are not found (0 of 6;' in told['reason']['words'],
+          'the older half is lost', told['reason'])
+    check([r['verdict'] for r in found] == ['fail', 'fail', 'ok', 'ok'] and
+          [rows['facts-q%d' % q]['value'] for q in (1, 2)] == [0, 0], 'by quarters', found)
+
+
+def quarters_of_text(result):
+    """The shares of facts found in the quarters of the longest text, and the tokens that they took."""
+    rows = [r for r in json.loads(result.out)['rows'] if r['check'].startswith('facts-q') and r['length'] == 8192]
+    return [(r['check'], r['value'], r['n']) for r in rows], sum(r['tokens'] or 0 for r in rows)
+
+
+@takes_long
+def test_facts_of_the_text_of_the_ladder():
+    """The ladder's text of 8,192 has the facts, which are asked for after it was read. A check in which another row reads
+    that text reads it anew for the facts, and finds the same ones."""
+    once, again = (quarters_of_text(run(SIBLING, '--check', '-n', 8192, '--json', *words, timeout=900)) for words in
+                   ([], ['--like', SIBLING]))
+    check(once[0] == again[0] and len(once[0]) == 4, 'the same facts are found', (once, again))
+    check(once[1] < 1000 < 8192 < again[1], 'they take a reading of their own only where the ladder has none', (once[1], again[1]))
 
 
 def test_too_few_positions():

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check_keys.h"
+#include "check_facts.h"
 
 enum {
     FACTS_A_QUARTER = 6,
@@ -41,7 +41,7 @@ static double limit_of(const ShareTest *test) {
 // How much the facts of a quarter speak for its passkeys. They may not speak against them, since
 // single keys are no harder.
 static double evidence_of_facts(const Check *c, const Row *row, int quarter) {
-    if (row->type != &passkeys_row) return 0;
+    if (row->type == &facts_row) return 0;
     const Row *facts = find_row(c, &facts_row, row->length);
     const double in_prose = facts ? evidence(&facts->others[quarter], &quarter_test) : 0;
     const double in_filler = evidence(&row->others[IN_FILLER + quarter], &quarter_test);
@@ -116,7 +116,7 @@ bool lay_out_facts(const Check *c, FactText *t, int length, int scored, FactCoun
 }
 
 // The text of the check as filler, from its id number `start` on.
-static FactText prose(const Check *c, size_t start) {
+static FactText text_as_filler(const Check *c, size_t start) {
     return (FactText){.filler = c->ids, .n_filler = c->n_ids, .n_used = start};
 }
 
@@ -127,11 +127,11 @@ static bool lay_out_shared(Check *c, Error *err) {
     FactText *t = &c->keys->shared;
     if (n < LEAST_SHARED || follows_length(c) || !has_room(c, n)) return true;
     const size_t start = c->n_ids - (size_t)n;
-    *t = prose(c, start);
+    *t = text_as_filler(c, start);
     if (!lay_out_facts(c, t, n, scored_of(n), everywhere, err)) return false;
     const size_t facts = c->n_ids - t->n_used;
     free(t->ids);
-    *t = prose(c, start + facts);
+    *t = text_as_filler(c, start + facts);
     if (!lay_out_facts(c, t, n, scored_of(n), everywhere, err)) return false;
     if (t->n_used == c->n_ids) return true;
     free(t->ids);  // other facts fit around other sentences: two texts, then
@@ -190,7 +190,7 @@ static bool read_facts(Check *c, Row *row, Error *err) {
     Keys *k = c->keys;
     const bool is_shared = k->shared.ids && n == c->job->length;
     Session *s = NULL;
-    FactText own = prose(c, c->n_given >= (size_t)n ? c->n_ids - c->n_given : 0);
+    FactText own = text_as_filler(c, c->n_given >= (size_t)n ? c->n_ids - c->n_given : 0);
     double tokens = 0;
     bool ok = true;
     k->plan = c->job->plans[0];

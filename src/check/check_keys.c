@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check_keys.h"
+#include "check_facts.h"
 
 enum {
     FILLER_FACTS = 12,   // of a quarter, where no more than two have them

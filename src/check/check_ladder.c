@@ -11,8 +11,6 @@
 #include "check_rows.h"
 
 enum {
-    FIRST_RUNG = 256,    // tokens
-    MOST_SCORED = 512,   // last tokens of a text that are scored, or half of a short one
     MOST_SAMPLES = 64,   // texts of a rung
     MOST_FIRST = 4,      // that are read of a rung before it is judged, where it is short
     USUAL_SAMPLES = 16,  // that are read at most, at the usual effort
@@ -38,11 +36,6 @@ struct Ladder {
 };
 
 // ---- rungs and texts ----
-
-int scored_of(int length) {
-    const int most = length < 4 * FIRST_RUNG ? length / 2 : MOST_SCORED;
-    return most < MOST_SCORED ? most : MOST_SCORED;
-}
 
 static void add_rung(Check *c, int length) {
     int i = c->n_lengths;

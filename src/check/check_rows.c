@@ -182,6 +182,11 @@ void take_before(const Check *c, size_t end, int n, int32_t *text) {
     memcpy(text + has_bos(c), after - count, (size_t)count * sizeof *text);
 }
 
+int scored_of(int length) {
+    const int most = length < 4 * FIRST_RUNG ? length / 2 : MOST_SCORED;
+    return most < MOST_SCORED ? most : MOST_SCORED;
+}
+
 int spread_order(int i, int n) {
     int size = 1;
     while (size < n) size *= 2;

@@ -41,6 +41,8 @@ enum {
     SHORTEST = 16,        // positions that a check needs
     MOST_WINDOW = 512,    // tokens of a stretch of text
     MOST_STRETCHES = 48,  // of a text that are read, spread over all of it
+    FIRST_RUNG = 256,     // tokens of the ladder's shortest text
+    MOST_SCORED = 512,    // last tokens of its texts that are scored, or half of a short one
     CACHE_WINDOW = 256,   // tokens of a stretch, at least, for the row about the cache
     MAX_LENGTHS = 40,     // rungs of the ladder
     MAX_ROWS = 4 * MAX_LENGTHS,
@@ -87,7 +89,7 @@ typedef struct {
 
 typedef struct Likeness Likeness;  // see check_like.c
 typedef struct Saved Saved;        // see check_saved.c
-typedef struct Keys Keys;          // see check_keys.h
+typedef struct Keys Keys;          // see check_facts.h
 typedef struct Ladder Ladder;      // see check_ladder.c
 
 enum { PLAIN_ROPE, FILES_OWN, SMALLER_BASE, LARGER_BASE, N_REFERENCES };  // plans for short texts
@@ -235,6 +237,8 @@ void take_text(const Check *check, size_t start, int n, int32_t *text);
 // Copies n tokens, BOS among them, that end before id number `end` of the given text. Where the
 // text is too short, the story, or plain English, comes before it.
 void take_before(const Check *check, size_t end, int n, int32_t *text);
+// The tokens that are scored of a text of the ladder of that length: its last ones.
+int scored_of(int length);
 // The i-th of n places in an order in which each beginning is spread over the whole: 0, n/2, n/4,
 // 3n/4, ... (van der Corput's, 1935).
 int spread_order(int i, int n);
@@ -285,8 +289,6 @@ double whole_bytes(const Check *check, int length);
 void ladder_text(const Check *check, int length, int u, int32_t *text);
 int n_samples(const Check *check);
 int all_samples(const Check *check, const Row *row);
-// The tokens of a text of that length that are scored: its last ones.
-int scored_of(int length);
 // The scores of the same text by the tried settings, or NULL: not read. The second function reads
 // it: NULL with the reason, or if the row needs memory.
 const double *ladder_scores(const Check *check, int length, int u);

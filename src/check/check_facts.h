@@ -1,4 +1,4 @@
-// Shared by check_facts.c and check_keys.c: quarters of a text, and facts hidden in them.
+// Quarters of a text, and facts hidden in them: for the rows of check_facts.c and check_keys.c.
 #pragma once
 
 #include "../tasks/asking.h"
