@@ -223,9 +223,22 @@ static void describe_facts(const Check *c, const Row *row, char *out, size_t siz
              row->samples.n, row->other + 1);
 }
 
+bool finds_most_facts(const Row *facts) {
+    double right = 0;
+    int asked = 0;
+    for (int q = 0; q < QUARTERS; q++) {
+        right += n_right(&facts->others[q]);
+        asked += facts->others[q].n;
+    }
+    return 2 * right > asked;
+}
+
+bool tells_first_facts(const Row *facts) {
+    return facts->others[IN_FIRST].n >= FIRST_FACTS && finds_most_facts(facts);
+}
+
 bool misses_first_facts(const Row *facts) {
-    const Samples *first = &facts->others[IN_FIRST];
-    return first->n >= FIRST_FACTS && n_right(first) == 0;
+    return tells_first_facts(facts) && n_right(&facts->others[IN_FIRST]) == 0;
 }
 
 static void add_facts(const Check *c, const Row *row, char *out, size_t size) {

@@ -64,5 +64,10 @@ bool lay_out_facts(const Check *check, FactText *text, int length, int scored, F
 // Adds the answers to found, by part; *tokens were read. False with the reason.
 bool ask_facts_of(const Check *check, FactText *text, int n, Session *s, Samples *found,
                   double *tokens, Error *err);
-// Whether none of enough facts in the first tokens were found.
+// Whether it finds most of the facts that are not in the first tokens.
+bool finds_most_facts(const Row *facts);
+// Whether the facts in the first tokens tell what the model finds there: they are enough, and it
+// finds most of the others.
+bool tells_first_facts(const Row *facts);
+// Whether they tell that it finds nothing there.
 bool misses_first_facts(const Row *facts);

@@ -110,10 +110,13 @@ static bool read_filler(Check *c, Row *row, Error *err) {
     return ok;
 }
 
-// Facts in filler where a quarter has room for enough, then single passkeys: quarters from the
-// oldest on, each until it is decided. Where one is lost, short texts are asked.
+// Facts in filler, if a quarter has room for enough and the model knows what to do with them. Then
+// single passkeys: quarters from the oldest on, each until it is decided. Where one is lost, short
+// texts are asked.
 static bool read_passkeys(Check *c, Row *row, Error *err) {
-    if (row->units == 0 && row->length >= LEAST_SHARED && has_room(c, row->length))
+    const Row *facts = find_row(c, &facts_row, row->length);
+    if (row->units == 0 && row->length >= LEAST_SHARED && has_room(c, row->length) && facts &&
+        finds_most_facts(facts))
         return read_filler(c, row, err);
     const int q = open_quarter(c, row);
     if (q < 0) return ask_passkey(c, row, short_tokens(c), 0, 1, &row->others[IN_SHORT], err);
@@ -187,13 +190,13 @@ const RowType passkeys_row = {
     .is_share = true,
 };
 
-// ---- first-passkeys: single ones in the first tokens, where too few facts there were missed ----
+// ---- first-passkeys: single ones in the first tokens, where facts there were missed ----
 
 static bool wants_first_passkeys(const Check *c, int length) {
     const Row *row = find_row(c, &facts_row, length);
     if (!row || length < 2 * short_tokens(c)) return false;
     const Samples *first = &row->others[IN_FIRST];
-    return first->n > 0 && first->n < FIRST_FACTS && 2 * n_right(first) < first->n;
+    return first->n > 0 && !tells_first_facts(row) && 2 * n_right(first) < first->n;
 }
 
 static bool read_first_passkeys(Check *c, Row *row, Error *err) {
