@@ -1,5 +1,5 @@
-// The rows of --check about hidden facts, and what its passkeys share with them: does the model find
-// what stands in every part of a long text? Wald's test judges each quarter of the text by itself.
+// The rows of --check about hidden facts, and what its passkeys share with them: does the model
+// find what stands in every part of a long text? Wald's test judges each quarter by itself.
 // Facts are hidden in all of a text of prose, which the ladder reads anyway where it is long, and a
 // model that finds the facts of a quarter passes there. If it does not (so many facts make that
 // harder), passkeys decide: check_keys.c.
@@ -12,7 +12,7 @@
 
 enum {
     FACTS_A_QUARTER = 6,
-    MOST_FIRST_TOKENS = 512,  // that healthy models may not look at, and at most an eighth of the text
+    MOST_FIRST_TOKENS = 512,  // and at most an eighth of the text
 };
 
 // ---- quarters ----
@@ -188,7 +188,7 @@ bool ask_shared_facts(Check *c, Session *s, Error *err) {
 static bool read_facts(Check *c, Row *row, Error *err) {
     const int n = row->length;
     Keys *k = c->keys;
-    const bool is_shared = k->shared.ids && n == c->job->length;
+    const bool is_shared = facts_context(c, n) > n;
     Session *s = NULL;
     FactText own = text_as_filler(c, c->n_given >= (size_t)n ? c->n_ids - c->n_given : 0);
     double tokens = 0;

@@ -25,8 +25,8 @@ struct Keys {
     Asking *asking;
     int length;
     RopePlan plan;  // the plan of the sessions
-    // The ladder's first text of -n with facts in it; without ids: it has none. Once they were asked
-    // for, `found` has the answers by quarter, and `tokens` what they took.
+    // The ladder's first text of -n with facts in it; without ids: it has none. Once they were
+    // asked for, `found` has the answers by quarter, and `tokens` what they took.
     FactText shared;
     bool is_asked;
     Samples found[MOST_OTHERS];

@@ -1,6 +1,6 @@
-// The rows of --check about passkeys, for quarters in which too few facts were found: first a text of
-// filler that has facts in those quarters alone, if it is long, then single passkeys, as --passkey
-// asks for them. Each of these costs a pass.
+// The rows of --check about passkeys, for quarters in which too few facts were found: first a text
+// of filler that has facts in those quarters alone, if it is long, then single passkeys, as
+// --passkey asks for them. Each of these costs a pass.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

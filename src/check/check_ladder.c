@@ -143,7 +143,7 @@ static const double *read_sample(Check *c, int reader, int rung, int u, Row *row
     if (text) ladder_text(c, n, u, text);
     const Span span = {text, n - scored, n, n};
     bool ok = nll && score_anew(c, *s, span, nll, err);
-    if (ok && reader == BY_TRIED && u == 0 && n == c->job->length && text_with_facts(c))
+    if (ok && reader == BY_TRIED && u == 0 && facts_context(c, n) > n)
         ok = ask_shared_facts(c, *s, err);
     free(text);
     *kept = keep_if(ok, nll);

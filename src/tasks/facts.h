@@ -25,8 +25,8 @@ typedef struct {
     int n_hidden;
 } FactText;
 
-// Fills tokens [from, to) of the text, with `wanted` facts spread over them, or fewer where there is
-// no room for these. False with the reason.
+// Fills tokens [from, to) of the text, with `wanted` facts spread over them, or fewer where there
+// is no room for these. False with the reason.
 bool hide_facts(FactText *text, int from, int to, int wanted, Error *err);
 
 // Asks for a fact after the first `length` tokens of the text. False with the reason.
